@@ -1,0 +1,85 @@
+"""A version-tagged, immutable view of a code object.
+
+Everything downstream works on :class:`Code`, never on ``types.CodeType``, so that code of another
+Python version (read from a ``.pyc``) and our own go the same way.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+CO_OPTIMIZED = 0x1
+CO_NEWLOCALS = 0x2
+CO_VARARGS = 0x4
+CO_VARKEYWORDS = 0x8
+CO_NESTED = 0x10
+CO_GENERATOR = 0x20
+CO_COROUTINE = 0x80
+CO_ITERABLE_COROUTINE = 0x100
+CO_ASYNC_GENERATOR = 0x200
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """A code object of Python ``version``.
+
+    Attributes carry the meaning of their ``co_`` namesakes; ``consts`` holds nested :class:`Code` where
+    CPython has nested code objects.  ``linetable`` is the version's own encoding (``co_lnotab`` up to
+    3.9, ``co_linetable`` after); ``exceptiontable`` is empty before 3.11.  ``origin`` is the Python code
+    object it was made from, if it was.
+    """
+
+    version: tuple[int, int]
+    name: str
+    qualname: str
+    filename: str
+    firstlineno: int
+    argcount: int
+    posonlyargcount: int
+    kwonlyargcount: int
+    flags: int
+    stacksize: int
+    bytecode: bytes
+    consts: tuple[Any, ...]
+    names: tuple[str, ...]
+    varnames: tuple[str, ...]
+    cellvars: tuple[str, ...]
+    freevars: tuple[str, ...]
+    linetable: bytes
+    exceptiontable: bytes
+    origin: CodeType | None = None
+
+    @classmethod
+    def of(cls, code: CodeType) -> Code:
+        """The view of a code object of the running interpreter (nested ones converted too)."""
+        return cls(
+            version=sys.version_info[:2],
+            name=code.co_name,
+            qualname=getattr(code, "co_qualname", code.co_name),
+            filename=code.co_filename,
+            firstlineno=code.co_firstlineno,
+            argcount=code.co_argcount,
+            posonlyargcount=code.co_posonlyargcount,
+            kwonlyargcount=code.co_kwonlyargcount,
+            flags=code.co_flags,
+            stacksize=code.co_stacksize,
+            bytecode=code.co_code,
+            consts=tuple(cls.of(c) if isinstance(c, CodeType) else c for c in code.co_consts),
+            names=code.co_names,
+            varnames=code.co_varnames,
+            cellvars=code.co_cellvars,
+            freevars=code.co_freevars,
+            linetable=code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab,
+            exceptiontable=getattr(code, "co_exceptiontable", b""),
+            origin=code,
+        )
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """All parameter names in ``varnames`` order (``*args`` and ``**kwargs`` included)."""
+        n = self.argcount + self.kwonlyargcount
+        n += bool(self.flags & CO_VARARGS) + bool(self.flags & CO_VARKEYWORDS)
+        return self.varnames[:n]
