@@ -1,0 +1,73 @@
+"""What differs between CPython versions, as data: ``table(version)``.
+
+One module per version (``v3_11.py``) holds opcode numbers, inline cache sizes and which opcodes jump.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+
+#: Versions whose code can be read, oldest first.
+SUPPORTED: tuple[tuple[int, int], ...] = ((3, 10), (3, 11), (3, 12), (3, 13))
+
+
+class UnsupportedVersion(ValueError):
+    """Code of a Python version that there is no table for."""
+
+    def __init__(self, version: tuple[int, int]) -> None:
+        known = ", ".join(f"{major}.{minor}" for major, minor in SUPPORTED)
+        super().__init__(f"bytecode of Python {version[0]}.{version[1]} is not supported (supported: {known})")
+        self.version = version
+
+
+class Table:
+    """The numbers of one version.
+
+    Attributes:
+        version: ``(major, minor)``.
+        opcodes: name -> number.
+        names: number -> name (``"<number>"`` for numbers that mean nothing).
+        caches: number -> inline cache code units that follow the instruction.
+        have_argument: opcodes below it have no argument.
+        jumps: number -> 0 (no jump), 1 (forward), -1 (backward), 2 (absolute).
+        jump_unit: bytes per unit of a jump's argument (1 up to 3.9, 2 after).
+        extended_arg: number of ``EXTENDED_ARG``.
+    """
+
+    def __init__(self, version: tuple[int, int]) -> None:
+        module = import_module(f"{__name__}.v{version[0]}_{version[1]}")
+        opcodes: dict[str, int] = {}
+        if module.BASE:
+            opcodes.update(_load((version[0], int(module.BASE.partition("_")[2]))).opcodes)
+            for name in module.REMOVED:
+                del opcodes[name]
+        opcodes.update(module.OPCODES)
+        self.version = version
+        self.opcodes = opcodes
+        self.names = [f"<{number}>" for number in range(256)]
+        for name, number in opcodes.items():
+            self.names[number] = name
+        self.caches = [0] * 256
+        for name, count in module.CACHES.items():
+            self.caches[opcodes[name]] = count
+        self.have_argument: int = module.HAVE_ARGUMENT
+        self.jumps = [0] * 256
+        for name in module.RELATIVE_JUMPS:
+            self.jumps[opcodes[name]] = -1 if "BACKWARD" in name else 1
+        for name in module.ABSOLUTE_JUMPS:
+            self.jumps[opcodes[name]] = 2
+        self.jump_unit = 2 if version >= (3, 10) else 1
+        self.extended_arg = opcodes["EXTENDED_ARG"]
+
+
+def table(version: tuple[int, int]) -> Table:
+    """The table of a version; :class:`UnsupportedVersion` names one that is not known."""
+    if version not in SUPPORTED:
+        raise UnsupportedVersion(version)
+    return _load(version)
+
+
+@lru_cache(maxsize=None)
+def _load(version: tuple[int, int]) -> Table:
+    return Table(version)

@@ -1,0 +1,253 @@
+"""Line tables and exception tables, read and written.
+
+CPython has had three line tables: ``co_lnotab`` (to 3.9: increments, a line holds until the next),
+``co_linetable`` of 3.10 (PEP 626: pairs, "no line" can be said) and the location table of 3.11
+(line and columns of every instruction). The exception table came in 3.11 in place of the block stack.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+from typing import TYPE_CHECKING, Iterable, Mapping, NamedTuple
+
+if TYPE_CHECKING:
+    from .code import Code
+
+_NO_LINE_310 = -128
+_KIND_NO_COLUMNS = 13
+_KIND_LONG = 14
+_KIND_NONE = 15
+
+Range = tuple[int, int, "int | None"]
+
+
+class MalformedTable(ValueError):
+    """A line table or exception table that ends in the middle of an entry."""
+
+
+# --- reading lines ---------------------------------------------------------------------------------
+def line_ranges(code: Code) -> list[Range]:
+    """``(start, end, line)`` byte ranges that cover the code in order; line ``None`` for "no line"."""
+    if code.version >= (3, 11):
+        return _read_locations(code.linetable, code.firstlineno)
+    if code.version >= (3, 10):
+        return _read_linetable_310(code.linetable, code.firstlineno)
+    return _read_lnotab(code.linetable, code.firstlineno, len(code.bytecode))
+
+
+def _read_locations(data: bytes, line: int) -> list[Range]:
+    result: list[Range] = []
+    start = position = 0
+    size = len(data)
+    while position < size:
+        first = data[position]
+        position += 1
+        kind = (first >> 3) & 15
+        end = start + 2 * ((first & 7) + 1)
+        here: int | None = line
+        if kind < 10:
+            position += 1
+        elif kind < 13:
+            here = line = line + kind - 10
+            position += 2
+        elif kind == _KIND_NONE:
+            here = None
+        else:
+            delta, position = _read_signed(data, position)
+            here = line = line + delta
+            if kind == _KIND_LONG:
+                for _ in range(3):  # end line, column, end column
+                    _, position = _read_location_number(data, position)
+        if result and result[-1][2] == here:
+            result[-1] = (result[-1][0], end, here)
+        else:
+            result.append((start, end, here))
+        start = end
+    return result
+
+
+def _read_location_number(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if position >= len(data):
+            raise MalformedTable("line table ends in the middle of a number")
+        byte = data[position]
+        position += 1
+        value |= (byte & 63) << shift
+        shift += 6
+        if not byte & 64:
+            return value, position
+
+
+def _read_signed(data: bytes, position: int) -> tuple[int, int]:
+    value, position = _read_location_number(data, position)
+    return (-(value >> 1) if value & 1 else value >> 1), position
+
+
+def _read_linetable_310(data: bytes, line: int) -> list[Range]:
+    result: list[Range] = []
+    start = 0
+    for position in range(0, len(data) - 1, 2):
+        end = start + data[position]
+        delta = data[position + 1]
+        if delta > 127:
+            delta -= 256
+        here: int | None = None
+        if delta != _NO_LINE_310:
+            here = line = line + delta
+        if end > start:
+            result.append((start, end, here))
+        start = end
+    return result
+
+
+def _read_lnotab(data: bytes, line: int, size: int) -> list[Range]:
+    result: list[Range] = []
+    start = offset = 0
+    for position in range(0, len(data) - 1, 2):
+        offset += data[position]
+        delta = data[position + 1]
+        if offset > start and delta:
+            result.append((start, offset, line))
+            start = offset
+        line += delta - 256 if delta > 127 else delta
+    if size > start:
+        result.append((start, size, line))
+    return result
+
+
+# --- writing lines ---------------------------------------------------------------------------------
+def encode_linetable(version: tuple[int, int], firstlineno: int, ranges: Iterable[Range]) -> bytes:
+    """The line table of ``version`` that says ``ranges`` (ordered, without gaps, byte offsets).
+
+    3.10 and later. Columns are not written: they would point into another text.
+    """
+    if version >= (3, 11):
+        return _write_locations(firstlineno, ranges)
+    if version >= (3, 10):
+        return _write_linetable_310(firstlineno, ranges)
+    raise ValueError(f"line tables of Python {version[0]}.{version[1]} cannot be written")
+
+
+def _write_locations(line: int, ranges: Iterable[Range]) -> bytes:
+    out = bytearray()
+    for start, end, here in ranges:
+        units = (end - start) >> 1
+        while units > 0:
+            length = min(units, 8)
+            units -= length
+            if here is None:
+                out.append(0x80 | _KIND_NONE << 3 | length - 1)
+                continue
+            out.append(0x80 | _KIND_NO_COLUMNS << 3 | length - 1)
+            delta = here - line
+            line = here
+            value = (-delta << 1 | 1) if delta < 0 else delta << 1
+            while value >= 64:
+                out.append(value & 63 | 64)
+                value >>= 6
+            out.append(value)
+    return bytes(out)
+
+
+def _write_linetable_310(line: int, ranges: Iterable[Range]) -> bytes:
+    out = bytearray()
+    for start, end, here in ranges:
+        length = end - start
+        if here is None:
+            delta = _NO_LINE_310
+        else:
+            delta, line = here - line, here
+            while delta > 127:
+                out += bytes((0, 127))
+                delta -= 127
+            while delta < -127:
+                out += bytes((0, 129))
+                delta += 127
+        while length > 254:
+            out += bytes((254, delta & 255))
+            delta = delta if here is None else 0
+            length -= 254
+        out += bytes((length, delta & 255))
+    return bytes(out)
+
+
+def relocate(code: CodeType, lines: Mapping[int, int], filename: str, firstlineno: int) -> CodeType:
+    """The same code object, saying that it comes from other lines of another file.
+
+    Args:
+        code: a code object of the running interpreter (3.10 or later). Nested ones are left alone.
+        lines: byte offset of an instruction -> line. An instruction that is not listed has the line of
+            the listed one before it in code order; before the first, "no line".
+        filename: what ``co_filename`` shall be.
+        firstlineno: what ``co_firstlineno`` shall be.
+    """
+    size = len(code.co_code)
+    starts = sorted(offset for offset in lines if 0 <= offset < size)
+    ranges: list[Range] = []
+    if not starts or starts[0] > 0:
+        ranges.append((0, starts[0] if starts else size, None))
+    for start, end in zip(starts, [*starts[1:], size]):
+        if ranges and ranges[-1][2] == lines[start]:
+            ranges[-1] = (ranges[-1][0], end, lines[start])
+        else:
+            ranges.append((start, end, lines[start]))
+    return code.replace(
+        co_filename=filename,
+        co_firstlineno=firstlineno,
+        co_linetable=encode_linetable(sys.version_info[:2], firstlineno, ranges),
+    )
+
+
+# --- exception tables ------------------------------------------------------------------------------
+class TableEntry(NamedTuple):
+    """Instructions in ``[start, end)`` (byte offsets) are covered by the handler at ``target``."""
+
+    start: int
+    end: int
+    target: int
+    depth: int
+    lasti: bool
+
+
+def parse_exception_table(data: bytes) -> list[TableEntry]:
+    """The entries of a ``co_exceptiontable`` (3.11 and later), in order."""
+    entries = []
+    position = 0
+    while position < len(data):
+        start, position = _read_number(data, position)
+        length, position = _read_number(data, position)
+        target, position = _read_number(data, position)
+        packed, position = _read_number(data, position)
+        entries.append(TableEntry(start * 2, (start + length) * 2, target * 2, packed >> 1, bool(packed & 1)))
+    return entries
+
+
+def _read_number(data: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    while True:
+        if position >= len(data):
+            raise MalformedTable("exception table ends in the middle of an entry")
+        byte = data[position]
+        position += 1
+        value = value << 6 | byte & 63
+        if not byte & 64:
+            return value, position
+
+
+def encode_exception_table(entries: Iterable[TableEntry]) -> bytes:
+    """The inverse of :func:`parse_exception_table`."""
+    out = bytearray()
+    for entry in entries:
+        marker = 128  # set on the first byte of an entry, so that a search can find entry borders
+        values = (entry.start // 2, (entry.end - entry.start) // 2, entry.target // 2,
+                  entry.depth << 1 | entry.lasti)
+        for value in values:
+            groups = [value & 63]
+            while value := value >> 6:
+                groups.append(value & 63 | 64)
+            groups[-1] |= marker
+            out += bytes(reversed(groups))
+            marker = 0
+    return bytes(out)
