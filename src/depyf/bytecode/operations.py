@@ -15,13 +15,18 @@ A :class:`Program` is a list of :class:`Op`.  An op has a ``kind`` (one of the n
 * ``JUMP_IF_X_OR_POP t`` is ``COPY 1; BRANCH x -> t; POP``;
 * jumps on ``None`` are ``CONST None; IS; BRANCH``;
 * an exception handler starts with exactly the exception on the stack above ``Handler.depth`` values
-  (plus, below it, one opaque ``lasti`` value if ``Handler.lasti``), on every version, and its first
-  op is ``PUSH_EXC_INFO``.  The six-value protocol of 3.7 to 3.10 is folded into this;
+  (plus, below it, one opaque ``lasti`` value if ``Handler.lasti``), on every version.  Handlers of
+  ``try`` and ``with`` start with ``PUSH_EXC_INFO``; clean-up handlers that the compiler writes do not:
+  ``COPY 3; POP_EXCEPT; RERAISE 1`` (over every running handler), ``CONST None; STORE n; DELETE n;
+  RERAISE 1`` (``except E as n``), ``END_ASYNC_FOR``, and the restoring of variables of an inlined
+  comprehension (3.12+: ``SWAP 2; POP; STORE_FAST x; RERAISE 0``).  The six-value protocol and block
+  stack of 3.7 to 3.10 are folded into exactly this form (3.10 gets 3.11's clean-up handlers);
 * ``yield from`` and ``await`` are one op each (the ``SEND`` loop of 3.11+ and its
   ``CLEANUP_THROW`` handlers are folded);
 * the preamble of generators (``RETURN_GENERATOR; POP_TOP``) and the ``StopIteration`` wrapper of
   3.12+ (``CALL_INTRINSIC_1 3; RERAISE`` over the whole body) are folded;
-* ``MAKE_CELL``, ``COPY_FREE_VARS`` are dropped (cells follow from the code object).
+* ``MAKE_CELL`` (but see there), ``COPY_FREE_VARS`` are dropped (cells follow from the code object);
+* unreachable instructions are dropped.
 
 Notation below: ``kind  arg  : stack before -> stack after`` (top of stack on the right).
 """
@@ -50,6 +55,8 @@ STORE_DEREF = "STORE_DEREF"
 DELETE_DEREF = "DELETE_DEREF"
 LOAD_CLASSDEREF = "LOAD_CLASSDEREF"  # name (class body: locals, then cell; 3.12 LOAD_FROM_DICT_OR_DEREF)
 LOAD_FROM_DICT_OR_GLOBALS = "LOAD_FROM_DICT_OR_GLOBALS"  # name : mapping -> value  (3.12+)
+LOAD_FROM_DICT_OR_DEREF = "LOAD_FROM_DICT_OR_DEREF"  # name : mapping -> value  (3.12+ annotation scopes in classes)
+MAKE_CELL = "MAKE_CELL"  # name : -> ; a new cell for a variable of an inlined comprehension (3.12+ only)
 LOAD_CLOSURE = "LOAD_CLOSURE"  # name                          : -> cell  (only to build closures)
 LOAD_LOCALS = "LOAD_LOCALS"  #                                 : -> locals mapping (3.12+)
 LOAD_BUILD_CLASS = "LOAD_BUILD_CLASS"  #                       : -> builtins.__build_class__
@@ -79,6 +86,7 @@ BUILD_CONST_KEY_MAP = "BUILD_CONST_KEY_MAP"  # keys (tuple)    : v1..vn -> dict
 BUILD_STRING = "BUILD_STRING"  # n
 BUILD_SLICE = "BUILD_SLICE"  # 2 or 3                          : start, stop[, step] -> slice
 FORMAT = "FORMAT"  # (conversion: "", "s", "r", "a"; has_spec) : value[, spec] -> str
+CONVERT = "CONVERT"  # "s", "r", "a": value -> str (3.13+, only where the spec of ``f"{x!r:{w}}"`` is not constant)
 LIST_APPEND = "LIST_APPEND"  # i : value -> ; appends to the list i below the top *after* popping
 SET_ADD = "SET_ADD"  # i
 MAP_ADD = "MAP_ADD"  # i : key, value -> ; on every version key is pushed first (3.7 is swapped)
@@ -130,7 +138,7 @@ BEFORE_WITH = "BEFORE_WITH"  #                                 : manager -> exit
 BEFORE_ASYNC_WITH = "BEFORE_ASYNC_WITH"  #                     : manager -> exit, awaitable
 WITH_EXCEPT_START = "WITH_EXCEPT_START"  #  : exit, [lasti], previous, exc -> same, result
 RAISE = "RAISE"  # 0, 1 or 2           : [exc[, cause]] ->           (ends a block)
-RERAISE = "RERAISE"  # has_lasti: bool : [lasti], exc ->             (ends a block)
+RERAISE = "RERAISE"  # place of ``lasti`` below exc (1: right below), 0 without : [lasti], exc -> (ends a block)
 
 # --- match ----------------------------------------------------------------------------------------
 GET_LEN = "GET_LEN"  #                                         : obj -> obj, len
@@ -178,7 +186,7 @@ class Op:
 
     def __repr__(self) -> str:
         parts = [self.kind]
-        if self.arg is not None:
+        if self.arg is not None or self.kind == CONST:
             parts.append(repr(self.arg))
         if self.target >= 0:
             parts.append(f"-> {self.target}")

@@ -26,7 +26,7 @@ class Region:
     """An exception region: control goes to ``handler`` when an op of a block with this region raises.
 
     Attributes:
-        handler: id of the block that starts with ``PUSH_EXC_INFO``.
+        handler: id of the block that the handler starts with (see ``Program`` on its first op).
         depth: stack values kept.
         lasti: whether a ``lasti`` value is pushed below the exception.
     """
@@ -89,3 +89,8 @@ class Graph:
         self.code = code
         self.blocks = blocks
         self.entry = entry
+
+
+from .build import build  # noqa: E402  (defined beside what it builds; imported here for one way in)
+
+__all__ = ["Block", "Graph", "Region", "build"]

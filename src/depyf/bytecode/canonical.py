@@ -1,0 +1,292 @@
+"""A version's instructions -> canonical operations (:mod:`depyf.bytecode.operations`).
+
+How it works: every instruction is looked at once, along the control flow, together with what is on the
+operand stack at that point. Of the stack only one thing is known: for each slot whether it exists in the
+canonical program (1) or is bookkeeping of the version (0): a ``NULL`` below a callable, or the traceback and
+type that 3.10 pushes beside an exception. Positions on the stack (``SWAP 3``, ``LIST_APPEND 2``, the depth of
+a handler) are counted over the visible slots only, so bookkeeping disappears wherever it stands.
+
+What an instruction becomes stands in ``rules/``: most are one line of data, the rest small functions
+``rule(translator, instruction)``. The rules of a version are a dictionary by instruction name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Sequence
+
+from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from .instructions import UnsupportedBytecode, decode_indexed
+from .linetable import parse_exception_table
+from .operations import Handler, Op, Program
+from .rules import blocks, rules_for
+
+if TYPE_CHECKING:
+    from .code import Code
+
+__all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
+
+def canonicalise(code: Code) -> Program:
+    """The canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood."""
+    return Translator(code).run()
+
+
+class Translator:
+    """One translation. Rules read and change ``stack`` and call ``emit``.
+
+    Attributes:
+        code: what is translated.
+        instructions: its instructions; rules may look ahead.
+        at: index of the instruction at hand.
+        next: index of the instruction that follows in control flow, -1 for none; rules may change it.
+        stack: one number per physical slot: 1 visible in the canonical program, 0 not.
+        ops: operations of the current run of instructions (rules may look back and take back).
+        handler: index of the canonical handler that covers the instruction at hand, or -1.
+        blocks: the block stack (3.10 and before), innermost last; see ``rules/blocks.py``.
+        names, locals, cells, consts: what arguments index.
+        keywords: names of the keyword arguments of the next call (``KW_NAMES``).
+    """
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.instructions, self.index_of = decode_indexed(code)
+        self.rules = rules_for(code.version)
+        self.names = code.names
+        self.consts = code.consts
+        cells = code.cellvars + code.freevars
+        self.locals: Sequence[str] = code.varnames
+        self.cells: Sequence[str] = cells
+        if code.version >= (3, 11):  # one array holds arguments, locals, cells and free variables
+            known = set(code.varnames)
+            shared = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
+            self.locals = self.cells = shared
+        self.cell_names = frozenset(cells)
+        self.pools: tuple[Any, ...] = (None, self.names, self.locals, self.cells, self.consts, range(1 << 31))
+        self.stack: list[int] = []
+        self.ops: list[Op] = []
+        self.at = 0
+        self.next = 0
+        self.handler = -1
+        self.blocks: tuple[Any, ...] = ()
+        self.keywords: tuple[str, ...] = ()
+        self.handlers: list[Handler] = []
+        self._handler_ids: dict[tuple[Any, ...], int] = {}
+        self._entry_states: dict[int, tuple[tuple[int, ...], tuple[Any, ...]]] = {}
+        self._pending: list[int] = []
+        #: Instructions at which a handler starts whose PUSH_EXC_INFO the version does implicitly (3.10).
+        self.handler_starts: set[int] = set()
+        #: Handlers that the version has implicitly (3.10): handler number -> handler of its operations.
+        self.cleanups: dict[int, int] = {}
+        #: ``(first instruction, instruction it falls into or -1, operations)`` for each run.
+        self._runs: list[tuple[int, int, list[Op]]] = []
+        self._run_of = [-1] * len(self.instructions)
+        #: Where an instruction's operations start in its run; -1 before it was looked at.
+        self._position = [-1] * len(self.instructions)
+        self._exception_entries: list[tuple[int, int, bool]] = []
+        self._entry_of: list[int] = self._cover()
+
+    # --- what rules call ---------------------------------------------------------------------------
+    def emit(self, kind: str, arg: Any = None, target: int = -1) -> Op:
+        """Append an operation; ``target`` is an index of an *instruction* until the end."""
+        instruction = self.instructions[self.at]
+        op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
+        self.ops.append(op)
+        return op
+
+    def unsupported(self, message: str) -> UnsupportedBytecode:
+        instruction = self.instructions[self.at]
+        return UnsupportedBytecode(message, self.code, instruction.opname, instruction.offset)
+
+    def pop(self, count: int) -> None:
+        """Take ``count`` visible values off the stack."""
+        if count:
+            stack = self.stack
+            if count > len(stack) or 0 in stack[-count:]:
+                raise self.unsupported("operand is missing or not a value")
+            del stack[-count:]
+
+    def visible(self, count: int) -> int:
+        """How many of the ``count`` topmost physical slots exist in the canonical program."""
+        if count > len(self.stack):
+            raise self.unsupported("reaches below the stack")
+        return sum(self.stack[-count:]) if count else 0
+
+    def flow_to(self, target: int) -> None:
+        """Control can go from here to the instruction ``target`` with the stack as it is now."""
+        self.enter(target, tuple(self.stack), self.blocks)
+
+    def enter(self, target: int, stack: tuple[int, ...], blocks: tuple[Any, ...]) -> None:
+        state = self._entry_states.get(target)
+        if state is None:
+            if not 0 <= target < len(self.instructions):
+                raise self.unsupported("control leaves the code")
+            self._entry_states[target] = (stack, blocks)
+            self._pending.append(target)
+        elif state[0] != stack:
+            there = self.instructions[target].offset
+            raise self.unsupported(f"stacks {list(state[0])} and {list(stack)} meet at offset {there}")
+
+    def peek(self, ahead: int) -> str:
+        """Name of the instruction ``ahead`` places further on (``""`` past the end)."""
+        index = self.at + ahead
+        return self.instructions[index].opname if index < len(self.instructions) else ""
+
+    def take_const(self, what: str) -> Any:
+        """The constant on top of the stack; the operation that pushed it is taken back."""
+        if not self.ops or self.ops[-1].kind != "CONST":
+            raise self.unsupported(f"{what} is not a constant")
+        self.pop(1)
+        return self.ops.pop().arg
+
+    def handler_id(self, target: int, depth: int, lasti: bool, outer: int = -1) -> int:
+        """Number of the canonical handler at instruction ``target`` (``outer``: see ``cleanups``)."""
+        key = (target, depth, lasti, outer)
+        number = self._handler_ids.get(key)
+        if number is None:
+            number = self._handler_ids[key] = len(self.handlers)
+            self.handlers.append(Handler(target, depth, lasti))
+        return number
+
+    # --- exception table (3.11 and later) ----------------------------------------------------------
+    def _cover(self) -> list[int]:
+        """For each instruction the number of the table entry that covers it, -1 for none."""
+        covered = [-1] * len(self.instructions)
+        entries = self._exception_entries
+        index_of = self.index_of
+        last = len(index_of) - 1
+        for start, end, target, depth, lasti in parse_exception_table(self.code.exceptiontable):
+            goal = index_of[min(target >> 1, last)]
+            if self._is_stop_iteration_wrapper(goal):
+                continue
+            first, after = index_of[min(start >> 1, last)], index_of[min(end >> 1, last)]
+            if goal >= len(covered):
+                raise UnsupportedBytecode("handler is outside of the code", self.code, "exception table", start)
+            covered[first:after] = [len(entries)] * (after - first)
+            entries.append((goal, depth, lasti))
+        return covered
+
+    def _is_stop_iteration_wrapper(self, index: int) -> bool:
+        """3.12+ turns a ``StopIteration`` that leaves a generator into a ``RuntimeError`` with a handler."""
+        pair = self.instructions[index : index + 2]
+        return (
+            len(pair) == 2
+            and self.code.version >= (3, 12)
+            and pair[0].opname == "CALL_INTRINSIC_1" and pair[0].arg == 3
+            and pair[1].opname == "RERAISE"
+        )
+
+    def _handler_of_entry(self, number: int) -> int:
+        target, depth, lasti = self._exception_entries[number]
+        stack = self.stack
+        if depth > len(stack):
+            raise self.unsupported("handler keeps more than there is on the stack")
+        kept = tuple(stack[:depth])
+        self.enter(target, kept + ((1, 1) if lasti else (1,)), ())
+        return self.handler_id(target, sum(kept), lasti)
+
+    # --- the walk ----------------------------------------------------------------------------------
+    def run(self) -> Program:
+        instructions, rules, pools = self.instructions, self.rules, self.pools
+        count = len(instructions)
+        if not count:
+            return Program(self.code, [], [])
+        is_target = bytearray(count + 1)
+        for instruction in instructions:
+            if instruction.target >= 0:
+                is_target[instruction.target] = 1
+        states, entry_of, run_of = self._entry_states, self._entry_of, self._run_of
+        position = self._position
+        is_generator = self.code.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
+        # In 3.10 the value that starts a generator is on the stack; ``GEN_START`` pops it.
+        self.enter(0, (0,) if is_generator and self.code.version == (3, 10) else (), ())
+        pending = self._pending
+        while pending:
+            index = first = pending.pop()
+            if position[index] >= 0:
+                continue
+            ops: list[Op] = []
+            self.ops = ops
+            self.at = index
+            kept, self.blocks = states[index]
+            stack = self.stack = list(kept)
+            current = -2
+            self.handler = blocks.handler_of(self, self.blocks)
+            if index in self.handler_starts:
+                self.emit("PUSH_EXC_INFO")
+            number = len(self._runs)
+            falls = -1
+            while index >= 0:
+                if index >= count:
+                    raise self.unsupported("control falls off the end")
+                if position[index] >= 0:
+                    falls = index
+                    break
+                if is_target[index] or index in states:
+                    self._check_state(index)
+                instruction = instructions[index]
+                self.at = index
+                covering = entry_of[index]
+                if covering != current:
+                    current = covering
+                    if self._exception_entries:
+                        self.handler = -1 if covering < 0 else self._handler_of_entry(covering)
+                position[index] = len(ops)
+                run_of[index] = number
+                rule = rules[instruction.opcode]
+                if rule.__class__ is tuple:
+                    kind, pool, pops, pushes, arg = rule  # type: ignore[misc]
+                    if pool:
+                        arg = pools[pool][instruction.arg]
+                    if pops < 0:
+                        pops = instruction.arg
+                    if pops:
+                        if pops > len(stack) or 0 in stack[-pops:]:
+                            raise self.unsupported("operand is missing or not a value")
+                        del stack[-pops:]
+                    if pushes == 1:
+                        stack.append(1)
+                    elif pushes:
+                        stack.extend((1,) * pushes)
+                    ops.append(Op(kind, arg, instruction.offset, instruction.line, -1, self.handler))
+                    index += 1
+                elif rule is None:
+                    raise self.unsupported("no rule for this instruction")
+                else:
+                    self.next = index + 1
+                    rule(self, instruction)  # type: ignore[operator]
+                    index = self.next
+            position[first] = 0
+            if falls >= 0:
+                self._check_state(falls)
+            self._runs.append((first, falls, ops))
+        return self._assemble()
+
+    def _check_state(self, index: int) -> None:
+        state = self._entry_states.get(index)
+        if state is None:
+            self._entry_states[index] = (tuple(self.stack), self.blocks)
+        elif state[0] != tuple(self.stack):
+            there = self.instructions[index].offset
+            raise self.unsupported(f"stacks {list(state[0])} and {self.stack} meet at offset {there}")
+
+    def _assemble(self) -> Program:
+        """The runs in code order; targets become indexes of operations."""
+        runs = self._runs
+        order = sorted(range(len(runs)), key=lambda number: runs[number][0])
+        ops: list[Op] = []
+        base = [0] * len(runs)
+        for place, number in enumerate(order):
+            _, falls, run = runs[number]
+            if falls >= 0 and (place + 1 == len(order) or runs[order[place + 1]][0] != falls):
+                last = run[-1] if run else Op("JUMP")
+                run.append(Op("JUMP", None, last.offset, last.line, falls, last.handler))
+            base[number] = len(ops)
+            ops += run
+        position, run_of = self._position, self._run_of
+        for op in ops:
+            if op.target >= 0:
+                op.target = base[run_of[op.target]] + position[op.target]
+        for number, handler in enumerate(self.handlers):
+            if number not in self.cleanups:
+                handler.target = base[run_of[handler.target]] + position[handler.target]
+        blocks.add_cleanups(self, ops)
+        return Program(self.code, ops, self.handlers)

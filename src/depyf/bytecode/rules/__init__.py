@@ -1,0 +1,163 @@
+"""What each instruction of each version becomes: ``rules_for(version)``.
+
+``simple``  instructions that are one operation, as data
+``common``  functions shared by the versions
+``blocks``  3.10: block stack, six-value handlers
+``modern``  3.11 and later: NULLs, SEND loops
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..versions import table
+from . import blocks, common, modern
+from .simple import EVERYWHERE, OPERATOR_INSTRUCTIONS, Rule, Rules
+
+_SHARED: Rules = {
+    **EVERYWHERE,
+    "NOP": common.nothing,
+    "POP_TOP": common.pop_top,
+    "LOAD_FAST": common.load_fast,
+    "LOAD_GLOBAL": common.load_global,
+    "LOAD_ATTR": common.load_attr,
+    "LOAD_METHOD": common.load_method,
+    "BUILD_MAP": common.build_map,
+    "BUILD_CONST_KEY_MAP": common.build_const_key_map,
+    "UNPACK_SEQUENCE": common.unpack,
+    "UNPACK_EX": common.unpack_ex,
+    "FORMAT_VALUE": common.format_value,
+    "LIST_APPEND": common.update("LIST_APPEND"),
+    "SET_ADD": common.update("SET_ADD"),
+    "MAP_ADD": common.update("MAP_ADD", 2),
+    "LIST_EXTEND": common.update("LIST_EXTEND"),
+    "SET_UPDATE": common.update("SET_UPDATE"),
+    "DICT_UPDATE": common.update("DICT_UPDATE"),
+    "DICT_MERGE": common.update("DICT_MERGE"),
+    "COMPARE_OP": common.compare_shifted(0),
+    "IS_OP": common.is_op,
+    "CONTAINS_OP": common.contains_op,
+    "JUMP_FORWARD": common.jump,
+    "JUMP_IF_FALSE_OR_POP": common.branch_or_pop(False),
+    "JUMP_IF_TRUE_OR_POP": common.branch_or_pop(True),
+    "FOR_ITER": common.for_iter,
+    "RETURN_VALUE": common.return_value,
+    "RAISE_VARARGS": common.raise_varargs,
+    "MATCH_KEYS": common.match_keys,
+    "MATCH_CLASS": common.match_class,
+}
+
+_V3_10: Rules = {
+    **_SHARED,
+    **OPERATOR_INSTRUCTIONS,
+    "GEN_START": blocks.gen_start,
+    "JUMP_ABSOLUTE": common.jump,
+    "POP_JUMP_IF_TRUE": blocks.branch(True),
+    "POP_JUMP_IF_FALSE": blocks.branch(False),
+    "DUP_TOP": blocks.dup_top,
+    "DUP_TOP_TWO": blocks.dup_top_two,
+    "ROT_TWO": blocks.rot(2),
+    "ROT_THREE": blocks.rot(3),
+    "ROT_FOUR": blocks.rot(4),
+    "ROT_N": blocks.rot(0),
+    "SETUP_FINALLY": blocks.setup_finally,
+    "SETUP_WITH": blocks.setup_with,
+    "SETUP_ASYNC_WITH": blocks.setup_async_with,
+    "BEFORE_ASYNC_WITH": modern.before_async_with,
+    "POP_BLOCK": blocks.pop_block,
+    "POP_EXCEPT": blocks.pop_except,
+    "RERAISE": blocks.reraise,
+    "JUMP_IF_NOT_EXC_MATCH": blocks.jump_if_not_exc_match,
+    "WITH_EXCEPT_START": blocks.with_except_start,
+    "END_ASYNC_FOR": blocks.end_async_for,
+    "CALL_FUNCTION": blocks.call_function,
+    "CALL_FUNCTION_KW": blocks.call_function_kw,
+    "CALL_METHOD": blocks.call_method,
+    "CALL_FUNCTION_EX": blocks.call_function_ex,
+    "MAKE_FUNCTION": blocks.make_function,
+    "GET_AWAITABLE": blocks.get_awaitable,
+    "GET_YIELD_FROM_ITER": blocks.get_yield_from_iter,
+    "GET_ANEXT": blocks.get_anext,
+    "MATCH_KEYS": blocks.match_keys,
+    "MATCH_CLASS": blocks.match_class,
+}
+
+_V3_11: Rules = {
+    **_SHARED,
+    "RESUME": common.nothing,
+    "PRECALL": common.nothing,
+    "COPY_FREE_VARS": common.nothing,
+    "MAKE_CELL": modern.make_cell,
+    "RETURN_GENERATOR": modern.return_generator,
+    "PUSH_NULL": common.push_null,
+    "COPY": common.copy,
+    "SWAP": common.swap,
+    "BINARY_OP": common.binary_op,
+    "LOAD_GLOBAL": modern.load_global,
+    "KW_NAMES": modern.kw_names,
+    "CALL": modern.call,
+    "CALL_FUNCTION_EX": modern.call_function_ex,
+    "MAKE_FUNCTION": common.make_function_flags,
+    "JUMP_BACKWARD": common.jump,
+    "JUMP_BACKWARD_NO_INTERRUPT": common.jump,
+    "GET_AWAITABLE": modern.get_awaitable,
+    "GET_YIELD_FROM_ITER": modern.get_yield_from_iter,
+    "GET_ANEXT": modern.get_anext,
+    "ASYNC_GEN_WRAP": modern.async_gen_wrap,
+    "BEFORE_ASYNC_WITH": modern.before_async_with,
+    "POP_EXCEPT": modern.pop_except,
+    "WITH_EXCEPT_START": modern.with_except_start,
+    "RERAISE": modern.reraise,
+    "END_ASYNC_FOR": modern.end_async_for,
+}
+for _way in ("FORWARD", "BACKWARD"):
+    _V3_11[f"POP_JUMP_{_way}_IF_TRUE"] = common.branch(True)
+    _V3_11[f"POP_JUMP_{_way}_IF_FALSE"] = common.branch(False)
+    _V3_11[f"POP_JUMP_{_way}_IF_NONE"] = common.branch_none(True)
+    _V3_11[f"POP_JUMP_{_way}_IF_NOT_NONE"] = common.branch_none(False)
+
+_V3_12: Rules = {
+    **_V3_11,
+    "LOAD_FAST_CHECK": common.load_fast,
+    "LOAD_ATTR": modern.load_attr,
+    "LOAD_SUPER_ATTR": modern.load_super_attr,
+    "LOAD_FROM_DICT_OR_DEREF": common.load_from_dict_or_deref,
+    "COMPARE_OP": common.compare_shifted(4),
+    "BINARY_SLICE": common.binary_slice,
+    "STORE_SLICE": common.store_slice,
+    "RETURN_CONST": common.return_const,
+    "CALL_INTRINSIC_1": common.intrinsic_1,
+    "CALL_INTRINSIC_2": common.intrinsic_2,
+    "POP_JUMP_IF_TRUE": common.branch(True),
+    "POP_JUMP_IF_FALSE": common.branch(False),
+    "POP_JUMP_IF_NONE": common.branch_none(True),
+    "POP_JUMP_IF_NOT_NONE": common.branch_none(False),
+}
+
+_V3_13: Rules = {
+    **_V3_12,
+    "COMPARE_OP": common.compare_shifted(5),
+    "TO_BOOL": common.to_bool,
+    "CALL_KW": modern.call_kw,
+    "MAKE_FUNCTION": common.make_function_attributes,
+    "CONVERT_VALUE": common.convert_value,
+    "FORMAT_SIMPLE": common.format_simple,
+    "FORMAT_WITH_SPEC": common.format_with_spec,
+    "LOAD_FAST_LOAD_FAST": modern.load_fast_load_fast,
+    "STORE_FAST_LOAD_FAST": modern.store_fast_load_fast,
+    "STORE_FAST_STORE_FAST": modern.store_fast_store_fast,
+}
+
+_RULES = {(3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13}
+
+
+@lru_cache(maxsize=None)
+def rules_for(version: tuple[int, int]) -> list[Rule | None]:
+    """For each opcode number of ``version`` its rule, or ``None``."""
+    rules: list[Rule | None] = [None] * 256
+    numbers = table(version)
+    for name, rule in _RULES[version].items():
+        number = numbers.opcodes.get(name)
+        if number is not None:
+            rules[number] = rule
+    return rules

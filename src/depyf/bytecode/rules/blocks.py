@@ -1,0 +1,285 @@
+"""3.10: the block stack and the six-value handler protocol, as the exception regions of 3.11.
+
+``SETUP_FINALLY`` and its kin push a block; an exception goes to the innermost. On the way the interpreter
+pushes the exception that was being handled (three values) and the new one (three values), and a block that
+says "a handler is running". 3.11 pushes one value each and leaves the rest to a clean-up handler that the
+compiler writes. Here 3.10 becomes that: of each triple one slot is visible, and each running handler gets
+the clean-up handler (``COPY 3; POP_EXCEPT; RERAISE 1``) that 3.11 would have.
+
+A block is ``(kind, target instruction, stack level, lasti)`` with kind ``TRY`` or ``HANDLER``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..operations import Op
+from . import common
+
+if TYPE_CHECKING:
+    from ..canonical import Translator
+    from ..instructions import Instruction
+
+TRY, HANDLER = 0, 1
+
+
+def handler_of(t: Translator, blocks: tuple[Any, ...]) -> int:
+    """Number of the canonical handler that the innermost block stands for."""
+    if not blocks:
+        return -1
+    kind, target, level, lasti = blocks[-1]
+    kept = tuple(t.stack[:level])
+    if kind == HANDLER:  # level counts the three values of the previous exception
+        outer = handler_of(t, blocks[:-1])
+        number = t.handler_id(target, sum(kept), True, outer=1 + outer)
+        t.cleanups[number] = outer
+        return number
+    first = t.instructions[target]
+    if first.opname == "END_ASYNC_FOR":
+        t.enter(target, (*kept, 0, 0, 0, 0, 1, 0), blocks[:-1])
+    elif _unbinds_name(t, target):
+        # ``except E as name``: what unbinds the name on the way out pushes no exception info in 3.11.
+        lasti = True
+        t.enter(target, (*kept, 1, 0, 0, 0, 1, 0), blocks[:-1])
+    else:
+        t.handler_starts.add(target)
+        running = (*blocks[:-1], (HANDLER, target, level + 3, lasti))
+        t.enter(target, (*kept, int(lasti), 0, 1, 0, 1, 0), running)
+    return t.handler_id(target, sum(kept), lasti)
+
+
+def _unbinds_name(t: Translator, target: int) -> bool:
+    four = t.instructions[target : target + 4]
+    return (
+        len(four) == 4
+        and four[0].opname == "LOAD_CONST" and t.consts[four[0].arg] is None
+        and four[1].opname.startswith("STORE_")
+        and four[2].opname == four[1].opname.replace("STORE_", "DELETE_") and four[2].arg == four[1].arg
+        and four[3].opname == "RERAISE" and four[3].arg == 1
+    )
+
+
+def add_cleanups(t: Translator, ops: list[Op]) -> None:
+    """Append the clean-up handlers that 3.11 would have."""
+    for number, outer in t.cleanups.items():
+        last = ops[-1]
+        t.handlers[number].target = len(ops)
+        for kind, arg in (("COPY", 3), ("POP_EXCEPT", None), ("RERAISE", 1)):
+            ops.append(Op(kind, arg, last.offset, None, -1, outer))
+
+
+def _set_blocks(t: Translator, blocks: tuple[Any, ...]) -> None:
+    t.blocks = blocks
+    t.handler = handler_of(t, blocks)
+
+
+def setup_finally(t: Translator, i: Instruction) -> None:
+    _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), False)))
+
+
+def setup_with(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    t.emit("BEFORE_WITH")
+    t.stack.append(1)
+    _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), True)))
+    t.stack.append(1)
+
+
+def setup_async_with(t: Translator, i: Instruction) -> None:
+    _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack) - 1, True)))
+
+
+def pop_block(t: Translator, i: Instruction) -> None:
+    if not t.blocks:
+        raise t.unsupported("there is no block")
+    _set_blocks(t, t.blocks[:-1])
+
+
+def pop_except(t: Translator, i: Instruction) -> None:
+    if not t.blocks or t.blocks[-1][0] != HANDLER or len(t.stack) < 3:
+        raise t.unsupported("no handler is running")
+    lasti = t.stack[-3]
+    t.emit("POP_EXCEPT")
+    del t.stack[-3:]
+    _set_blocks(t, t.blocks[:-1])
+    if lasti:
+        t.emit("POP")
+
+
+def reraise(t: Translator, i: Instruction) -> None:
+    stack = t.stack
+    if stack[-3:] != [0, 1, 0]:
+        raise t.unsupported("there is no exception on top of the stack")
+    previous = stack[-6:-3]
+    if not i.arg:
+        place = 0
+    elif len(previous) == 3 and previous[0]:
+        place = 1 + previous[2]
+    else:
+        raise t.unsupported("keeps an instruction offset that there is none of")
+    t.emit("RERAISE", place)
+    t.next = -1
+
+
+def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    if t.stack.pop():
+        raise t.unsupported("what is matched is not the type of the exception")
+    t.emit("CHECK_EXC_MATCH")
+    t.emit("BRANCH", False, i.target)
+    t.flow_to(i.target)
+
+
+def with_except_start(t: Translator, i: Instruction) -> None:
+    t.emit("WITH_EXCEPT_START")
+    t.stack.append(1)
+
+
+def end_async_for(t: Translator, i: Instruction) -> None:
+    if t.stack[-7:] != [1, 0, 0, 0, 0, 1, 0]:
+        raise t.unsupported("there is no exception on top of the stack")
+    del t.stack[-7:]
+    t.emit("END_ASYNC_FOR")
+
+
+# --- the rest of what 3.10 spells differently ------------------------------------------------------
+def gen_start(t: Translator, i: Instruction) -> None:
+    t.stack.pop()
+
+
+def dup_top(t: Translator, i: Instruction) -> None:
+    if _is_exit_call(t):  # ``None, None, None`` for ``__exit__``: 3.11 loads it three times
+        t.emit("CONST", None)
+        t.stack.append(1)
+    else:
+        common.push_copy(t, 1)
+
+
+def _is_exit_call(t: Translator) -> bool:
+    if not t.ops or t.ops[-1].kind != "CONST" or t.ops[-1].arg is not None:
+        return False
+    ahead = [t.peek(1), t.peek(2)] if t.peek(1) == "DUP_TOP" else [t.peek(1)]
+    return "CALL_FUNCTION" in ahead
+
+
+def dup_top_two(t: Translator, i: Instruction) -> None:
+    common.push_copy(t, 2)
+    common.push_copy(t, 2)
+
+
+def rot(places: int):  # type: ignore[no-untyped-def]
+    def rule(t: Translator, i: Instruction) -> None:
+        count = places or i.arg
+        visible = t.visible(count)
+        value = t.stack.pop()
+        t.stack.insert(len(t.stack) - count + 1, value)
+        if value:
+            common.rotate(t, visible)
+
+    return rule
+
+
+def branch(when: bool):  # type: ignore[no-untyped-def]
+    def rule(t: Translator, i: Instruction) -> None:
+        t.pop(1)
+        ops = t.ops
+        kinds = [op.kind for op in ops[-2:]]
+        flipped = when
+        if kinds == ["CONST", "IS"] and ops[-2].arg is None and ops[-1].arg:
+            ops[-1].arg = False  # ``is not None``: 3.11 tests ``is None`` and jumps the other way
+            flipped = not when
+        t.emit("BRANCH", flipped, i.target)
+        t.flow_to(i.target)
+
+    return rule
+
+
+def call_function(t: Translator, i: Instruction) -> None:
+    t.pop(i.arg + 1)
+    t.emit("CALL", (i.arg, ()))
+    t.stack.append(1)
+
+
+def call_function_kw(t: Translator, i: Instruction) -> None:
+    names = t.take_const("the tuple of keyword names")
+    t.pop(i.arg + 1)
+    t.emit("CALL", (i.arg - len(names), tuple(names)))
+    t.stack.append(1)
+
+
+def call_method(t: Translator, i: Instruction) -> None:
+    t.pop(i.arg + 1)
+    if t.stack.pop():
+        raise t.unsupported("no method was loaded")
+    t.emit("CALL", (i.arg, ()))
+    t.stack.append(1)
+
+
+def call_function_ex(t: Translator, i: Instruction) -> None:
+    t.pop(2 + (i.arg & 1))
+    t.emit("CALL_EX", bool(i.arg & 1))
+    t.stack.append(1)
+
+
+def make_function(t: Translator, i: Instruction) -> None:
+    """The qualified name is on the stack; later versions keep it in the code object."""
+    qualname = t.take_const("the qualified name")
+    from dataclasses import is_dataclass, replace
+
+    if not t.ops or t.ops[-1].kind != "CONST" or not is_dataclass(t.ops[-1].arg):
+        raise t.unsupported("the code is not a constant")
+    code: Any = t.ops[-1].arg
+    if code.qualname != qualname:
+        t.ops[-1].arg = replace(code, qualname=qualname)
+    common.make_function_flags(t, i)
+
+
+def get_awaitable(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    yield_from_after(t, "AWAIT")
+
+
+def get_yield_from_iter(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    yield_from_after(t, "YIELD_FROM")
+
+
+def get_anext(t: Translator, i: Instruction) -> None:
+    yield_from_after(t, "GET_ANEXT_AWAIT")
+
+
+def yield_from_after(t: Translator, kind: str) -> None:
+    first = t.instructions[t.next] if t.next < len(t.instructions) else None
+    if first is None or first.opname != "LOAD_CONST" or t.consts[first.arg] is not None:
+        raise t.unsupported("is not followed by LOAD_CONST None")
+    if t.peek(2) != "YIELD_FROM":
+        raise t.unsupported("is not followed by YIELD_FROM")
+    t.emit(kind)
+    t.stack.append(1)
+    t.next += 2
+
+
+def match_keys(t: Translator, i: Instruction) -> None:
+    t.emit("MATCH_KEYS")
+    t.stack.append(1)
+    _matched(t)
+
+
+def match_class(t: Translator, i: Instruction) -> None:
+    t.pop(3)
+    t.emit("MATCH_CLASS", i.arg)
+    t.stack.append(1)
+    _matched(t)
+
+
+def _matched(t: Translator) -> None:
+    """A bool on top says whether it matched; later versions test the value for ``None``."""
+    test = t.instructions[t.next]
+    if test.opname != "POP_JUMP_IF_FALSE":
+        raise t.unsupported("is not followed by POP_JUMP_IF_FALSE")
+    t.emit("COPY", 1)
+    t.emit("CONST", None)
+    t.emit("IS", False)
+    t.emit("BRANCH", True, test.target)
+    t.flow_to(test.target)
+    t.next += 1

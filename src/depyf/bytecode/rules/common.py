@@ -1,0 +1,372 @@
+"""Instructions that need a look at the stack or at their neighbours; shared by the versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..canonical import Translator
+    from ..instructions import Instruction
+
+COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
+_BINARY_OPS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
+BINARY_OPERANDS = tuple(
+    [("BINARY", sign) for sign in _BINARY_OPS] + [("INPLACE", sign) for sign in _BINARY_OPS]
+)
+INTRINSICS_1 = (
+    "invalid", "print", "import_star", "stopiteration_error", "async_gen_wrap", "unary_positive",
+    "list_to_tuple", "typevar", "paramspec", "typevartuple", "subscript_generic", "typealias",
+)
+INTRINSICS_2 = (
+    "invalid", "prep_reraise_star", "typevar_with_bound", "typevar_with_constraints",
+    "set_function_type_params", "set_typeparam_default",
+)
+
+
+def nothing(t: Translator, i: Instruction) -> None:
+    """An instruction that changes nothing that the program could notice."""
+
+
+# --- the stack -------------------------------------------------------------------------------------
+def pop_top(t: Translator, i: Instruction) -> None:
+    if t.stack.pop():
+        t.emit("POP")
+
+
+def push_null(t: Translator, i: Instruction) -> None:
+    t.stack.append(0)
+
+
+def copy(t: Translator, i: Instruction) -> None:
+    push_copy(t, i.arg)
+
+
+def push_copy(t: Translator, place: int) -> None:
+    visible = t.visible(place)
+    here = t.stack[-place]
+    if here:
+        t.emit("COPY", visible)
+    t.stack.append(here)
+
+
+def swap(t: Translator, i: Instruction) -> None:
+    place = i.arg
+    stack = t.stack
+    visible = t.visible(place)
+    if place < 2:
+        return
+    top, other = stack[-1], stack[-place]
+    stack[-1], stack[-place] = other, top
+    if top and other:
+        t.emit("SWAP", visible)
+    elif top:  # a NULL comes up, the top value goes below what is in between
+        rotate(t, visible)
+    elif other:  # the top is a NULL: the value comes up over what is in between
+        for step in range(2, visible + 1):
+            t.emit("SWAP", step)
+
+
+def rotate(t: Translator, visible: int) -> None:
+    """Emit the move of the top value below ``visible - 1`` others."""
+    if visible == 2:
+        t.emit("SWAP", 2)
+    elif visible > 2:
+        t.emit("ROT", visible)
+
+
+def below(t: Translator, place: int) -> int:
+    """Canonical place of the value at physical ``place`` (1 is the top)."""
+    visible = t.visible(place)
+    if not t.stack[-place]:
+        raise t.unsupported("works on a value that is not one")
+    return visible
+
+
+def update(kind: str, values: int = 1):  # type: ignore[no-untyped-def]
+    """``LIST_APPEND i`` and its like: ``values`` values go into the container ``i`` below them."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        t.pop(values)
+        t.emit(kind, below(t, i.arg))
+
+    return rule
+
+
+# --- loading ---------------------------------------------------------------------------------------
+def load_fast(t: Translator, i: Instruction) -> None:
+    load_local(t, i.arg)
+
+
+def load_local(t: Translator, index: int) -> None:
+    name = t.locals[index]
+    t.emit("LOAD_CLOSURE" if name in t.cell_names else "LOAD_FAST", name)
+    t.stack.append(1)
+
+
+def load_global(t: Translator, i: Instruction) -> None:
+    t.emit("LOAD_GLOBAL", t.names[i.arg])
+    t.stack.append(1)
+
+
+def load_attr(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    t.emit("LOAD_ATTR", t.names[i.arg])
+    t.stack.append(1)
+
+
+def load_method(t: Translator, i: Instruction) -> None:
+    """Pushes (function, self) or (NULL, function); either way one callable."""
+    t.pop(1)
+    t.emit("LOAD_ATTR", t.names[i.arg])
+    t.stack += (0, 1)
+
+
+# --- building --------------------------------------------------------------------------------------
+def build_map(t: Translator, i: Instruction) -> None:
+    t.pop(2 * i.arg)
+    t.emit("BUILD_MAP", i.arg)
+    t.stack.append(1)
+
+
+def build_const_key_map(t: Translator, i: Instruction) -> None:
+    keys = t.take_const("the tuple of keys")
+    t.pop(i.arg)
+    t.emit("BUILD_CONST_KEY_MAP", keys)
+    t.stack.append(1)
+
+
+def unpack(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    t.emit("UNPACK", i.arg)
+    t.stack += (1,) * i.arg
+
+
+def unpack_ex(t: Translator, i: Instruction) -> None:
+    before, after = i.arg & 255, i.arg >> 8
+    t.pop(1)
+    t.emit("UNPACK_EX", (before, after))
+    t.stack += (1,) * (before + 1 + after)
+
+
+def format_value(t: Translator, i: Instruction) -> None:
+    has_spec = bool(i.arg & 4)
+    t.pop(1 + has_spec)
+    t.emit("FORMAT", (("", "s", "r", "a")[i.arg & 3], has_spec))
+    t.stack.append(1)
+
+
+def convert_value(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    t.emit("CONVERT", ("", "s", "r", "a")[i.arg])
+    t.stack.append(1)
+
+
+def format_simple(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    conversion = t.ops.pop().arg if t.ops and t.ops[-1].kind == "CONVERT" else ""
+    t.emit("FORMAT", (conversion, False))
+    t.stack.append(1)
+
+
+def format_with_spec(t: Translator, i: Instruction) -> None:
+    t.pop(2)
+    conversion = ""
+    if len(t.ops) > 1 and t.ops[-1].kind == "CONST" and t.ops[-2].kind == "CONVERT":
+        conversion = t.ops.pop(-2).arg  # a constant is all there is in between: the order cannot be seen
+    t.emit("FORMAT", (conversion, True))
+    t.stack.append(1)
+
+
+# --- operators -------------------------------------------------------------------------------------
+def binary_op(t: Translator, i: Instruction) -> None:
+    t.pop(2)
+    t.emit(*BINARY_OPERANDS[i.arg])
+    t.stack.append(1)
+
+
+def compare_shifted(shift: int):  # type: ignore[no-untyped-def]
+    """``COMPARE_OP``: the comparison stands above ``shift`` bits; 3.13 has a bit for "as a bool"."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        t.pop(2)
+        t.emit("COMPARE", COMPARISONS[i.arg >> shift])
+        t.stack.append(1)
+        if shift > 4 and i.arg & 16:
+            to_bool(t, i)
+
+    return rule
+
+
+def is_op(t: Translator, i: Instruction) -> None:
+    t.pop(2)
+    t.emit("IS", bool(i.arg))
+    t.stack.append(1)
+
+
+def contains_op(t: Translator, i: Instruction) -> None:
+    t.pop(2)
+    t.emit("IN", bool(i.arg))
+    t.stack.append(1)
+
+
+def to_bool(t: Translator, i: Instruction) -> None:
+    """Nothing where what follows tests the truth itself, which is all that a compiler writes."""
+    if t.peek(1) not in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT"):
+        t.emit("UNARY", "not")
+        t.emit("UNARY", "not")
+
+
+def binary_slice(t: Translator, i: Instruction) -> None:
+    t.pop(3)
+    t.emit("BUILD_SLICE", 2)
+    t.emit("GETITEM")
+    t.stack.append(1)
+
+
+def store_slice(t: Translator, i: Instruction) -> None:
+    t.pop(4)
+    t.emit("BUILD_SLICE", 2)
+    t.emit("SETITEM")
+
+
+def intrinsic_1(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    name = INTRINSICS_1[i.arg]
+    if name == "unary_positive":
+        t.emit("UNARY", "+")
+    elif name == "list_to_tuple":
+        t.emit("LIST_TO_TUPLE")
+    elif name == "async_gen_wrap" and t.peek(1) == "YIELD_VALUE":
+        pass  # an asynchronous generator's YIELD does it
+    elif name in ("print", "import_star") and t.peek(1) == "POP_TOP":
+        t.emit("PRINT_EXPR" if name == "print" else "IMPORT_STAR")
+        t.next += 1
+        return
+    else:
+        t.emit("INTRINSIC_1", name)
+    t.stack.append(1)
+
+
+def intrinsic_2(t: Translator, i: Instruction) -> None:
+    t.pop(2)
+    name = INTRINSICS_2[i.arg]
+    if name == "prep_reraise_star":
+        t.emit("PREP_RERAISE_STAR")
+    else:
+        t.emit("INTRINSIC_2", name)
+    t.stack.append(1)
+
+
+# --- jumps -----------------------------------------------------------------------------------------
+def jump(t: Translator, i: Instruction) -> None:
+    t.emit("JUMP", None, i.target)
+    t.flow_to(i.target)
+    t.next = -1
+
+
+def branch(when: bool):  # type: ignore[no-untyped-def]
+    def rule(t: Translator, i: Instruction) -> None:
+        t.pop(1)
+        t.emit("BRANCH", when, i.target)
+        t.flow_to(i.target)
+
+    return rule
+
+
+def branch_none(when: bool):  # type: ignore[no-untyped-def]
+    def rule(t: Translator, i: Instruction) -> None:
+        t.pop(1)
+        t.emit("CONST", None)
+        t.emit("IS", False)
+        t.emit("BRANCH", when, i.target)
+        t.flow_to(i.target)
+
+    return rule
+
+
+def branch_or_pop(when: bool):  # type: ignore[no-untyped-def]
+    def rule(t: Translator, i: Instruction) -> None:
+        t.emit("COPY", 1)
+        t.emit("BRANCH", when, i.target)
+        t.flow_to(i.target)
+        t.pop(1)
+        t.emit("POP")
+
+    return rule
+
+
+def for_iter(t: Translator, i: Instruction) -> None:
+    """From 3.12 on, the loop's end skips ``END_FOR`` (and what cleans up with it in 3.13)."""
+    target = i.target
+    if t.code.version >= (3, 12):
+        if t.instructions[target].opname != "END_FOR":
+            raise t.unsupported("loop does not end at END_FOR")
+        target += 2 if t.code.version >= (3, 13) else 1
+    t.emit("FOR_ITER", None, target)
+    t.pop(1)
+    t.flow_to(target)
+    t.stack += (1, 1)
+
+
+def return_value(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    t.emit("RETURN")
+    t.next = -1
+
+
+def return_const(t: Translator, i: Instruction) -> None:
+    t.emit("CONST", t.consts[i.arg])
+    t.emit("RETURN")
+    t.next = -1
+
+
+def raise_varargs(t: Translator, i: Instruction) -> None:
+    t.pop(i.arg)
+    t.emit("RAISE", i.arg)
+    t.next = -1
+
+
+# --- functions -------------------------------------------------------------------------------------
+def make_function_flags(t: Translator, i: Instruction) -> None:
+    """3.11 and 3.12: code on top, flags in the argument."""
+    t.pop(1 + bin(i.arg & 15).count("1"))
+    t.emit("MAKE_FUNCTION", i.arg & 15)
+    t.stack.append(1)
+
+
+def make_function_attributes(t: Translator, i: Instruction) -> None:
+    """3.13: ``SET_FUNCTION_ATTRIBUTE`` instructions follow, the attribute that was pushed last first."""
+    t.pop(1)
+    flags, last = 0, 32
+    while t.instructions[t.next].opname == "SET_FUNCTION_ATTRIBUTE":
+        flag = t.instructions[t.next].arg
+        rank = {8: 8, 4: 4, 16: 3, 2: 2, 1: 1}.get(flag, 99)
+        if rank >= last:
+            raise t.unsupported("attributes are set in an order that no compiler uses")
+        flags, last = flags | flag, rank
+        t.pop(1)
+        t.next += 1
+    t.emit("MAKE_FUNCTION", flags)
+    t.stack.append(1)
+
+
+def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    if t.ops and t.ops[-1].kind == "LOAD_LOCALS":
+        t.ops.pop()
+        t.emit("LOAD_CLASSDEREF", t.cells[i.arg])
+    else:
+        t.emit("LOAD_FROM_DICT_OR_DEREF", t.cells[i.arg])
+    t.stack.append(1)
+
+
+# --- generators ------------------------------------------------------------------------------------
+def match_keys(t: Translator, i: Instruction) -> None:
+    t.emit("MATCH_KEYS")
+    t.stack.append(1)
+
+
+def match_class(t: Translator, i: Instruction) -> None:
+    t.pop(3)
+    t.emit("MATCH_CLASS", i.arg)
+    t.stack.append(1)

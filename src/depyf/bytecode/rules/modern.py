@@ -1,0 +1,188 @@
+"""3.11 and later: calls with ``NULL``, ``SEND`` loops, exception tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import common
+from .common import rotate  # noqa: F401  (part of the vocabulary of these rules)
+
+if TYPE_CHECKING:
+    from ..canonical import Translator
+    from ..instructions import Instruction
+
+
+# --- calls -----------------------------------------------------------------------------------------
+def load_global(t: Translator, i: Instruction) -> None:
+    """The low bit pushes a NULL too: below the value up to 3.12, above it from 3.13 on."""
+    t.emit("LOAD_GLOBAL", t.names[i.arg >> 1])
+    push_callable(t, bool(i.arg & 1))
+
+
+def push_callable(t: Translator, with_null: bool) -> None:
+    if not with_null:
+        t.stack.append(1)
+    elif t.code.version >= (3, 13):
+        t.stack += (1, 0)
+    else:
+        t.stack += (0, 1)
+
+
+def load_attr(t: Translator, i: Instruction) -> None:
+    """3.12 and later: the low bit makes it what ``LOAD_METHOD`` was."""
+    t.pop(1)
+    t.emit("LOAD_ATTR", t.names[i.arg >> 1])
+    push_callable(t, bool(i.arg & 1))
+
+
+def load_super_attr(t: Translator, i: Instruction) -> None:
+    t.pop(3)
+    t.emit("LOAD_SUPER_ATTR", (t.names[i.arg >> 2], bool(i.arg & 2)))
+    push_callable(t, bool(i.arg & 1))
+
+
+def kw_names(t: Translator, i: Instruction) -> None:
+    t.keywords = t.consts[i.arg]
+
+
+def call(t: Translator, i: Instruction) -> None:
+    names, t.keywords = t.keywords, ()
+    finish_call(t, i.arg, names)
+
+
+def call_kw(t: Translator, i: Instruction) -> None:
+    finish_call(t, i.arg, t.take_const("the tuple of keyword names"))
+
+
+def finish_call(t: Translator, count: int, names: tuple[str, ...]) -> None:
+    """Below the arguments are two slots, of which one may be NULL; if neither is, the upper one is ``self``."""
+    t.pop(count)
+    positional = count - len(names) + callable_slots(t)
+    if positional < 0:
+        raise t.unsupported("more keyword names than arguments")
+    t.emit("CALL", (positional, tuple(names)))
+    t.stack.append(1)
+
+
+def callable_slots(t: Translator) -> int:
+    """Pops the callable and its NULL (or ``self``); how many of the two are arguments."""
+    upper, lower = t.stack.pop(), t.stack.pop()
+    if t.code.version >= (3, 13):
+        if not lower:
+            raise t.unsupported("the callable is a NULL")
+        return upper
+    if not upper:
+        raise t.unsupported("the callable is a NULL")
+    return lower
+
+
+def call_function_ex(t: Translator, i: Instruction) -> None:
+    t.pop(1 + (i.arg & 1))
+    if callable_slots(t):
+        raise t.unsupported("no NULL beside the callable")
+    t.emit("CALL_EX", bool(i.arg & 1))
+    t.stack.append(1)
+
+
+# --- fused -----------------------------------------------------------------------------------------
+def load_fast_load_fast(t: Translator, i: Instruction) -> None:
+    common.load_local(t, i.arg >> 4)
+    common.load_local(t, i.arg & 15)
+
+
+def store_fast_load_fast(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    t.emit("STORE_FAST", t.locals[i.arg >> 4])
+    common.load_local(t, i.arg & 15)
+
+
+def store_fast_store_fast(t: Translator, i: Instruction) -> None:
+    t.pop(2)
+    t.emit("STORE_FAST", t.locals[i.arg >> 4])
+    t.emit("STORE_FAST", t.locals[i.arg & 15])
+
+
+# --- cells, generators -----------------------------------------------------------------------------
+def make_cell(t: Translator, i: Instruction) -> None:
+    """Cells made before ``RESUME`` follow from the code object; those of inlined comprehensions do not."""
+    if t.ops:
+        t.emit("MAKE_CELL", t.cells[i.arg])
+
+
+def return_generator(t: Translator, i: Instruction) -> None:
+    t.stack.append(0)  # popped again by the POP_TOP that follows
+
+
+def send_loop(t: Translator, kind: str) -> None:
+    """``LOAD_CONST None; SEND; YIELD_VALUE; RESUME; JUMP_BACKWARD_NO_INTERRUPT``: one operation.
+
+    The two instructions that follow are looked at; the loop itself (and the handlers that only cover it)
+    is what they can only be.
+    """
+    start = t.instructions[t.next] if t.next < len(t.instructions) else None
+    if start is None or start.opname != "LOAD_CONST" or t.consts[start.arg] is not None:
+        raise t.unsupported("is not followed by LOAD_CONST None")
+    index = t.next + 1
+    if [x.opname for x in t.instructions[index : index + 2]] != ["SEND", "YIELD_VALUE"]:
+        raise t.unsupported("is not followed by a SEND loop")
+    back = next((x for x in t.instructions[index + 2 : index + 4] if x.target >= 0), None)
+    if back is None or back.target != index:
+        raise t.unsupported("is not followed by a SEND loop")
+    t.emit(kind)
+    t.next = t.instructions[index].target
+    if t.code.version >= (3, 12):
+        if t.instructions[t.next].opname != "END_SEND":
+            raise t.unsupported("SEND loop does not end at END_SEND")
+        t.next += 1
+
+
+def get_awaitable(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    send_loop(t, "AWAIT")
+    t.stack.append(1)
+
+
+def get_yield_from_iter(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    send_loop(t, "YIELD_FROM")
+    t.stack.append(1)
+
+
+def get_anext(t: Translator, i: Instruction) -> None:
+    send_loop(t, "GET_ANEXT_AWAIT")
+    t.stack.append(1)
+
+
+def async_gen_wrap(t: Translator, i: Instruction) -> None:
+    if t.peek(1) != "YIELD_VALUE":
+        raise t.unsupported("is not followed by YIELD_VALUE")
+
+
+def before_async_with(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    t.emit("BEFORE_ASYNC_WITH")
+    t.stack += (1, 1)
+
+
+# --- exceptions ------------------------------------------------------------------------------------
+def pop_except(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    t.emit("POP_EXCEPT")
+
+
+def with_except_start(t: Translator, i: Instruction) -> None:
+    t.emit("WITH_EXCEPT_START")
+    t.stack.append(1)
+
+
+def reraise(t: Translator, i: Instruction) -> None:
+    t.pop(1)
+    if i.arg > len(t.stack):
+        raise t.unsupported("reaches below the stack")
+    t.emit("RERAISE", t.visible(i.arg) if i.arg else 0)
+    t.next = -1
+
+
+def end_async_for(t: Translator, i: Instruction) -> None:
+    t.pop(2)
+    t.emit("END_ASYNC_FOR")
