@@ -18,7 +18,7 @@ A :class:`Program` is a list of :class:`Op`.  An op has a ``kind`` (one of the n
   (plus, below it, one opaque ``lasti`` value if ``Handler.lasti``), on every version.  Handlers of
   ``try`` and ``with`` start with ``PUSH_EXC_INFO``; clean-up handlers that the compiler writes do not:
   ``COPY 3; POP_EXCEPT; RERAISE 1`` (over every running handler), ``CONST None; STORE n; DELETE n;
-  RERAISE 1`` (``except E as n``), ``END_ASYNC_FOR``, and the restoring of variables of an inlined
+  RERAISE 1`` (``except E as n``), ``END_ASYNC_FOR``, ``LIST_APPEND 3; POP`` (``except*``), and the restoring of variables of an inlined
   comprehension (3.12+: ``SWAP 2; POP; STORE_FAST x; RERAISE 0``).  The six-value protocol and block
   stack of 3.7 to 3.10 are folded into exactly this form (3.10 gets 3.11's clean-up handlers);
 * ``yield from`` and ``await`` are one op each (the ``SEND`` loop of 3.11+ and its

@@ -7,7 +7,7 @@ from .stack import entry_depths
 
 _WAYS = {JUMP: 1, BRANCH: 2, FOR_ITER: 2, RETURN: 0, RAISE: 0, RERAISE: 0}
 #: What a handler can start with: see ``bytecode/operations.py``.
-_HANDLER_STARTS = {"PUSH_EXC_INFO", "COPY", "CONST", "END_ASYNC_FOR", "SWAP", "ROT", "POP"}
+_HANDLER_STARTS = {"PUSH_EXC_INFO", "COPY", "CONST", "END_ASYNC_FOR", "SWAP", "ROT", "POP", "LIST_APPEND"}
 _ENDS = {"JUMP", "BRANCH", "FOR_ITER", "RETURN", "RAISE", "RERAISE"}
 
 
