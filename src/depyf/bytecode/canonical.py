@@ -12,7 +12,8 @@ What an instruction becomes stands in ``rules/``: most are one line of data, the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .instructions import UnsupportedBytecode, decode_indexed
@@ -40,6 +41,7 @@ class Translator:
         next: index of the instruction that follows in control flow, -1 for none; rules may change it.
         stack: one number per physical slot: 1 visible in the canonical program, 0 not.
         ops: operations of the current run of instructions (rules may look back and take back).
+        fence: operations before this index must not be taken back: ways meet there.
         handler: index of the canonical handler that covers the instruction at hand, or -1.
         blocks: the block stack (3.10 and before), innermost last; see ``rules/blocks.py``.
         names, locals, cells, consts: what arguments index.
@@ -63,6 +65,7 @@ class Translator:
         self.pools: tuple[Any, ...] = (None, self.names, self.locals, self.cells, self.consts, range(1 << 31))
         self.stack: list[int] = []
         self.ops: list[Op] = []
+        self.fence = 0
         self.at = 0
         self.next = 0
         self.handler = -1
@@ -130,12 +133,21 @@ class Translator:
         index = self.at + ahead
         return self.instructions[index].opname if index < len(self.instructions) else ""
 
+    def recent(self, count: int) -> list[str]:
+        """Kinds of the last ``count`` operations, as far as control came through all of them."""
+        return [op.kind for op in self.ops[max(self.fence, len(self.ops) - count) :]]
+
     def take_const(self, what: str) -> Any:
-        """The constant on top of the stack; the operation that pushed it is taken back."""
-        if not self.ops or self.ops[-1].kind != "CONST":
-            raise self.unsupported(f"{what} is not a constant")
-        self.pop(1)
-        return self.ops.pop().arg
+        """The constant on top of the stack, taken off it (and its ``CONST`` taken back if that came last)."""
+        if self.recent(1) == ["CONST"]:
+            self.pop(1)
+            return self.ops.pop().arg
+        top = self.stack[-1] if self.stack else 0
+        if top.__class__ is not int:
+            self.pop(1)
+            self.emit("POP")
+            return top.value  # type: ignore[attr-defined]
+        raise self.unsupported(f"{what} is not a constant")
 
     def handler_id(self, target: int, depth: int, lasti: bool, outer: int = -1) -> int:
         """Number of the canonical handler at instruction ``target`` (``outer``: see ``cleanups``)."""
@@ -159,7 +171,8 @@ class Translator:
                 continue
             first, after = index_of[min(start >> 1, last)], index_of[min(end >> 1, last)]
             if goal >= len(covered):
-                raise UnsupportedBytecode("handler is outside of the code", self.code, "exception table", start)
+                self.at = first
+                raise self.unsupported("its handler is outside of the code")
             covered[first:after] = [len(entries)] * (after - first)
             entries.append((goal, depth, lasti))
         return covered
@@ -205,6 +218,7 @@ class Translator:
                 continue
             ops: list[Op] = []
             self.ops = ops
+            self.fence = 0
             self.at = index
             kept, self.blocks = states[index]
             stack = self.stack = list(kept)
@@ -222,6 +236,8 @@ class Translator:
                     break
                 if is_target[index] or index in states:
                     self._check_state(index)
+                    self.fence = len(ops)
+                    stack[:] = map(int, stack)  # what a slot is known to hold is not known here
                 instruction = instructions[index]
                 self.at = index
                 covering = entry_of[index]
@@ -232,8 +248,8 @@ class Translator:
                 position[index] = len(ops)
                 run_of[index] = number
                 rule = rules[instruction.opcode]
-                if rule.__class__ is tuple:
-                    kind, pool, pops, pushes, arg = rule  # type: ignore[misc]
+                if isinstance(rule, tuple):
+                    kind, pool, pops, pushes, arg = rule
                     if pool:
                         arg = pools[pool][instruction.arg]
                     if pops < 0:
@@ -252,7 +268,7 @@ class Translator:
                     raise self.unsupported("no rule for this instruction")
                 else:
                     self.next = index + 1
-                    rule(self, instruction)  # type: ignore[operator]
+                    rule(self, instruction)
                     index = self.next
             position[first] = 0
             if falls >= 0:

@@ -8,8 +8,9 @@ CPython has had three line tables: ``co_lnotab`` (to 3.9: increments, a line hol
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from types import CodeType
-from typing import TYPE_CHECKING, Iterable, Mapping, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from .code import Code

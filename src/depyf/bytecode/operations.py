@@ -18,9 +18,9 @@ A :class:`Program` is a list of :class:`Op`.  An op has a ``kind`` (one of the n
   (plus, below it, one opaque ``lasti`` value if ``Handler.lasti``), on every version.  Handlers of
   ``try`` and ``with`` start with ``PUSH_EXC_INFO``; clean-up handlers that the compiler writes do not:
   ``COPY 3; POP_EXCEPT; RERAISE 1`` (over every running handler), ``CONST None; STORE n; DELETE n;
-  RERAISE 1`` (``except E as n``), ``END_ASYNC_FOR``, ``LIST_APPEND 3; POP`` (``except*``), and the restoring of variables of an inlined
-  comprehension (3.12+: ``SWAP 2; POP; STORE_FAST x; RERAISE 0``).  The six-value protocol and block
-  stack of 3.7 to 3.10 are folded into exactly this form (3.10 gets 3.11's clean-up handlers);
+  RERAISE 1`` (``except E as n``), ``END_ASYNC_FOR``, ``LIST_APPEND 3; POP`` (``except*``), and
+  the restoring of variables of an inlined comprehension (3.12+: ``SWAP 2; POP; STORE_FAST x;
+  RERAISE 0``).  The six-value protocol and block stack of 3.7 to 3.10 are folded into exactly this form (3.10 gets 3.11's clean-up handlers);
 * ``yield from`` and ``await`` are one op each (the ``SEND`` loop of 3.11+ and its
   ``CLEANUP_THROW`` handlers are folded);
 * the preamble of generators (``RETURN_GENERATOR; POP_TOP``) and the ``StopIteration`` wrapper of
@@ -55,7 +55,7 @@ STORE_DEREF = "STORE_DEREF"
 DELETE_DEREF = "DELETE_DEREF"
 LOAD_CLASSDEREF = "LOAD_CLASSDEREF"  # name (class body: locals, then cell; 3.12 LOAD_FROM_DICT_OR_DEREF)
 LOAD_FROM_DICT_OR_GLOBALS = "LOAD_FROM_DICT_OR_GLOBALS"  # name : mapping -> value  (3.12+)
-LOAD_FROM_DICT_OR_DEREF = "LOAD_FROM_DICT_OR_DEREF"  # name : mapping -> value  (3.12+ annotation scopes in classes)
+LOAD_FROM_DICT_OR_DEREF = "LOAD_FROM_DICT_OR_DEREF"  # name : mapping -> value  (3.12+, in classes)
 MAKE_CELL = "MAKE_CELL"  # name : -> ; a new cell for a variable of an inlined comprehension (3.12+ only)
 LOAD_CLOSURE = "LOAD_CLOSURE"  # name                          : -> cell  (only to build closures)
 LOAD_LOCALS = "LOAD_LOCALS"  #                                 : -> locals mapping (3.12+)
@@ -86,7 +86,7 @@ BUILD_CONST_KEY_MAP = "BUILD_CONST_KEY_MAP"  # keys (tuple)    : v1..vn -> dict
 BUILD_STRING = "BUILD_STRING"  # n
 BUILD_SLICE = "BUILD_SLICE"  # 2 or 3                          : start, stop[, step] -> slice
 FORMAT = "FORMAT"  # (conversion: "", "s", "r", "a"; has_spec) : value[, spec] -> str
-CONVERT = "CONVERT"  # "s", "r", "a": value -> str (3.13+, only where the spec of ``f"{x!r:{w}}"`` is not constant)
+CONVERT = "CONVERT"  # "s", "r", "a": value -> str (3.13+, only in ``f"{x!r:{not_constant}}"``)
 LIST_APPEND = "LIST_APPEND"  # i : value -> ; appends to the list i below the top *after* popping
 SET_ADD = "SET_ADD"  # i
 MAP_ADD = "MAP_ADD"  # i : key, value -> ; on every version key is pushed first (3.7 is swapped)
@@ -115,7 +115,7 @@ PRINT_EXPR = "PRINT_EXPR"  #                                   : value ->
 POP = "POP"  #                                                 : value ->
 COPY = "COPY"  # i                     : pushes a copy of the i-th value from the top (1 = top)
 SWAP = "SWAP"  # i                     : swaps the top with the i-th value from the top (2 = next)
-ROT = "ROT"  # i                       : lifts the second..i-th up, puts the top at position i (ROT_TWO is SWAP 2)
+ROT = "ROT"  # i                       : lifts 2..i up, puts the top at place i (i > 2)
 
 # --- iteration, generators ------------------------------------------------------------------------
 GET_ITER = "GET_ITER"  #                                       : iterable -> iterator
@@ -124,8 +124,8 @@ YIELD = "YIELD"  #                                             : value -> sent
 YIELD_FROM = "YIELD_FROM"  #                                   : iterable -> result   (``yield from x``)
 AWAIT = "AWAIT"  #                                             : awaitable -> result  (``await x``)
 GET_AITER = "GET_AITER"  #                                     : async iterable -> async iterator
-GET_ANEXT_AWAIT = "GET_ANEXT_AWAIT"  #                         : aiter -> aiter, value (GET_ANEXT and its await)
-END_ASYNC_FOR = "END_ASYNC_FOR"  # in the handler              : aiter, exc -> ; re-raises unless StopAsyncIteration
+GET_ANEXT_AWAIT = "GET_ANEXT_AWAIT"  #                         : aiter -> aiter, value (with its await)
+END_ASYNC_FOR = "END_ASYNC_FOR"  # in a handler : aiter, exc -> ; re-raises unless StopAsyncIteration
 ASYNC_GEN_WRAP_YIELD = "ASYNC_GEN_WRAP_YIELD"  # folded into YIELD; listed so that no one invents it
 
 # --- exceptions, with -----------------------------------------------------------------------------
@@ -138,7 +138,7 @@ BEFORE_WITH = "BEFORE_WITH"  #                                 : manager -> exit
 BEFORE_ASYNC_WITH = "BEFORE_ASYNC_WITH"  #                     : manager -> exit, awaitable
 WITH_EXCEPT_START = "WITH_EXCEPT_START"  #  : exit, [lasti], previous, exc -> same, result
 RAISE = "RAISE"  # 0, 1 or 2           : [exc[, cause]] ->           (ends a block)
-RERAISE = "RERAISE"  # place of ``lasti`` below exc (1: right below), 0 without : [lasti], exc -> (ends a block)
+RERAISE = "RERAISE"  # place of lasti below exc (1: next), 0 without : [lasti], exc ->  (ends a block)
 
 # --- match ----------------------------------------------------------------------------------------
 GET_LEN = "GET_LEN"  #                                         : obj -> obj, len

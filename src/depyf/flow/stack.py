@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
 
 from ..bytecode.operations import Op
 from .graph import BRANCH, FOR_ITER, RAISE, RERAISE, RETURN, Block, Graph
@@ -11,16 +11,18 @@ from .graph import BRANCH, FOR_ITER, RAISE, RERAISE, RETURN, Block, Graph
 EFFECTS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
         ("CONST", "LOAD_FAST", "LOAD_FAST_AND_CLEAR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF",
-         "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_LOCALS", "LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR"), (0, 1)),
+         "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_LOCALS", "LOAD_BUILD_CLASS",
+         "LOAD_ASSERTION_ERROR"), (0, 1)),
     **dict.fromkeys(
-        ("STORE_FAST", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "DELETE_ATTR", "IMPORT_STAR", "PRINT_EXPR",
-         "POP", "POP_EXCEPT", "LIST_APPEND", "SET_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
+        ("STORE_FAST", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "DELETE_ATTR", "IMPORT_STAR",
+         "PRINT_EXPR", "POP", "POP_EXCEPT", "LIST_APPEND", "SET_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
          "DICT_MERGE"), (1, 0)),
     **dict.fromkeys(
-        ("DELETE_FAST", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_DEREF", "SETUP_ANNOTATIONS", "MAKE_CELL"), (0, 0)),
+        ("DELETE_FAST", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_DEREF", "SETUP_ANNOTATIONS",
+         "MAKE_CELL"), (0, 0)),
     **dict.fromkeys(
-        ("LOAD_ATTR", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF", "UNARY", "LIST_TO_TUPLE", "CONVERT",
-         "INTRINSIC_1", "GET_ITER", "YIELD", "YIELD_FROM", "AWAIT", "GET_AITER"), (1, 1)),
+        ("LOAD_ATTR", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_FROM_DICT_OR_DEREF", "UNARY", "LIST_TO_TUPLE",
+         "CONVERT", "INTRINSIC_1", "GET_ITER", "YIELD", "YIELD_FROM", "AWAIT", "GET_AITER"), (1, 1)),
     **dict.fromkeys(
         ("GETITEM", "BINARY", "INPLACE", "COMPARE", "IS", "IN", "IMPORT_NAME", "INTRINSIC_2",
          "PREP_RERAISE_STAR"), (2, 1)),
@@ -49,7 +51,7 @@ _EFFECTS_OF_ARG: dict[str, Callable[..., tuple[int, int]]] = {
     "UNPACK_EX": lambda arg: (1, arg[0] + 1 + arg[1]),
     "CALL": lambda arg: (1 + arg[0] + len(arg[1]), 1),
     "CALL_EX": lambda has_keywords: (2 + has_keywords, 1),
-    "MAKE_FUNCTION": lambda flags: (1 + bin(flags).count("1"), 1),
+    "MAKE_FUNCTION": lambda flags: (1 + flags.bit_count(), 1),
     "COPY": lambda i: (i, i + 1),
     "SWAP": lambda i: (i, i),
     "ROT": lambda i: (i, i),

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from ..versions import table
 from . import blocks, common, modern
@@ -50,6 +50,7 @@ _SHARED: Rules = {
 _V3_10: Rules = {
     **_SHARED,
     **OPERATOR_INSTRUCTIONS,
+    "LOAD_CONST": common.load_const,
     "GEN_START": blocks.gen_start,
     "JUMP_ABSOLUTE": common.jump,
     "POP_JUMP_IF_TRUE": blocks.branch(True),
@@ -136,6 +137,7 @@ _V3_12: Rules = {
 
 _V3_13: Rules = {
     **_V3_12,
+    "LOAD_CONST": common.load_const,
     "COMPARE_OP": common.compare_shifted(5),
     "TO_BOOL": common.to_bool,
     "CALL_KW": modern.call_kw,
@@ -151,7 +153,7 @@ _V3_13: Rules = {
 _RULES = {(3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13}
 
 
-@lru_cache(maxsize=None)
+@cache
 def rules_for(version: tuple[int, int]) -> list[Rule | None]:
     """For each opcode number of ``version`` its rule, or ``None``."""
     rules: list[Rule | None] = [None] * 256

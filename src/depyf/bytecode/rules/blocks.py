@@ -11,8 +11,10 @@ A block is ``(kind, target instruction, stack level, lasti)`` with kind ``TRY`` 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..code import Code
 from ..operations import Op
 from . import common
 
@@ -156,7 +158,7 @@ def dup_top(t: Translator, i: Instruction) -> None:
 
 
 def _is_exit_call(t: Translator) -> bool:
-    if not t.ops or t.ops[-1].kind != "CONST" or t.ops[-1].arg is not None:
+    if t.recent(1) != ["CONST"] or t.ops[-1].arg is not None:
         return False
     ahead = [t.peek(1), t.peek(2)] if t.peek(1) == "DUP_TOP" else [t.peek(1)]
     return "CALL_FUNCTION" in ahead
@@ -167,7 +169,7 @@ def dup_top_two(t: Translator, i: Instruction) -> None:
     common.push_copy(t, 2)
 
 
-def rot(places: int):  # type: ignore[no-untyped-def]
+def rot(places: int) -> common.Function:
     def rule(t: Translator, i: Instruction) -> None:
         count = places or i.arg
         visible = t.visible(count)
@@ -179,13 +181,12 @@ def rot(places: int):  # type: ignore[no-untyped-def]
     return rule
 
 
-def branch(when: bool):  # type: ignore[no-untyped-def]
+def branch(when: bool) -> common.Function:
     def rule(t: Translator, i: Instruction) -> None:
         t.pop(1)
         ops = t.ops
-        kinds = [op.kind for op in ops[-2:]]
         flipped = when
-        if kinds == ["CONST", "IS"] and ops[-2].arg is None and ops[-1].arg:
+        if t.recent(2) == ["CONST", "IS"] and ops[-2].arg is None and ops[-1].arg:
             ops[-1].arg = False  # ``is not None``: 3.11 tests ``is None`` and jumps the other way
             flipped = not when
         t.emit("BRANCH", flipped, i.target)
@@ -224,11 +225,9 @@ def call_function_ex(t: Translator, i: Instruction) -> None:
 def make_function(t: Translator, i: Instruction) -> None:
     """The qualified name is on the stack; later versions keep it in the code object."""
     qualname = t.take_const("the qualified name")
-    from dataclasses import is_dataclass, replace
-
-    if not t.ops or t.ops[-1].kind != "CONST" or not is_dataclass(t.ops[-1].arg):
+    if t.recent(1) != ["CONST"] or not isinstance(t.ops[-1].arg, Code):
         raise t.unsupported("the code is not a constant")
-    code: Any = t.ops[-1].arg
+    code = t.ops[-1].arg
     if code.qualname != qualname:
         t.ops[-1].arg = replace(code, qualname=qualname)
     common.make_function_flags(t, i)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from ..canonical import Translator
     from ..instructions import Instruction
+
+Function = Callable[["Translator", "Instruction"], None]
 
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 _BINARY_OPS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
@@ -82,7 +87,7 @@ def below(t: Translator, place: int) -> int:
     return visible
 
 
-def update(kind: str, values: int = 1):  # type: ignore[no-untyped-def]
+def update(kind: str, values: int = 1) -> Function:
     """``LIST_APPEND i`` and its like: ``values`` values go into the container ``i`` below them."""
 
     def rule(t: Translator, i: Instruction) -> None:
@@ -90,6 +95,27 @@ def update(kind: str, values: int = 1):  # type: ignore[no-untyped-def]
         t.emit(kind, below(t, i.arg))
 
     return rule
+
+
+class Known(int):
+    """A visible slot (it is 1) that holds a constant: ``CALL_KW`` needs its tuple of names.
+
+    Dynamo restores a stack by swaps, so that the tuple is not always loaded right before the call.
+    Forgotten wherever ways meet.
+    """
+
+    value: Any
+
+    def __new__(cls, value: Any) -> Self:
+        self = super().__new__(cls, 1)
+        self.value = value
+        return self
+
+
+def load_const(t: Translator, i: Instruction) -> None:
+    value = t.consts[i.arg]
+    t.emit("CONST", value)
+    t.stack.append(Known(value) if value.__class__ is tuple else 1)
 
 
 # --- loading ---------------------------------------------------------------------------------------
@@ -163,7 +189,7 @@ def convert_value(t: Translator, i: Instruction) -> None:
 
 def format_simple(t: Translator, i: Instruction) -> None:
     t.pop(1)
-    conversion = t.ops.pop().arg if t.ops and t.ops[-1].kind == "CONVERT" else ""
+    conversion = t.ops.pop().arg if t.recent(1) == ["CONVERT"] else ""
     t.emit("FORMAT", (conversion, False))
     t.stack.append(1)
 
@@ -171,7 +197,7 @@ def format_simple(t: Translator, i: Instruction) -> None:
 def format_with_spec(t: Translator, i: Instruction) -> None:
     t.pop(2)
     conversion = ""
-    if len(t.ops) > 1 and t.ops[-1].kind == "CONST" and t.ops[-2].kind == "CONVERT":
+    if t.recent(2) == ["CONVERT", "CONST"]:
         conversion = t.ops.pop(-2).arg  # a constant is all there is in between: the order cannot be seen
     t.emit("FORMAT", (conversion, True))
     t.stack.append(1)
@@ -184,7 +210,7 @@ def binary_op(t: Translator, i: Instruction) -> None:
     t.stack.append(1)
 
 
-def compare_shifted(shift: int):  # type: ignore[no-untyped-def]
+def compare_shifted(shift: int) -> Function:
     """``COMPARE_OP``: the comparison stands above ``shift`` bits; 3.13 has a bit for "as a bool"."""
 
     def rule(t: Translator, i: Instruction) -> None:
@@ -264,7 +290,7 @@ def jump(t: Translator, i: Instruction) -> None:
     t.next = -1
 
 
-def branch(when: bool):  # type: ignore[no-untyped-def]
+def branch(when: bool) -> Function:
     def rule(t: Translator, i: Instruction) -> None:
         t.pop(1)
         t.emit("BRANCH", when, i.target)
@@ -273,7 +299,7 @@ def branch(when: bool):  # type: ignore[no-untyped-def]
     return rule
 
 
-def branch_none(when: bool):  # type: ignore[no-untyped-def]
+def branch_none(when: bool) -> Function:
     def rule(t: Translator, i: Instruction) -> None:
         t.pop(1)
         t.emit("CONST", None)
@@ -284,7 +310,7 @@ def branch_none(when: bool):  # type: ignore[no-untyped-def]
     return rule
 
 
-def branch_or_pop(when: bool):  # type: ignore[no-untyped-def]
+def branch_or_pop(when: bool) -> Function:
     def rule(t: Translator, i: Instruction) -> None:
         t.emit("COPY", 1)
         t.emit("BRANCH", when, i.target)
@@ -329,7 +355,7 @@ def raise_varargs(t: Translator, i: Instruction) -> None:
 # --- functions -------------------------------------------------------------------------------------
 def make_function_flags(t: Translator, i: Instruction) -> None:
     """3.11 and 3.12: code on top, flags in the argument."""
-    t.pop(1 + bin(i.arg & 15).count("1"))
+    t.pop(1 + (i.arg & 15).bit_count())
     t.emit("MAKE_FUNCTION", i.arg & 15)
     t.stack.append(1)
 
@@ -352,7 +378,7 @@ def make_function_attributes(t: Translator, i: Instruction) -> None:
 
 def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
     t.pop(1)
-    if t.ops and t.ops[-1].kind == "LOAD_LOCALS":
+    if t.recent(1) == ["LOAD_LOCALS"]:
         t.ops.pop()
         t.emit("LOAD_CLASSDEREF", t.cells[i.arg])
     else:
@@ -360,7 +386,7 @@ def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
     t.stack.append(1)
 
 
-# --- generators ------------------------------------------------------------------------------------
+# --- match -----------------------------------------------------------------------------------------
 def match_keys(t: Translator, i: Instruction) -> None:
     t.emit("MATCH_KEYS")
     t.stack.append(1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import common
-from .common import rotate  # noqa: F401  (part of the vocabulary of these rules)
 
 if TYPE_CHECKING:
     from ..canonical import Translator
@@ -55,7 +54,7 @@ def call_kw(t: Translator, i: Instruction) -> None:
 
 
 def finish_call(t: Translator, count: int, names: tuple[str, ...]) -> None:
-    """Below the arguments are two slots, of which one may be NULL; if neither is, the upper one is ``self``."""
+    """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
     t.pop(count)
     positional = count - len(names) + callable_slots(t)
     if positional < 0:

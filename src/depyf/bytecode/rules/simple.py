@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Tuple, Union
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
     from ..canonical import Translator
     from ..instructions import Instruction
 
-SimpleRule = Tuple[str, int, int, int, Any]
-Rule = Union[SimpleRule, Callable[["Translator", "Instruction"], None]]
-Rules = Dict[str, Rule]
+SimpleRule = tuple[str, int, int, int, Any]
+Rule = Union[SimpleRule, Callable[["Translator", "Instruction"], None]]  # noqa: UP007  (a string inside)
+Rules = dict[str, Rule]
 
 #: Where the argument of the operation comes from (indexes of ``Translator.pools``).
 FIXED, NAMES, LOCALS, CELLS, CONSTS, NUMBER = range(6)

@@ -5,7 +5,7 @@ One module per version (``v3_11.py``) holds opcode numbers, inline cache sizes a
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from importlib import import_module
 
 #: Versions whose code can be read, oldest first.
@@ -39,12 +39,13 @@ class Table:
         module = import_module(f"{__name__}.v{version[0]}_{version[1]}")
         opcodes: dict[str, int] = {}
         if module.BASE:
-            opcodes.update(_load((version[0], int(module.BASE.partition("_")[2]))).opcodes)
+            base: Table = _load((version[0], int(module.BASE.partition("_")[2])))
+            opcodes.update(base.opcodes)
             for name in module.REMOVED:
                 del opcodes[name]
         opcodes.update(module.OPCODES)
         self.version = version
-        self.opcodes = opcodes
+        self.opcodes: dict[str, int] = opcodes
         self.names = [f"<{number}>" for number in range(256)]
         for name, number in opcodes.items():
             self.names[number] = name
@@ -68,6 +69,6 @@ def table(version: tuple[int, int]) -> Table:
     return _load(version)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _load(version: tuple[int, int]) -> Table:
     return Table(version)
