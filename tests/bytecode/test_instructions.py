@@ -39,7 +39,7 @@ def _far():
     """A function whose jumps need EXTENDED_ARG."""
     body = "".join(f"    x{i} = a + {i}.5\n" for i in range(400))
     namespace = {}
-    exec(f"def f(a):\n  while a:\n{body}  return a\n", namespace)
+    exec(f"def f(a):\n  while a:\n{body}  return a\n", namespace)  # noqa: S102
     return namespace["f"]
 
 

@@ -9,7 +9,15 @@ from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.flow import graph as g
 from depyf.flow.check import BrokenGraph, check
-from depyf.flow.dominators import EXIT, back_edges, dominates, dominators, natural_loops, post_dominators, successors
+from depyf.flow.dominators import (
+    EXIT,
+    back_edges,
+    dominates,
+    dominators,
+    natural_loops,
+    post_dominators,
+    successors,
+)
 from depyf.flow.stack import StackMismatch, entry_depths
 
 

@@ -150,7 +150,7 @@ _V3_13: Rules = {
     "STORE_FAST_STORE_FAST": modern.store_fast_store_fast,
 }
 
-_RULES = {(3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13}
+_RULES = {(3, 9): _V3_10, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13}
 
 
 @cache

@@ -57,7 +57,7 @@ def _unbinds_name(t: Translator, target: int) -> bool:
         and four[0].opname == "LOAD_CONST" and t.consts[four[0].arg] is None
         and four[1].opname.startswith("STORE_")
         and four[2].opname == four[1].opname.replace("STORE_", "DELETE_") and four[2].arg == four[1].arg
-        and four[3].opname == "RERAISE" and four[3].arg == 1
+        and four[3].opname == "RERAISE" and (four[3].arg == 1 or t.code.version < (3, 10))
     )
 
 
@@ -113,9 +113,12 @@ def reraise(t: Translator, i: Instruction) -> None:
     if stack[-3:] != [0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
     previous = stack[-6:-3]
-    if not i.arg:
+    has_lasti = len(previous) == 3 and previous[0] == 1
+    # Up to 3.9 there is no argument; where 3.10 has one is where there is a lasti.
+    keeps = i.arg if t.code.version >= (3, 10) else has_lasti
+    if not keeps:
         place = 0
-    elif len(previous) == 3 and previous[0]:
+    elif has_lasti:
         place = 1 + previous[2]
     else:
         raise t.unsupported("keeps an instruction offset that there is none of")

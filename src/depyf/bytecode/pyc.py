@@ -1,0 +1,316 @@
+"""Reads ``.pyc`` files of every supported version. Never executes anything.
+
+A ``.pyc`` is 16 bytes of header and a marshalled code object. :mod:`marshal` only reads the host's own
+format, and is documented to be unsafe with bad input; this reader checks every length against what is left,
+does not recurse, and says where in which file something is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+from .code import Code
+
+#: First two bytes of the files that released versions write.
+MAGIC_NUMBERS = {
+    3394: (3, 7), 3413: (3, 8), 3425: (3, 9), 3439: (3, 10), 3495: (3, 11), 3531: (3, 12), 3571: (3, 13),
+    3627: (3, 14),
+}
+HEADER_SIZE = 16
+#: Objects nested deeper than this are refused, as CPython does.
+MAX_DEPTH = 2000
+
+_LOCAL, _CELL, _FREE = 0x20, 0x40, 0x80
+_UNFINISHED = object()
+_NULL = object()
+
+
+class PycError(ValueError):
+    """A file that is not a ``.pyc`` we can read, with the place in it that says so."""
+
+    def __init__(self, message: str, filename: str, offset: int) -> None:
+        super().__init__(f"{filename}, byte {offset}: {message}")
+        self.filename = filename
+        self.offset = offset
+
+
+def read_pyc(path: str | os.PathLike[str]) -> Code:
+    """The module code in a ``.pyc`` file."""
+    return load_pyc(Path(path).read_bytes(), os.fspath(path))
+
+
+def load_pyc(data: bytes, filename: str = "<bytes>") -> Code:
+    """The module code in the contents of a ``.pyc`` file."""
+    if len(data) < HEADER_SIZE or data[2:4] != b"\r\n":
+        raise PycError("is not a .pyc file", filename, 0)
+    magic = int.from_bytes(data[:2], "little")
+    version = MAGIC_NUMBERS.get(magic)
+    if version is None:
+        raise PycError(f"magic number {magic} belongs to no released Python that is known here", filename, 0)
+    code = loads(data, version, filename, HEADER_SIZE)
+    if not isinstance(code, Code):
+        raise PycError(f"holds a {type(code).__name__}, not a code object", filename, HEADER_SIZE)
+    return code
+
+
+def loads(data: bytes, version: tuple[int, int], filename: str = "<bytes>", start: int = 0) -> Any:
+    """The object that Python ``version`` marshalled into ``data``."""
+    return _Reader(data, version, filename, start).read()
+
+
+#: A step of reading: yields whenever it needs a nested object, and is sent that object.
+_Step = Generator[None, Any, Any]
+
+
+class _Reader:
+    def __init__(self, data: bytes, version: tuple[int, int], filename: str, start: int) -> None:
+        self.data = data
+        self.version = version
+        self.filename = filename
+        self.at = start
+        self.references: list[Any] = []
+
+    def error(self, message: str) -> PycError:
+        return PycError(message, self.filename, self.at)
+
+    def read(self) -> Any:
+        """Nested objects are kept on a list, not on Python's stack."""
+        steps: list[_Step] = [self.item()]
+        value: Any = None
+        while steps:
+            try:
+                steps[-1].send(value)
+            except StopIteration as stop:
+                value = stop.value
+                steps.pop()
+            else:
+                if len(steps) >= MAX_DEPTH:
+                    raise self.error("objects are nested too deeply")
+                steps.append(self.item())
+                value = None
+        if value is _NULL:
+            raise self.error("there is no object")
+        return value
+
+    # --- numbers and bytes -------------------------------------------------------------------------
+    def take(self, count: int) -> bytes:
+        if count < 0 or count > len(self.data) - self.at:
+            raise self.error("the file ends too early" if count >= 0 else "negative size")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def short(self) -> int:
+        return int.from_bytes(self.take(2), "little", signed=True)
+
+    def int32(self) -> int:
+        return int.from_bytes(self.take(4), "little", signed=True)
+
+    def size(self) -> int:
+        """A number of things that take at least a byte each."""
+        count = self.int32()
+        if not 0 <= count <= len(self.data) - self.at:
+            raise self.error(f"size {count} is larger than the file")
+        return count
+
+    # --- objects -----------------------------------------------------------------------------------
+    def item(self) -> _Step:
+        start = self.at
+        first = self.byte()
+        kind = chr(first & 0x7F)
+        slot = -1
+        if first & 0x80:
+            slot = len(self.references)
+            self.references.append(_UNFINISHED)
+        simple = _SIMPLE.get(kind)
+        if simple is not None:
+            value = simple(self)
+        elif kind == "r":
+            number = self.int32()
+            if not 0 <= number < len(self.references):
+                raise self.error(f"reference {number} to nothing")
+            value = self.references[number]
+            if value is _UNFINISHED:
+                raise self.error(f"reference {number} to an object that contains it")
+        else:
+            nested = _NESTED.get(kind)
+            if nested is None:
+                self.at = start
+                raise self.error(f"unknown type {kind!r}")
+            value = yield from nested(self)
+        if slot >= 0:
+            self.references[slot] = value
+        return value
+
+    def long(self) -> int:
+        count = self.int32()
+        digits = abs(count)
+        if digits * 2 > len(self.data) - self.at:
+            raise self.error("the file ends in the middle of a number")
+        value = 0
+        raw = self.take(2 * digits)
+        for index in range(digits - 1, -1, -1):
+            value = value << 15 | raw[2 * index] | raw[2 * index + 1] << 8
+        return -value if count < 0 else value
+
+    def text_float(self) -> float:
+        raw = self.take(self.byte())
+        try:
+            return float(raw)
+        except ValueError:
+            raise self.error(f"{raw!r} is not a number") from None
+
+    def binary_float(self) -> float:
+        value: float = struct.unpack("<d", self.take(8))[0]
+        return value
+
+    def text(self) -> str:
+        try:
+            return self.take(self.size()).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise self.error(f"text is not UTF-8 ({error.reason})") from None
+
+    def ascii(self) -> str:
+        return self.take(self.size()).decode("latin-1")
+
+    def short_ascii(self) -> str:
+        return self.take(self.byte()).decode("latin-1")
+
+    def items(self, count: int) -> Generator[None, Any, list[Any]]:
+        result = []
+        for _ in range(count):
+            item = yield
+            if item is _NULL:
+                raise self.error("an item is missing")
+            result.append(item)
+        return result
+
+    def tuple_(self) -> _Step:
+        return tuple((yield from self.items(self.size())))
+
+    def small_tuple(self) -> _Step:
+        return tuple((yield from self.items(self.byte())))
+
+    def list_(self) -> _Step:
+        return (yield from self.items(self.size()))
+
+    def set_(self) -> _Step:
+        return set(self.hashable((yield from self.items(self.size()))))
+
+    def frozenset_(self) -> _Step:
+        return frozenset(self.hashable((yield from self.items(self.size()))))
+
+    def hashable(self, items: list[Any]) -> list[Any]:
+        for item in items:
+            try:
+                hash(item)
+            except (TypeError, RecursionError):
+                raise self.error(f"a {type(item).__name__} cannot be in a set or key of a dict") from None
+        return items
+
+    def dict_(self) -> _Step:
+        result: dict[Any, Any] = {}
+        while True:
+            key = yield
+            if key is _NULL:
+                return result
+            value = yield
+            if value is _NULL:
+                return result
+            self.hashable([key])
+            result[key] = value
+
+    def slice_(self) -> _Step:
+        start, stop, step = yield from self.items(3)
+        return slice(start, stop, step)
+
+    def code(self) -> _Step:
+        version = self.version
+        origin = self.at
+        argcount = self.int32()
+        posonly = self.int32() if version >= (3, 8) else 0
+        kwonly = self.int32()
+        if version < (3, 11):
+            self.int32()  # number of locals: that of varnames
+        stacksize, flags = self.int32(), self.int32()
+        bytecode, consts, names, varnames = yield from self.items(4)
+        if version >= (3, 11):
+            (kinds,) = yield from self.items(1)
+            self.expect(origin, (kinds, bytes), (varnames, tuple))
+            if len(kinds) != len(varnames):
+                raise self.error("a kind is missing for a local variable")
+            pairs = [*zip(varnames, kinds, strict=True)]
+            freevars = tuple(name for name, kind in pairs if kind & _FREE)
+            cellvars = tuple(name for name, kind in pairs if kind & _CELL)
+            varnames = tuple(name for name, kind in pairs if kind & _LOCAL)
+        else:
+            freevars, cellvars = yield from self.items(2)
+        filename, name = yield from self.items(2)
+        qualname = name
+        if version >= (3, 11):
+            (qualname,) = yield from self.items(1)
+        firstlineno = self.int32()
+        (linetable,) = yield from self.items(1)
+        exceptiontable = b""
+        if version >= (3, 11):
+            (exceptiontable,) = yield from self.items(1)
+        self.expect(
+            origin, (bytecode, bytes), (consts, tuple), (names, tuple), (varnames, tuple), (cellvars, tuple),
+            (freevars, tuple), (filename, str), (name, str), (qualname, str), (linetable, bytes),
+            (exceptiontable, bytes),
+        )
+        for group in (names, varnames, cellvars, freevars):
+            self.expect(origin, *((item, str) for item in group))
+        return Code(
+            version=version, name=name, qualname=qualname, filename=filename, firstlineno=firstlineno,
+            argcount=argcount, posonlyargcount=posonly, kwonlyargcount=kwonly, flags=flags,
+            stacksize=stacksize, bytecode=bytecode, consts=consts, names=names, varnames=varnames,
+            cellvars=cellvars, freevars=freevars, linetable=linetable, exceptiontable=exceptiontable,
+        )
+
+    def expect(self, offset: int, *pairs: tuple[Any, type]) -> None:
+        for value, wanted in pairs:
+            if not isinstance(value, wanted):
+                found = type(value).__name__
+                raise PycError(f"code object has a {found} instead of a {wanted.__name__}", self.filename, offset)
+
+
+_SIMPLE: dict[str, Callable[[_Reader], Any]] = {
+    "0": lambda _: _NULL,
+    "N": lambda _: None,
+    "F": lambda _: False,
+    "T": lambda _: True,
+    "S": lambda _: StopIteration,
+    ".": lambda _: Ellipsis,
+    "i": _Reader.int32,
+    "I": lambda r: int.from_bytes(r.take(8), "little", signed=True),
+    "l": _Reader.long,
+    "f": _Reader.text_float,
+    "g": _Reader.binary_float,
+    "x": lambda r: complex(r.text_float(), r.text_float()),
+    "y": lambda r: complex(r.binary_float(), r.binary_float()),
+    "s": lambda r: r.take(r.size()),
+    "u": _Reader.text,
+    "t": _Reader.text,
+    "a": _Reader.ascii,
+    "A": _Reader.ascii,
+    "z": _Reader.short_ascii,
+    "Z": _Reader.short_ascii,
+}
+
+_NESTED: dict[str, Callable[[_Reader], _Step]] = {
+    "(": _Reader.tuple_,
+    ")": _Reader.small_tuple,
+    "[": _Reader.list_,
+    "{": _Reader.dict_,
+    "<": _Reader.set_,
+    ">": _Reader.frozenset_,
+    ":": _Reader.slice_,
+    "c": _Reader.code,
+}
