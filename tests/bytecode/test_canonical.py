@@ -1,8 +1,10 @@
 """Canonical programs: golden samples that hold on every version, and odd code that Dynamo makes."""
 
 import dis
+import random
 import sys
 import textwrap
+from dataclasses import replace
 from types import CodeType
 
 import pytest
@@ -12,6 +14,7 @@ from depyf.bytecode.code import Code
 from depyf.bytecode.instructions import UnsupportedBytecode
 from depyf.flow.check import check
 from depyf.flow.graph import build
+from depyf.flow.stack import entry_depths
 
 VERSION = sys.version_info[:2]
 
@@ -276,3 +279,22 @@ def test_unknown_instruction_is_named():
 def test_stack_underflow_is_reported():
     with pytest.raises(UnsupportedBytecode):
         canonicalise(assemble(("RETURN_VALUE", 0)))
+
+
+def test_random_bytes_are_refused_or_sound():
+    """Whatever is in a code object: a sound graph, or an error that says where."""
+    chance = random.Random(3)
+    original = Code.of(first_function(CHECKED[3]))
+    outcomes = set()
+    for _ in range(500):
+        raw = bytearray(original.bytecode)
+        for _ in range(chance.randrange(1, 4)):
+            raw[chance.randrange(len(raw))] = chance.randrange(256)
+        try:
+            graph = build(canonicalise(replace(original, bytecode=bytes(raw))))
+        except UnsupportedBytecode:
+            outcomes.add("refused")
+        else:
+            entry_depths(graph)
+            outcomes.add("sound")
+    assert outcomes == {"refused", "sound"}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .instructions import UnsupportedBytecode, decode_indexed
-from .linetable import parse_exception_table
+from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .rules import blocks, rules_for
 
@@ -28,7 +28,14 @@ __all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
 
 def canonicalise(code: Code) -> Program:
     """The canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood."""
-    return Translator(code).run()
+    try:
+        translator = Translator(code)
+    except (IndexError, MalformedTable) as error:
+        raise UnsupportedBytecode(f"malformed tables ({error})", code, "start", 0) from error
+    try:
+        return translator.run()
+    except (IndexError, RecursionError) as error:
+        raise translator.unsupported("argument or stack out of range") from error
 
 
 class Translator:

@@ -206,8 +206,10 @@ def call_function(t: Translator, i: Instruction) -> None:
 
 def call_function_kw(t: Translator, i: Instruction) -> None:
     names = t.take_const("the tuple of keyword names")
+    if not isinstance(names, tuple) or len(names) > i.arg:
+        raise t.unsupported("the keyword names are not a tuple of the right size")
     t.pop(i.arg + 1)
-    t.emit("CALL", (i.arg - len(names), tuple(names)))
+    t.emit("CALL", (i.arg - len(names), names))
     t.stack.append(1)
 
 

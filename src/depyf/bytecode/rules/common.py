@@ -156,6 +156,8 @@ def build_map(t: Translator, i: Instruction) -> None:
 
 def build_const_key_map(t: Translator, i: Instruction) -> None:
     keys = t.take_const("the tuple of keys")
+    if not isinstance(keys, tuple) or len(keys) != i.arg:
+        raise t.unsupported("the keys are not a tuple of the right size")
     t.pop(i.arg)
     t.emit("BUILD_CONST_KEY_MAP", keys)
     t.stack.append(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import common
 
@@ -53,8 +53,10 @@ def call_kw(t: Translator, i: Instruction) -> None:
     finish_call(t, i.arg, t.take_const("the tuple of keyword names"))
 
 
-def finish_call(t: Translator, count: int, names: tuple[str, ...]) -> None:
+def finish_call(t: Translator, count: int, names: Any) -> None:
     """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
+    if not isinstance(names, tuple):
+        raise t.unsupported("the keyword names are not a tuple")
     t.pop(count)
     positional = count - len(names) + callable_slots(t)
     if positional < 0:
