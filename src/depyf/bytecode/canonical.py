@@ -114,6 +114,11 @@ class Translator:
                 raise self.unsupported("operand is missing or not a value")
             del stack[-count:]
 
+    def need(self, count: int) -> None:
+        """Make sure that there are ``count`` visible values on top of the stack."""
+        if count > len(self.stack) or 0 in self.stack[len(self.stack) - count :]:
+            raise self.unsupported("operand is missing or not a value")
+
     def visible(self, count: int) -> int:
         """How many of the ``count`` topmost physical slots exist in the canonical program."""
         if count > len(self.stack):

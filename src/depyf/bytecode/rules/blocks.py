@@ -136,6 +136,8 @@ def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
 
 
 def with_except_start(t: Translator, i: Instruction) -> None:
+    if t.stack[-6:] != [1, 0, 1, 0, 1, 0]:
+        raise t.unsupported("there is no exception on top of the stack")
     t.emit("WITH_EXCEPT_START")
     t.stack.append(1)
 
@@ -249,6 +251,7 @@ def get_yield_from_iter(t: Translator, i: Instruction) -> None:
 
 
 def get_anext(t: Translator, i: Instruction) -> None:
+    t.need(1)
     yield_from_after(t, "GET_ANEXT_AWAIT")
 
 
@@ -264,6 +267,7 @@ def yield_from_after(t: Translator, kind: str) -> None:
 
 
 def match_keys(t: Translator, i: Instruction) -> None:
+    t.need(2)
     t.emit("MATCH_KEYS")
     t.stack.append(1)
     _matched(t)

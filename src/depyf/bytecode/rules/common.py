@@ -314,6 +314,7 @@ def branch_none(when: bool) -> Function:
 
 def branch_or_pop(when: bool) -> Function:
     def rule(t: Translator, i: Instruction) -> None:
+        t.need(1)
         t.emit("COPY", 1)
         t.emit("BRANCH", when, i.target)
         t.flow_to(i.target)
@@ -390,6 +391,7 @@ def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
 
 # --- match -----------------------------------------------------------------------------------------
 def match_keys(t: Translator, i: Instruction) -> None:
+    t.need(2)
     t.emit("MATCH_KEYS")
     t.stack.append(1)
 

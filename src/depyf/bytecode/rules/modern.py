@@ -150,6 +150,7 @@ def get_yield_from_iter(t: Translator, i: Instruction) -> None:
 
 
 def get_anext(t: Translator, i: Instruction) -> None:
+    t.need(1)
     send_loop(t, "GET_ANEXT_AWAIT")
     t.stack.append(1)
 
@@ -172,15 +173,15 @@ def pop_except(t: Translator, i: Instruction) -> None:
 
 
 def with_except_start(t: Translator, i: Instruction) -> None:
+    t.need(2)
     t.emit("WITH_EXCEPT_START")
     t.stack.append(1)
 
 
 def reraise(t: Translator, i: Instruction) -> None:
     t.pop(1)
-    if i.arg > len(t.stack):
-        raise t.unsupported("reaches below the stack")
-    t.emit("RERAISE", t.visible(i.arg) if i.arg else 0)
+    t.need(i.arg)
+    t.emit("RERAISE", i.arg)
     t.next = -1
 
 
