@@ -295,6 +295,8 @@ class Translator:
         elif state[0] != tuple(self.stack):
             there = self.instructions[index].offset
             raise self.unsupported(f"stacks {list(state[0])} and {self.stack} meet at offset {there}")
+        elif state[1] != self.blocks:
+            raise self.unsupported(f"different block stacks meet at offset {self.instructions[index].offset}")
 
     def _assemble(self) -> Program:
         """The runs in code order; targets become indexes of operations."""
