@@ -20,7 +20,8 @@ A :class:`Program` is a list of :class:`Op`.  An op has a ``kind`` (one of the n
   ``COPY 3; POP_EXCEPT; RERAISE 1`` (over every running handler), ``CONST None; STORE n; DELETE n;
   RERAISE 1`` (``except E as n``), ``END_ASYNC_FOR``, ``LIST_APPEND 3; POP`` (``except*``), and
   the restoring of variables of an inlined comprehension (3.12+: ``SWAP 2; POP; STORE_FAST x;
-  RERAISE 0``).  The six-value protocol and block stack of 3.7 to 3.10 are folded into exactly this form (3.10 gets 3.11's clean-up handlers);
+  RERAISE 0``).  The six-value protocol and block stack of 3.10 and before are folded into exactly
+  this form (3.10 gets 3.11's clean-up handlers);
 * ``yield from`` and ``await`` are one op each (the ``SEND`` loop of 3.11+ and its
   ``CLEANUP_THROW`` handlers are folded);
 * the preamble of generators (``RETURN_GENERATOR; POP_TOP``) and the ``StopIteration`` wrapper of

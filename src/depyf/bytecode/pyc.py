@@ -278,7 +278,8 @@ class _Reader:
         for value, wanted in pairs:
             if not isinstance(value, wanted):
                 found = type(value).__name__
-                raise PycError(f"code object has a {found} instead of a {wanted.__name__}", self.filename, offset)
+                message = f"code object has a {found} instead of a {wanted.__name__}"
+                raise PycError(message, self.filename, offset)
 
 
 _SIMPLE: dict[str, Callable[[_Reader], Any]] = {

@@ -15,8 +15,8 @@ EFFECTS: dict[str, tuple[int, int]] = {
          "LOAD_ASSERTION_ERROR"), (0, 1)),
     **dict.fromkeys(
         ("STORE_FAST", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "DELETE_ATTR", "IMPORT_STAR",
-         "PRINT_EXPR", "POP", "POP_EXCEPT", "LIST_APPEND", "SET_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE",
-         "DICT_MERGE"), (1, 0)),
+         "PRINT_EXPR", "POP", "POP_EXCEPT", "LIST_APPEND", "SET_ADD", "LIST_EXTEND", "SET_UPDATE",
+         "DICT_UPDATE", "DICT_MERGE"), (1, 0)),
     **dict.fromkeys(
         ("DELETE_FAST", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_DEREF", "SETUP_ANNOTATIONS",
          "MAKE_CELL"), (0, 0)),
