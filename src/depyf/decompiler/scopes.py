@@ -1,0 +1,427 @@
+"""Code objects as definitions: ``def``, ``lambda``, ``class``, comprehensions, whole modules."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from typing import Any, Callable
+
+from ..bytecode.canonical import canonicalise
+from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS, Code
+from ..bytecode.operations import Program
+from ..flow.graph import build
+from .lift import LOAD, STORE, Accumulator, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
+from .structure.loops import rotate
+from .structure.reduce import Reducer, build_comprehension, parse_loops
+from .structure.regions import Flow, Untangled, prepare
+from .structure.walk import Walker
+
+CO_FUTURE_ANNOTATIONS = 0x1000000
+CO_HAS_DOCSTRING = 0x4000000
+FAILURES = (Unliftable, Untangled, RecursionError, KeyError, IndexError, AttributeError, TypeError, ValueError)
+_TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
+
+
+class Options:
+    """How to decompile: what is done when a function cannot be structured, which futures hold."""
+
+    def __init__(
+        self, fallback: Callable[[Code, CodeScope], list[ast.stmt]] | None = None,
+        future_annotations: bool = False,
+    ) -> None:
+        self.fallback = fallback
+        self.future_annotations = future_annotations
+        #: code objects that must be written with the fallback (their structured form was not proven)
+        self.refused: set[Code] = set()
+        #: those that were, with the reason
+        self.fallen: dict[Code, str] = {}
+
+
+class CodeScope(Scope):
+    """One code object being written, and the scopes around it."""
+
+    def __init__(self, code: Code, options: Options, parent: CodeScope | None = None, kind: str = "function",
+                 class_name: str | None = None) -> None:
+        self.code = code
+        self.options = options
+        self.parent = parent
+        self.kind = kind
+        self.class_name = class_name
+        self.prefix = ""
+        if class_name is not None and class_name.strip("_"):
+            self.prefix = f"_{class_name.lstrip('_')}"
+        self.annotates = kind in ("class", "module")
+        self.program: Program | None = None
+
+    # --- names and constants ----------------------------------------------------------------------
+    def plain_name(self, name: str) -> str:
+        prefix = self.prefix
+        if prefix and name.startswith(prefix + "__") and not name.endswith("__"):
+            return name[len(prefix):]
+        return name
+
+    def constant(self, value: Any) -> Any:
+        return constant(value)
+
+    def annotation(self, node: ast.expr) -> ast.expr:
+        if self.options.future_annotations and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                return ast.parse(node.value, mode="eval").body
+            except SyntaxError:
+                return node
+        return node
+
+    # --- bodies -----------------------------------------------------------------------------------
+    def flow(self, is_lambda: bool = False) -> tuple[Flow, Machine, Reducer]:
+        self.program = canonicalise(self.code)
+        flow = prepare(build(self.program))
+        rotate(flow)
+        machine = Machine(self)
+        reducer = Reducer(flow, machine, is_lambda)
+        reducer.run()
+        flow.prune()
+        return flow, machine, reducer
+
+    def structured(self) -> list[ast.stmt]:
+        flow, machine, _ = self.flow(self.kind == "lambda")
+        return Walker(flow, machine, 2000 + 40 * len(self.program.ops)).function()  # type: ignore[union-attr]
+
+    def statements(self) -> list[ast.stmt]:
+        """The statements of the body, declarations and docstring included."""
+        options = self.options
+        if self.code in options.refused and options.fallback is not None:
+            body = options.fallback(self.code, self)
+        elif options.fallback is not None and self.kind == "function":
+            try:
+                body = self.structured()
+            except FAILURES as error:
+                options.fallen[self.code] = f"{type(error).__name__}: {error}"
+                body = options.fallback(self.code, self)
+        else:
+            body = self.structured()
+        if self.kind == "class":
+            body = self.class_body(body)
+        elif self.kind == "module":
+            body = self.module_body(body)
+        else:
+            strip_tail(body)
+        head: list[ast.stmt] = []
+        doc = self.docstring()
+        if doc is not None:
+            head.append(ast.Expr(ast.Constant(doc)))
+        head += self.declarations()
+        body = head + body
+        return body or [ast.Pass()]
+
+    def docstring(self) -> str | None:
+        code = self.code
+        if self.kind != "function":
+            return None
+        if code.version >= (3, 13):
+            if not code.flags & CO_HAS_DOCSTRING:
+                return None
+        if code.consts and isinstance(code.consts[0], str):
+            return code.consts[0]
+        return None
+
+    def declarations(self) -> list[ast.stmt]:
+        code = self.code
+        program = self.program if self.program is not None else canonicalise(code)
+        global_names: dict[str, None] = {}
+        nonlocal_names: dict[str, None] = {}
+        loads: dict[str, None] = {}
+        stored: set[str] = set()
+        yields = False
+        for op in program.ops:
+            kind = op.kind
+            if kind == "STORE_GLOBAL" or kind == "DELETE_GLOBAL":
+                global_names[op.arg] = None
+            elif kind == "LOAD_GLOBAL":
+                loads[op.arg] = None
+            elif kind == "STORE_DEREF" or kind == "DELETE_DEREF":
+                stored.add(op.arg)
+                if op.arg in code.freevars:
+                    nonlocal_names[op.arg] = None
+            elif kind == "STORE_FAST" or kind == "DELETE_FAST":
+                stored.add(op.arg)
+            elif kind in ("YIELD", "YIELD_FROM"):
+                yields = True
+        if self.kind == "module":
+            global_names = {}
+            loads = {}
+        if self.kind == "class":
+            for name in loads:
+                global_names[name] = None
+            bound = {op.arg for op in program.ops if op.kind == "STORE_NAME"}
+            if not bound & set(loads):
+                for name in loads:
+                    if not self.enclosing_local(name):
+                        global_names.pop(name, None)
+        else:
+            for name in loads:
+                if self.enclosing_local(name):
+                    global_names[name] = None
+        out: list[ast.stmt] = []
+        if global_names:
+            out.append(ast.Global([self.plain_name(n) for n in global_names]))
+        nonlocal_names.pop("__class__", None)
+        if nonlocal_names:
+            out.append(ast.Nonlocal([self.plain_name(n) for n in nonlocal_names]))
+        if self.kind == "function":
+            lost = [
+                n for n in (*code.varnames, *code.cellvars)
+                if n not in stored and n not in code.arguments and n.isidentifier() and n != "__class__"
+            ]
+            dead: list[ast.stmt] = [
+                ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in dict.fromkeys(lost)
+            ]
+            if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not yields:
+                dead.append(ast.Expr(ast.Yield(None)))
+            if dead:
+                # names (or a yield) whose only statement the compiler has dropped
+                out.append(ast.If(ast.Constant(False), dead, []))
+        return out
+
+    def enclosing_local(self, name: str) -> bool:
+        scope = self.parent
+        while scope is not None:
+            if scope.kind in ("function", "lambda"):
+                code = scope.code
+                if name in code.varnames or name in code.cellvars or name in code.freevars:
+                    return True
+            scope = scope.parent
+        return False
+
+    def class_body(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        if body and isinstance(body[-1], ast.Return):
+            body.pop()
+        out: list[ast.stmt] = []
+        started = False
+        for index, stmt in enumerate(body):
+            if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
+                name = stmt.targets[0].id
+                if index < 3 and name in ("__module__", "__qualname__"):
+                    continue
+                if index < 4 and name == "__firstlineno__" and self.code.version >= (3, 13):
+                    continue
+                if (
+                    name == "__doc__" and index < 5 and not started and isinstance(stmt.value, ast.Constant)
+                    and isinstance(stmt.value.value, str)
+                ):
+                    out.append(ast.Expr(stmt.value))
+                    started = True
+                    continue
+                if name in ("__static_attributes__", "__classdictcell__") and self.code.version >= (3, 12):
+                    if name == "__classdictcell__" or index >= len(body) - 2:
+                        continue
+                if name == "__classcell__" and index >= len(body) - 2:
+                    continue
+            started = True
+            out.append(stmt)
+        return out
+
+    def module_body(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        strip_tail(body)
+        if body and isinstance(body[0], ast.Assign):
+            first = body[0]
+            if (
+                isinstance(first.targets[0], ast.Name) and first.targets[0].id == "__doc__"
+                and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+            ):
+                body[0] = ast.Expr(first.value)
+        return body
+
+    # --- definitions ------------------------------------------------------------------------------
+    def nested(self, code: Code, kind: str, class_name: str | None = None) -> CodeScope:
+        return CodeScope(code, self.options, self, kind, class_name if class_name is not None else self.class_name)
+
+    def arguments(self, code: Code, parts: dict[str, Any], scope: CodeScope) -> tuple[ast.arguments, ast.expr | None]:
+        names = list(code.arguments)
+        annotations: dict[str, ast.expr] = {}
+        node = parts.get("annotations")
+        if isinstance(node, ast.Tuple):
+            for key, value in zip(node.elts[::2], node.elts[1::2]):
+                annotations[key.value] = self.annotation(value)  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values):
+                annotations[key.value] = self.annotation(value)  # type: ignore[union-attr]
+        elif node is not None:
+            raise Unliftable("annotations made in another way")
+        if parts.get("annotate") is not None:
+            raise Unliftable("__annotate__")
+
+        def arg(name: str) -> ast.arg:
+            return ast.arg(scope.plain_name(name), annotations.get(name) or annotations.get(scope.plain_name(name)))
+
+        positional = [arg(n) for n in names[: code.argcount]]
+        rest = names[code.argcount:]
+        keyword_only = [arg(n) for n in rest[: code.kwonlyargcount]]
+        rest = rest[code.kwonlyargcount:]
+        vararg = arg(rest.pop(0)) if code.flags & CO_VARARGS else None
+        kwarg = arg(rest.pop(0)) if code.flags & CO_VARKEYWORDS else None
+        defaults: list[ast.expr] = []
+        node = parts.get("defaults")
+        if isinstance(node, ast.Tuple):
+            defaults = list(node.elts)
+        elif node is not None:
+            raise Unliftable("defaults made in another way")
+        kw_defaults: list[Any] = [None] * len(keyword_only)
+        node = parts.get("kwdefaults")
+        if isinstance(node, ast.Dict):
+            given = {scope.plain_name(k.value): v for k, v in zip(node.keys, node.values)}  # type: ignore[union-attr]
+            kw_defaults = [given.get(a.arg) for a in keyword_only]
+        elif node is not None:
+            raise Unliftable("keyword defaults made in another way")
+        split = code.posonlyargcount
+        made = ast.arguments(positional[:split], positional[split:], vararg, keyword_only, kw_defaults, kwarg, defaults)
+        return made, annotations.get("return")
+
+    def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> Any:
+        code = expr.code
+        if self.plain_name(code.name) != self.plain_name(name) or not name.isidentifier():
+            if decorators or not code.name.startswith("<"):
+                return None
+        scope = self.nested(code, "function")
+        arguments, returns = self.arguments(code, expr.arguments, scope)
+        return make_function(self.plain_name(name), arguments, scope.statements(), decorators, returns,
+                             bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
+
+    def lambda_(self, expr: FunctionExpr) -> ast.expr:
+        scope = self.nested(expr.code, "lambda")
+        arguments, _ = self.arguments(expr.code, expr.arguments, scope)
+        return ast.Lambda(arguments, as_expression(scope.structured()))
+
+    def class_(self, expr: FunctionExpr, name: str, bases: list[Any], keywords: list[ast.keyword]) -> ast.ClassDef:
+        scope = self.nested(expr.code, "class", expr.code.name)
+        fields: dict[str, Any] = {"type_params": []} if _TYPE_PARAMS else {}
+        return ast.ClassDef(self.plain_name(name), bases, keywords, scope.statements(), [], **fields)
+
+    def comprehension(self, expr: FunctionExpr, iterable: Iter) -> ast.expr:
+        code = expr.code
+        build_kind = {
+            "<listcomp>": "BUILD_LIST", "<setcomp>": "BUILD_SET", "<dictcomp>": "BUILD_MAP", "<genexpr>": "YIELD",
+        }.get(code.name)
+        if build_kind is None:
+            raise Unliftable("a function that is called with an iterator")
+        scope = self.nested(code, "comprehension")
+        flow, machine, reducer = scope.flow()
+        node = flow.nodes[flow.entry]
+        state = State()
+        head = flow.entry
+        if node.end == "jump":
+            machine.run(state, node.ops)
+            head = node.succs[0]
+        elif node.end == "for":
+            # nothing ever comes back to the loop
+            head = flow.entry
+        stack = state.stack
+        if build_kind == "YIELD":
+            found = parse_loops(reducer, head, stack, True)
+            if found is None:
+                raise Untangled("a generator expression")
+            (generators, element), _ = found  # type: ignore[misc]
+        else:
+            if len(stack) != 2:
+                raise Untangled("a comprehension")
+            accumulator = Accumulator(build_kind)
+            found = parse_loops(reducer, head, [accumulator, *stack[1:]])
+            if found is None or accumulator.element is None:
+                raise Untangled("a comprehension")
+            generators, element = found[0], accumulator.element
+        return build_comprehension(build_kind, element, generators, iterable)
+
+
+def make_function(
+    name: str, arguments: ast.arguments, body: list[ast.stmt], decorators: list[ast.expr],
+    returns: ast.expr | None, asynchronous: bool,
+) -> Any:
+    fields: dict[str, Any] = {"type_params": []} if _TYPE_PARAMS else {}
+    kind = ast.AsyncFunctionDef if asynchronous else ast.FunctionDef
+    return kind(name, arguments, body, decorators, returns, None, **fields)
+
+
+def as_expression(stmts: list[ast.stmt]) -> ast.expr:
+    """The expression of a lambda's body."""
+    if stmts and isinstance(stmts[0], ast.Return):
+        return stmts[0].value or ast.Constant(None)
+    if len(stmts) == 2 and isinstance(stmts[0], ast.Expr) and isinstance(stmts[1], ast.Return):
+        return stmts[0].value  # a generator's lambda: ``lambda: (yield)``
+    if stmts and isinstance(stmts[0], ast.If):
+        test = stmts[0]
+        return ast.IfExp(test.test, as_expression(test.body), as_expression(test.orelse or stmts[1:]))
+    raise Unliftable("a lambda with statements")
+
+
+def strip_tail(body: list[ast.stmt]) -> None:
+    """Drop the ``return None`` that falling off the end does anyway."""
+    while body:
+        last = body[-1]
+        if isinstance(last, ast.Return) and (
+            last.value is None or (isinstance(last.value, ast.Constant) and last.value.value is None)
+        ):
+            body.pop()
+            return
+        if isinstance(last, ast.If):
+            strip_tail(last.body)
+            strip_tail(last.orelse)
+            if not last.body:
+                last.body.append(ast.Pass())
+        return
+
+
+def constant(value: Any) -> Any:
+    """A constant as an expression that compiles to it."""
+    kind = type(value)
+    if kind is Code:
+        return Special("code", value)
+    if kind in (int, float):
+        if kind is float and value != value:
+            return ast.BinOp(ast.Constant(1e309), ast.Sub(), ast.Constant(1e309))
+        if value < 0 or (kind is float and str(value)[0] == "-"):
+            return ast.UnaryOp(ast.USub(), ast.Constant(-value))
+        return ast.Constant(value)
+    if kind is complex:
+        return complex_constant(value)
+    if kind is tuple:
+        node: Any = ast.Tuple([constant(v) for v in value], LOAD)
+        node.folded = True
+        return node
+    if kind is frozenset:
+        node = ast.Set([constant(v) for v in sorted(value, key=repr)])
+        node.frozen = list(node.elts)
+        return node
+    if value is None or value is Ellipsis or kind in (bool, str, bytes):
+        return ast.Constant(value)
+    raise Unliftable(f"a constant of type {kind.__name__}")
+
+
+def complex_constant(value: complex) -> ast.expr:
+    real, imag = value.real, value.imag
+    imaginary: ast.expr = ast.Constant(complex(0, abs(imag)))
+    negative = str(imag)[0] == "-"
+    if real == 0 and str(real)[0] != "-" and not negative:
+        return imaginary
+    if negative and real == 0 and str(real)[0] == "-":
+        return ast.UnaryOp(ast.USub(), imaginary)
+    return ast.BinOp(constant(real), ast.Sub() if negative else ast.Add(), imaginary)
+
+
+def top_level(code: Code, options: Options, name: str | None = None) -> ast.Module:
+    """A module that holds the definition of ``code`` (or is it)."""
+    if code.name == "<module>":
+        options.future_annotations = bool(code.flags & CO_FUTURE_ANNOTATIONS)
+        return ast.Module(CodeScope(code, options, None, "module").statements(), [])
+    scope = CodeScope(code, options, None, "function")
+    shown = legal(name or code.name)
+    arguments, _ = scope.arguments(code, {}, scope)
+    body = scope.statements()
+    node = make_function(shown, arguments, body, [], None,
+                         bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
+    return ast.Module([node], [])
+
+
+def legal(name: str) -> str:
+    made = "".join(c if c == "_" or c.isalnum() else "_" for c in name)
+    if not made or made[0].isdigit() or keyword.iskeyword(made):
+        made = "_" + made
+    return made

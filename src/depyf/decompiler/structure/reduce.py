@@ -1,0 +1,538 @@
+"""Control flow inside expressions, folded into the block that computes the expression.
+
+``and``, ``or``, ``x if c else y``, chained comparisons, conditions made of several tests, and (3.12 on)
+inlined comprehensions are small graphs in the bytecode.  :func:`reduce` looks for them from the inside
+out; each one found becomes one operation of the block above it (``AND``, ``OR``, ``IFEXP``, ``CHAIN``,
+``COMPREHENSION``; see :mod:`depyf.decompiler.lift`), until nothing is found any more.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ...bytecode.operations import Op
+from ..lift import Accumulator, Input, Iter, Machine, Shared, Slot, State, Target, Unliftable, is_value, negate
+from .regions import Flow, Node
+
+
+class Summary:
+    """What a block does, looked at by itself."""
+
+    __slots__ = ("inputs", "pure", "stack")
+
+    def __init__(self, pure: bool, stack: list[Any], inputs: int) -> None:
+        self.pure = pure
+        self.stack = stack
+        self.inputs = inputs
+
+
+_IMPURE = Summary(False, [], 0)
+
+
+class Reducer:
+    def __init__(self, flow: Flow, machine: Machine, is_lambda: bool) -> None:
+        self.flow = flow
+        self.machine = machine
+        self.is_lambda = is_lambda
+        self.cache: dict[int, Summary] = {}
+        self.preds = flow.predecessors()
+
+    # --- bookkeeping ------------------------------------------------------------------------------
+    def single(self, id: int) -> bool:
+        return len(self.preds[id]) == 1 and id != self.flow.entry
+
+    def changed(self, node: Node, succs: list[int], end: str) -> None:
+        """Give a node new successors, and drop what only it led to."""
+        before = node.succs
+        for succ in succs:
+            self.preds[succ].append(node.id)
+        node.succs, node.end = succs, end
+        self.cache.pop(node.id, None)
+        work = [(node.id, succ) for succ in before]
+        while work:
+            source, succ = work.pop()
+            preds = self.preds[succ]
+            preds.remove(source)
+            if not preds and succ != self.flow.entry:
+                gone = self.flow.nodes.get(succ)
+                if gone is not None and not self.is_handler(succ):
+                    del self.flow.nodes[succ]
+                    work.extend((succ, s) for s in gone.succs)
+
+    def is_handler(self, id: int) -> bool:
+        return id in self.flow.kinds
+
+    def summary(self, id: int) -> Summary:
+        found = self.cache.get(id)
+        if found is None:
+            node = self.flow.nodes[id]
+            state = State(inputs=True)
+            try:
+                self.machine.run(state, node.ops)
+                if state.stmts or state.queue:
+                    found = _IMPURE
+                else:
+                    found = Summary(True, state.stack, state.underflow)
+            except Unliftable:
+                found = _IMPURE
+            self.cache[id] = found
+        return found
+
+    def value(self, id: int) -> ast.expr | None:
+        """The expression, if all a block does is to push one."""
+        found = self.summary(id)
+        if found.pure and not found.inputs and len(found.stack) == 1:
+            try:
+                return self.machine.resolve(found.stack[0])
+            except Unliftable:
+                return None
+        return None
+
+    # --- the loop ---------------------------------------------------------------------------------
+    def run(self) -> None:
+        nodes = self.flow.nodes
+        rounds = 0
+        again = True
+        order = self.flow.order
+        while again and rounds < 200:
+            again = False
+            rounds += 1
+            for id in sorted(nodes, key=order.__getitem__, reverse=True):
+                node = nodes.get(id)
+                if node is None:
+                    continue
+                turns = 0
+                while turns < 10000 and self.step(node):
+                    again = True
+                    turns += 1
+
+    def step(self, node: Node) -> bool:
+        if node.end == "branch":
+            return (
+                self.chain(node) or self.value_bool(node) or self.ternary(node) or self.condition(node)
+                or self.value_condition(node)
+            )
+        if node.end == "jump":
+            return self.merge(node)
+        if node.end == "for":
+            return self.comprehension(node)
+        return False
+
+    def merge(self, node: Node) -> bool:
+        """A block and the only one that leads to it are one."""
+        succ = node.succs[0]
+        if succ == node.id or not self.single(succ) or self.is_handler(succ):
+            return False
+        other = self.flow.nodes[succ]
+        if other.region != node.region and node.ops and other.ops:
+            return False
+        if other.region != node.region and (other.end in ("for",) or node.ops or other.ops):
+            # an empty block belongs to the region of its neighbour, unless something ends in it
+            if not (not node.ops and other.end != "for"):
+                return False
+        if node.ops and node.ops[-1].kind in ("POP_EXCEPT", "LEAVE"):
+            return False
+        if other.end == "for" and self.is_loop_head(succ):
+            return False
+        if not node.ops:
+            node.region = other.region
+        node.ops = node.ops + other.ops
+        if other.line is not None:
+            node.line = other.line
+        node.arg = other.arg
+        succs = list(other.succs)
+        end = other.end
+        self.changed(node, succs, end)
+        return True
+
+    def is_loop_head(self, id: int) -> bool:
+        return len(self.preds[id]) > 1
+
+    # --- conditions -------------------------------------------------------------------------------
+    def condition(self, x: Node) -> bool:
+        """``a and b``, ``a or b`` as a condition: two tests that share a way out."""
+        t, f = x.succs
+        if t == f:
+            return False
+        found = self.summary(x.id)
+        if found.pure and found.inputs and self.single(x.id):
+            return False  # the second half of a chained comparison: that comes first
+        nodes = self.flow.nodes
+        for y_id, on in ((t, True), (f, False)):
+            if y_id == x.id or not self.single(y_id):
+                continue
+            y = nodes[y_id]
+            if y.end != "branch" or y.region != x.region:
+                continue
+            yt, yf = y.succs
+            other = f if on else t
+            if other not in (yt, yf) or yt == yf:
+                continue
+            test = self.value(y_id)
+            if test is None or y.ops[-1].kind == "COPY":
+                continue
+            # on=True: x true leads to y, x false to ``other``
+            if on:
+                if yf == other:
+                    self.fold(x, "AND", test, y, [yt, other])
+                else:
+                    self.fold(x, "NOT_OR", test, y, [other, yf])
+            elif yt == other:
+                self.fold(x, "OR", test, y, [other, yf])
+            else:
+                self.fold(x, "NOT_AND", test, y, [yt, other])
+            return True
+        return self.condition_ternary(x)
+
+    def fold(self, x: Node, kind: str, arg: Any, y: Node, succs: list[int]) -> None:
+        x.ops = [*x.ops, Op(kind, arg, -1, y.line)]
+        x.line = y.line if y.line is not None else x.line
+        self.changed(x, succs, "branch")
+
+    def condition_ternary(self, x: Node) -> bool:
+        """``(b if a else c)`` as a condition."""
+        t, f = x.succs
+        if not self.single(t) or not self.single(f):
+            return False
+        a, b = self.flow.nodes[t], self.flow.nodes[f]
+        if a.end != "branch" or b.end != "branch" or a.succs != b.succs:
+            return False
+        if a.region != x.region or b.region != x.region:
+            return False
+        first, second = self.value(t), self.value(f)
+        if first is None or second is None:
+            return False
+        self.fold(x, "IFEXP", (first, second), b, list(a.succs))
+        return True
+
+    def value_bool(self, x: Node) -> bool:
+        """``a and b``, ``a or b`` as a value: ``COPY 1; BRANCH; POP; b``."""
+        if not x.ops or x.ops[-1].kind != "COPY" or x.ops[-1].arg != 1:
+            return False
+        t, f = x.succs
+        nodes = self.flow.nodes
+        for y_id, join, kind in ((t, f, "AND"), (f, t, "OR")):
+            if not self.single(y_id):
+                continue
+            y = nodes[y_id]
+            if y.end != "jump" or y.succs[0] != join or y.region != x.region:
+                if not (y.end == nodes[join].end == "return" and not nodes[join].ops):
+                    continue
+            if not y.ops or y.ops[0].kind != "POP":
+                continue
+            found = self.summary(y_id)
+            if not found.pure or found.inputs != 1 or len(found.stack) != 1:
+                continue
+            try:
+                right = self.machine.resolve(found.stack[0])
+            except Unliftable:
+                continue
+            if isinstance(right, Input):
+                continue
+            x.ops = [*x.ops[:-1], Op(kind, right, -1, None)]
+            self.changed(x, [join], "jump")
+            return True
+        return False
+
+    def value_condition(self, x: Node) -> bool:
+        """``(a and b) or c`` as a value: the test of ``a`` jumps straight to ``c``."""
+        t, f = x.succs
+        nodes = self.flow.nodes
+        if x.ops and x.ops[-1].kind == "COPY" and x.ops[-1].arg == 1:
+            return False
+        for y_id, other, on in ((t, f, True), (f, t, False)):
+            if not self.single(y_id):
+                continue
+            y = nodes[y_id]
+            if y.end != "branch" or y.region != x.region or not y.ops:
+                continue
+            if y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
+                continue
+            drop = y.succs[1] if on else y.succs[0]
+            if not self.single(drop):
+                continue
+            p = nodes[drop]
+            if p.end != "jump" or p.succs[0] != other or [op.kind for op in p.ops] != ["POP"]:
+                continue
+            found = self.summary(y_id)
+            if not found.pure or found.inputs or len(found.stack) != 2:
+                continue
+            shared = found.stack[0]
+            if not isinstance(shared, Shared) or found.stack[1] is not shared:
+                continue
+            try:
+                right = shared.value if isinstance(shared.value, ast.expr) else self.machine.resolve(shared.value)
+            except Unliftable:
+                continue
+            x.ops = [*x.ops, Op("AND" if on else "OR", right, -1, None), y.ops[-1]]
+            self.changed(x, list(y.succs), "branch")
+            return True
+        return False
+
+    def ternary(self, x: Node) -> bool:
+        """``b if a else c`` as a value: two blocks that only push one, and meet."""
+        t, f = x.succs
+        if t == f or not self.single(t) or not self.single(f):
+            return False
+        a, b = self.flow.nodes[t], self.flow.nodes[f]
+        if a.region != x.region or b.region != x.region:
+            return False
+        if a.end == b.end == "jump":
+            if a.succs != b.succs:
+                return False
+        elif a.end == b.end == "return":
+            if not self.is_lambda and (a.line is None or a.line != b.line or a.line != x.line):
+                return False
+        else:
+            # one arm's RETURN may be a copy of the RETURN the other one jumps to
+            jumping, returning = (a, b) if a.end == "jump" else (b, a)
+            if jumping.end != "jump" or returning.end != "return":
+                return False
+            target = self.flow.nodes[jumping.succs[0]]
+            if target.end != "return" or target.ops or (not self.is_lambda and target.line != returning.line):
+                return False
+        first = self.value(t)
+        if first is None:
+            return False
+        second = self.value(f)
+        if second is None:
+            return False
+        x.ops = [*x.ops, Op("IFEXP", (first, second), -1, None)]
+        x.line = b.line
+        self.changed(x, list(a.succs), a.end)
+        return True
+
+    # --- chained comparisons ----------------------------------------------------------------------
+    def chain(self, x: Node) -> bool:
+        """``a < b < c``: the second operand is kept on the stack for the second comparison."""
+        nodes = self.flow.nodes
+        ops = x.ops
+        as_value = bool(ops) and ops[-1].kind == "COPY" and ops[-1].arg == 1
+        at = -2 if as_value else -1
+        if len(ops) < 2 or ops[at].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
+            return False
+        t, f = x.succs
+        y, k = nodes[t], nodes[f]
+        if not self.single(t) or y.region != x.region:
+            return False
+        found = self.summary(t)
+        if not found.pure:
+            return False
+        if as_value:
+            if [op.kind for op in k.ops[:2]] != ["SWAP", "POP"] or found.inputs != 2:
+                return False
+            if y.end == "jump" and k.end == "jump" and len(k.ops) == 2:
+                if y.succs != k.succs:
+                    return False
+            elif not (y.end == "return" and k.end == "return" and len(k.ops) == 2):
+                # a return behind the join, copied
+                joined = nodes[y.succs[0]] if y.end == "jump" else None
+                if not (joined is not None and joined.end == "return" and not joined.ops and k.end == "return"
+                        and len(k.ops) == 2):
+                    return False
+            stack = found.stack
+        else:
+            if [op.kind for op in k.ops] != ["POP"] or k.end != "jump" or found.inputs != 1:
+                if not (k.ops and k.ops[0].kind == "POP" and found.inputs == 1 and y.end == "branch"):
+                    return False
+                if not self.same_way(y.succs[1], f, 1):
+                    return False
+            elif y.end != "branch" or not self.same(y.succs[1], k.succs[0]):
+                return False
+            stack = found.stack
+        if len(stack) != 1 or not isinstance(stack[0], ast.Compare) or not isinstance(stack[0].left, Input):
+            return False
+        rest = stack[0]
+        try:
+            rest = ast.Compare(rest.left, rest.ops, [self.machine.resolve(c) for c in rest.comparators])
+        except Unliftable:
+            return False
+        kept = ops[:-1] if as_value else ops
+        x.ops = [*kept, Op("CHAIN", rest, -1, None)]
+        if y.line is not None:
+            x.line = y.line
+        self.changed(x, list(y.succs), y.end)
+        return True
+
+    def same(self, a: int, b: int) -> bool:
+        return a == b or self.same_way(a, b, 0)
+
+    def same_way(self, a: int, b: int, skip: int, depth: int = 3) -> bool:
+        """Whether ``a`` does what ``b`` does after its first ``skip`` operations (copies of an exit)."""
+        if a == b and not skip:
+            return True
+        if not depth:
+            return False
+        x, y = self.flow.nodes[a], self.flow.nodes[b]
+        if x.end != y.end or len(x.ops) != len(y.ops) - skip or len(x.succs) != len(y.succs):
+            return False
+        for p, q in zip(x.ops, y.ops[skip:]):
+            if p.kind != q.kind or type(p.arg) is not type(q.arg) or p.arg != q.arg:
+                return False
+        return all(self.same_way(s, u, 0, depth - 1) for s, u in zip(x.succs, y.succs))
+
+    # --- comprehensions ---------------------------------------------------------------------------
+    def comprehension(self, head: Node) -> bool:
+        """An inlined comprehension: a loop that does nothing but add to the list below its iterator."""
+        before = [p for p in self.preds[head.id] if self.flow.order[p] < self.flow.order[head.id]]
+        if len(before) != 1:
+            return False
+        node = self.flow.nodes[before[0]]
+        if node.end != "jump" or len(node.ops) < 3 or node.ops[-1].kind != "SWAP":
+            return False
+        build = node.ops[-2].kind
+        if build not in ("BUILD_LIST", "BUILD_SET", "BUILD_MAP") or node.ops[-2].arg:
+            return False
+        accumulator = Accumulator(build)
+        try:
+            parsed = parse_loops(self, head.id, [accumulator, Iter(Input(0))])
+        except Unliftable:
+            return False
+        if parsed is None or accumulator.element is None:
+            return False
+        generators, exit_id = parsed
+
+        def make(iterable: Any) -> ast.expr:
+            return build_comprehension(build, accumulator.element, generators, iterable)
+
+        node.ops = [*node.ops, Op("COMPREHENSION", make, -1, None)]
+        self.changed(node, [exit_id], "jump")
+        self.drop_loop(head.id)
+        return True
+
+    def drop_loop(self, head: int) -> None:
+        """Drop a loop that nothing leads to any more."""
+        flow = self.flow
+        flow.prune()
+        self.preds = flow.predecessors()
+
+
+def build_comprehension(
+    build: str, element: Any, generators: list[ast.comprehension], iterable: Any
+) -> ast.expr:
+    """The comprehension, with the iterable of its first loop put in."""
+    if not isinstance(iterable, Iter):
+        raise Unliftable("a comprehension over something else")
+    first = generators[0]
+    first = ast.comprehension(first.target, iterable.value, first.ifs, int(iterable.asynchronous))
+    generators = [first, *generators[1:]]
+    if build == "BUILD_LIST":
+        return ast.ListComp(element, generators)
+    if build == "BUILD_SET":
+        return ast.SetComp(element, generators)
+    if build == "BUILD_MAP":
+        return ast.DictComp(element[0], element[1], generators)
+    return ast.GeneratorExp(element, generators)
+
+
+def parse_loops(
+    reducer: Reducer, head: int, stack: list[Any], yields: bool = False
+) -> tuple[list[ast.comprehension], int] | None:
+    """The ``for`` and ``if`` parts of a comprehension whose first loop has its head at ``head``.
+
+    ``stack`` is the stack there, an iterator on top.  Returns them with the node behind the loop.
+    """
+    nodes = reducer.flow.nodes
+    machine = reducer.machine
+    generators: list[ast.comprehension] = []
+    exits: list[int] = []
+    heads: list[int] = []
+    stack = list(stack)
+    at = head
+    element: Any = None
+    for _ in range(10000):
+        node = nodes[at]
+        asynchronous = False
+        state = State(stack)
+        if at in heads:
+            if at != heads[-1]:
+                return None
+            break
+        is_head = node.end == "for" or _async_head(reducer, node)
+        if is_head:
+            asynchronous = node.end != "for"
+            if asynchronous:
+                exit_id = _async_exit(reducer, node)
+                body = node.succs[0]
+            else:
+                machine.run(state, node.ops)
+                if state.stmts:
+                    return None
+                body, exit_id = node.succs
+            if not stack or not isinstance(stack[-1], Iter):
+                return None
+            iterator = stack[-1]
+            if asynchronous != iterator.asynchronous and not isinstance(iterator.value, Input):
+                return None
+            owner = Target()
+            stack.append(Slot(owner))
+            generators.append(ast.comprehension(owner, iterator.value, [], int(asynchronous)))
+            if len(heads) and reducer_follow(nodes, exit_id) != heads[-1]:
+                return None
+            heads.append(at)
+            exits.append(exit_id)
+            if asynchronous:
+                # the rest of the node after GET_ANEXT_AWAIT
+                machine.run(state, [op for op in node.ops if op.kind != "GET_ANEXT_AWAIT"])
+                if state.stmts:
+                    return None
+            at = body
+            continue
+        machine.run(state, node.ops)
+        if state.stmts:
+            if not (yields and len(state.stmts) == 1 and isinstance(state.stmts[0], ast.Expr)
+                    and isinstance(state.stmts[0].value, ast.Yield)) or element is not None:
+                return None
+            element = state.stmts[0].value.value or ast.Constant(None)
+        if state.element is not None:
+            return None
+        stack = state.stack
+        if node.end == "jump":
+            at = node.succs[0]
+        elif node.end == "branch":
+            if not generators:
+                return None
+            test = machine.pop(state)
+            t, f = node.succs
+            if reducer_follow(nodes, f) == heads[-1]:
+                generators[-1].ifs.append(test)
+                at = t
+            elif reducer_follow(nodes, t) == heads[-1]:
+                generators[-1].ifs.append(negate(test))
+                at = f
+            else:
+                return None
+        else:
+            return None
+    else:
+        return None
+    for generator in generators:
+        owner = generator.target
+        if owner.target is None:
+            return None
+        generator.target = owner.target
+    if yields:
+        return [generators, element], exits[0]  # type: ignore[return-value]
+    return generators, exits[0]
+
+
+def reducer_follow(nodes: dict[int, Node], id: int) -> int:
+    """Where empty blocks from ``id`` on lead."""
+    for _ in range(100):
+        node = nodes[id]
+        if node.end != "jump" or any(op.kind != "LEAVE" for op in node.ops):
+            return id
+        id = node.succs[0]
+    return id
+
+
+def _async_head(reducer: Reducer, node: Node) -> bool:
+    return node.region is not None and reducer.flow.kinds.get(node.region) == "async for" and any(
+        op.kind == "GET_ANEXT_AWAIT" for op in node.ops
+    )
+
+
+def _async_exit(reducer: Reducer, node: Node) -> int:
+    handler = reducer.flow.nodes[node.region]  # type: ignore[index]
+    return handler.id

@@ -1,0 +1,452 @@
+"""Exception regions: what each handler is, and clean-up code put back where it was written once.
+
+CPython compiles the clean-up of a ``finally``, of a ``with`` and of ``except E as n`` once for the
+exception and once more on every way out of the protected body.  :func:`prepare` finds those copies by
+walking the handler and the way out in step, and replaces each by a single ``LEAVE`` operation, so that
+what is left is a graph in which each body and each clean-up stands once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...bytecode.operations import Op
+from ...flow.graph import Graph
+
+TRANSPARENT = "cleanup"
+RERAISE = "reraise"
+
+
+class Untangled(Exception):
+    """The regions are not those of compiled statements."""
+
+
+class Node:
+    """A block of the graph being restructured (mutable). ``region``: id of the handler, or ``None``."""
+
+    __slots__ = ("arg", "end", "id", "line", "ops", "region", "succs", "test_on")
+
+    def __init__(self, id: int, ops: list[Op], end: str, succs: list[int], arg: Any, line: int | None,
+                 region: int | None) -> None:
+        self.id = id
+        self.ops = ops
+        self.end = end
+        self.succs = succs
+        self.arg = arg
+        self.line = line
+        self.region = region
+
+    def __repr__(self) -> str:
+        ops = "; ".join(map(repr, self.ops))
+        return f"N{self.id}[{ops}] {self.end} {self.succs} region={self.region}"
+
+
+class Flow:
+    """The graph being restructured.
+
+    Attributes:
+        nodes: ``{id: Node}``.
+        entry: id of the first node.
+        kinds: ``{handler id: "with" | "finally" | "except" | "except*" | "named" | "async for"}``.
+        resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
+    """
+
+    def __init__(self, nodes: dict[int, Node], entry: int) -> None:
+        self.nodes = nodes
+        self.entry = entry
+        self.kinds: dict[int, str] = {}
+        self.resumes: dict[int, int | None] = {}
+        self.ends: dict[int, int] = {}
+        self.next_id = max(nodes) + 1 if nodes else 0
+        #: order of nodes in the text of the original (split nodes stand with what they were split from)
+        self.order: dict[int, float] = {i: float(i) for i in nodes}
+
+    def new(self, like: Node, ops: list[Op], end: str, succs: list[int], region: int | None,
+            arg: Any = None) -> Node:
+        node = Node(self.next_id, ops, end, succs, arg, like.line, region)
+        self.order[node.id] = self.order[like.id] + 1e-4 * (1 + len(like.ops))
+        self.nodes[node.id] = node
+        self.next_id += 1
+        return node
+
+    def split(self, id: int, index: int) -> int:
+        """The part of a node from ``index`` on becomes a node of its own; its id."""
+        node = self.nodes[id]
+        if index == 0:
+            return id
+        tail = self.new(node, node.ops[index:], node.end, node.succs, node.region, node.arg)
+        node.ops = node.ops[:index]
+        node.end, node.succs, node.arg = "jump", [tail.id], None
+        return tail.id
+
+    def chain(self, region: int | None) -> list[int]:
+        """Handlers around a region, from the inside out."""
+        found: list[int] = []
+        while region is not None and region not in found:
+            found.append(region)
+            handler = self.nodes.get(region)
+            region = handler.region if handler is not None else None
+        return found
+
+    def prune(self) -> None:
+        """Drop what cannot be reached."""
+        seen: set[int] = set()
+        work = [self.entry]
+        nodes = self.nodes
+        while work:
+            id = work.pop()
+            if id in seen:
+                continue
+            seen.add(id)
+            node = nodes[id]
+            work.extend(node.succs)
+            if node.region is not None:
+                work.append(node.region)
+        if len(seen) != len(nodes):
+            self.nodes = {i: n for i, n in nodes.items() if i in seen}
+
+    def predecessors(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {i: [] for i in self.nodes}
+        for id, node in self.nodes.items():
+            for succ in node.succs:
+                found[succ].append(id)
+        return found
+
+
+def prepare(graph: Graph) -> Flow:
+    """The restructured copy of a graph."""
+    nodes = {}
+    for id, block in graph.blocks.items():
+        line = block.end_op.line if block.end_op is not None else None
+        region = block.region.handler if block.region is not None else None
+        nodes[id] = Node(id, block.ops, block.end, list(block.successors), block.arg, line, region)
+    flow = Flow(nodes, graph.entry)
+    if any(node.region is not None for node in nodes.values()):
+        _classify(flow)
+        _cut(flow)
+        flow.prune()
+    return flow
+
+
+def _straight(flow: Flow, id: int, limit: int = 12) -> tuple[list[Op], Node]:
+    """Operations from a node on, over plain jumps, and the node they end in."""
+    ops: list[Op] = []
+    node = flow.nodes[id]
+    for _ in range(limit):
+        ops += node.ops
+        if node.end != "jump":
+            break
+        node = flow.nodes[node.succs[0]]
+    return ops, node
+
+
+def _kind(flow: Flow, id: int) -> str:
+    ops, last = _straight(flow, id)
+    kinds = [op.kind for op in ops[:8]]
+    if kinds[:2] == ["COPY", "POP_EXCEPT"]:
+        return TRANSPARENT
+    if kinds[:1] == ["END_ASYNC_FOR"]:
+        return "async for"
+    if kinds[:2] == ["SWAP", "POP"] and last.end == "reraise":
+        return TRANSPARENT
+    if kinds[:1] == ["CONST"] and len(kinds) == 3 and last.end == "reraise":
+        return "named"
+    if kinds[:2] == ["LIST_APPEND", "POP"]:
+        return "except* part"
+    if kinds[:1] != ["PUSH_EXC_INFO"]:
+        raise Untangled("an unknown handler")
+    if kinds[1:2] == ["WITH_EXCEPT_START"]:
+        return "with"
+    if kinds[1:2] == ["POP"]:
+        return "except"
+    seen = set()
+    work = [id]
+    while work:
+        at = work.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        node = flow.nodes[at]
+        for op in node.ops:
+            if op.kind == "CHECK_EXC_MATCH":
+                return "except"
+            if op.kind == "CHECK_EG_MATCH":
+                return "except*"
+        work.extend(node.succs)
+    return "finally"
+
+
+def _classify(flow: Flow) -> None:
+    nodes = flow.nodes
+    handlers = sorted({n.region for n in nodes.values() if n.region is not None})
+    transparent = set()
+    for id in handlers:
+        kind = _kind(flow, id)
+        if kind == TRANSPARENT:
+            transparent.add(id)
+        else:
+            flow.kinds[id] = kind
+    for node in nodes.values():
+        hops = 0
+        while node.region in transparent:
+            node.region = nodes[node.region].region  # type: ignore[index]
+            hops += 1
+            if hops > 100:
+                raise Untangled("regions go round")
+    for id in transparent:
+        # the code of the clean-up itself is never walked
+        pass
+
+
+def _inside(flow: Flow, region: int) -> set[int]:
+    depth: dict[int | None, bool] = {None: False}
+
+    def covered(r: int | None) -> bool:
+        trail = []
+        while r not in depth:
+            if r == region:
+                depth[r] = True
+                break
+            trail.append(r)
+            depth[r] = False
+            handler = flow.nodes.get(r)  # type: ignore[arg-type]
+            r = handler.region if handler is not None else None
+        answer = depth[r]
+        for t in trail:
+            depth[t] = answer
+        return answer
+
+    return {id for id, node in flow.nodes.items() if covered(node.region)}
+
+
+def _cut(flow: Flow) -> None:
+    """Replace each copy of a clean-up by ``LEAVE``."""
+    nodes = flow.nodes
+    # inside out: a region comes before those around it
+    regions = sorted(flow.kinds, key=lambda r: -len(flow.chain(r)))
+    for region in regions:
+        kind = flow.kinds[region]
+        if kind == "async for":
+            handler = nodes[region]
+            if len(handler.ops) > 1 or handler.end != "jump":
+                flow.split(region, 1)
+            continue
+        if kind == "except* part":
+            continue
+        inside = _inside(flow, region)
+        parent = nodes[region].region
+        if kind == "with":
+            flow.resumes[region] = _with_resume(flow, region)
+        leaves: dict[int, int] = {}
+        for id in sorted(inside):
+            node = nodes[id]
+            for position, succ in enumerate(node.succs):
+                if succ in inside or succ == region:
+                    continue
+                leave = leaves.get(succ)
+                if leave is None:
+                    continuation = _after_copy(flow, kind, region, succ)
+                    made = flow.new(node, [Op("LEAVE", kind, -1, None, region)], "jump", [continuation], parent)
+                    made.line = nodes[succ].ops[0].line if nodes[succ].ops else nodes[succ].line
+                    leave = leaves[succ] = made.id
+                node.succs[position] = leave
+        if kind == "finally":
+            _end_finally(flow, region)
+    # a running handler ends at POP_EXCEPT: what follows is a node of its own
+    for id in list(nodes):
+        node = nodes[id]
+        for index, op in enumerate(node.ops):
+            if op.kind == "POP_EXCEPT":
+                if index + 1 < len(node.ops) or node.end != "jump":
+                    flow.split(id, index + 1)
+                break
+
+
+def _end_finally(flow: Flow, region: int) -> None:
+    """All ends of the clean-up of a ``finally`` lead to one node."""
+    nodes = flow.nodes
+    head = nodes[region]
+    end = flow.new(head, [], "reraise", [], head.region)
+    flow.ends[region] = end.id
+    seen = set()
+    work = [region]
+    while work:
+        at = work.pop()
+        if at in seen or at == end.id:
+            continue
+        seen.add(at)
+        node = nodes[at]
+        if node.end == "reraise" and node.region == head.region:
+            node.end, node.succs, node.arg = "jump", [end.id], None
+        else:
+            work.extend(node.succs)
+
+
+def _with_resume(flow: Flow, region: int) -> int | None:
+    """Where control goes after a ``with`` whose exit swallowed the exception."""
+    nodes = flow.nodes
+    node = nodes[region]
+    hops = 0
+    while node.end == "jump" and hops < 4:
+        node = nodes[node.succs[0]]
+        hops += 1
+    if node.end != "branch":
+        raise Untangled("the handler of a with statement")
+    at: int | None = node.succs[0]
+    wanted = ["POP", "POP_EXCEPT", "POP", "POP"]
+    while wanted:
+        node = nodes[at]  # type: ignore[index]
+        index = 0
+        while wanted and index < len(node.ops):
+            if node.ops[index].kind != wanted.pop(0):
+                raise Untangled("the handler of a with statement")
+            index += 1
+        if index < len(node.ops) or node.end != "jump":
+            at = flow.split(node.id, index)
+        else:
+            at = node.succs[0]
+    # the handler is never walked: it leads straight to where control resumes
+    handler = nodes[region]
+    handler.ops = []
+    handler.end, handler.succs = "jump", [at]  # type: ignore[list-item]
+    return at
+
+
+def _after_copy(flow: Flow, kind: str, region: int, start: int) -> int:
+    """Where control goes on after the copy of the clean-up that starts at ``start``."""
+    if kind == "except" or kind == "except*":
+        return start
+    if kind == "finally":
+        return _after_finally(flow, region, start)
+    asynchronous = kind == "with" and _is_async(flow, region)
+    return _after_fixed(flow, kind, start, asynchronous)
+
+
+def _is_async(flow: Flow, region: int) -> bool:
+    """Whether the way in of a ``with`` region is ``async with``."""
+    for node in flow.nodes.values():
+        if node.ops and any(flow.nodes[s].region == region for s in node.succs):
+            for op in reversed(node.ops):
+                if op.kind == "BEFORE_ASYNC_WITH":
+                    return True
+                if op.kind == "BEFORE_WITH":
+                    return False
+    return False
+
+
+_EXIT = ("CONST", "CONST", "CONST", "CALL", "POP")
+_ASYNC_EXIT = ("CONST", "CONST", "CONST", "CALL", "AWAIT", "POP")
+
+
+def _after_fixed(flow: Flow, kind: str, start: int, asynchronous: bool) -> int:
+    nodes = flow.nodes
+    at = start
+    index = 0
+    step = 0
+    first = True
+    while True:
+        node = nodes[at]
+        while index >= len(node.ops):
+            if node.end != "jump":
+                raise Untangled(f"a way out of {kind}")
+            at, index = node.succs[0], 0
+            node = nodes[at]
+        op = node.ops[index]
+        if first and op.kind == "SWAP" and op.arg == 2:
+            index += 1
+            first = False
+            continue
+        first = False
+        if kind == "with":
+            wanted = _ASYNC_EXIT if asynchronous else _EXIT
+            good = op.kind == wanted[step]
+            if op.kind == "CALL" and op.arg != (3, ()):
+                good = False
+        else:
+            wanted = ("POP_EXCEPT", "CONST", "STORE", "DELETE")
+            good = op.kind.startswith(wanted[step])
+        if not good:
+            raise Untangled(f"a way out of {kind}")
+        index += 1
+        step += 1
+        if step == len(wanted):
+            break
+    node = nodes[at]
+    if index >= len(node.ops) and node.end == "jump":
+        return node.succs[0]
+    return flow.split(at, index)
+
+
+def _after_finally(flow: Flow, region: int, start: int) -> int:
+    nodes = flow.nodes
+    ends: list[tuple[int, int]] = []
+    seen: set[tuple[int, int, int, int]] = set()
+    head = nodes[region]
+    work = [(region, 1, start, 0)]
+    reached_return = False
+    steps = 0
+    while work:
+        h, i, c, j = work.pop()
+        if (h, i, c, j) in seen:
+            continue
+        seen.add((h, i, c, j))
+        hn, cn = nodes[h], nodes[c]
+        while True:
+            steps += 1
+            if steps > 20000:
+                raise Untangled("a finally that is too large")
+            while i >= len(hn.ops) and hn.end == "jump" and hn.succs[0] != h:
+                h, i = hn.succs[0], 0
+                hn = nodes[h]
+            if i >= len(hn.ops) and hn.end == "reraise" and hn.region == head.region:
+                ends.append((c, j))
+                break
+            while j >= len(cn.ops) and cn.end == "jump" and cn.succs[0] != c:
+                c, j = cn.succs[0], 0
+                cn = nodes[c]
+            if i < len(hn.ops) and j < len(cn.ops):
+                a, b = hn.ops[i], cn.ops[j]
+                if a.kind == b.kind and _same_arg(a.arg, b.arg):
+                    i += 1
+                    j += 1
+                    continue
+            skip = _unwinding(hn.ops, i)
+            if skip:
+                i += skip
+                continue
+            if i >= len(hn.ops) and j >= len(cn.ops) and hn.end == cn.end and hn.arg == cn.arg:
+                if hn.end == "return":
+                    reached_return = True
+                for s, t in zip(hn.succs, cn.succs):
+                    if s == t:
+                        reached_return = True
+                    else:
+                        work.append((s, 0, t, 0))
+                break
+            raise Untangled("a way out of finally")
+        if len(seen) > 4000:
+            raise Untangled("a finally that is too large")
+    if not ends:
+        if reached_return:
+            return start
+        raise Untangled("a way out of finally")
+    ends.sort(key=lambda e: (flow.order[e[0]], e[1]))
+    c, j = ends[0] if len(set(ends)) == 1 else ends[-1]
+    node = nodes[c]
+    if j >= len(node.ops) and node.end == "jump":
+        return node.succs[0]
+    return flow.split(c, j)
+
+
+def _unwinding(ops: list[Op], index: int) -> int:
+    """How many operations at ``index`` take the exception of a ``finally`` off the stack."""
+    kinds = [op.kind for op in ops[index : index + 4]]
+    if kinds[:2] == ["POP", "POP_EXCEPT"]:
+        return 2
+    if kinds == ["SWAP", "POP", "SWAP", "POP_EXCEPT"]:
+        return 4
+    return 0
+
+
+def _same_arg(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and a == b)

@@ -1,0 +1,772 @@
+"""The reduced graph, written as nested statements.
+
+A :class:`Walker` follows control from the entry with the symbolic stack in hand.  Where control falls
+through to, and what ``break`` and ``continue`` mean, is in the chain of :class:`Frame` objects around
+the place; a block that is reached in no other way is simply written again (both copies compile to the
+same program), up to a limit.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ...flow.dominators import immediate_dominators, reverse_postorder
+from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, negate
+from .regions import Flow, Node, Untangled
+
+
+class Frame:
+    """What is around a statement: a loop, a protected body, a handler, or (the outermost) the function."""
+
+    __slots__ = ("exit", "head", "kind", "parent", "region")
+
+    def __init__(self, kind: str, parent: Frame | None, region: int | None, head: int = -1, exit: int = -1) -> None:
+        self.kind = kind
+        self.parent = parent
+        self.region = region
+        self.head = head
+        self.exit = exit
+
+    def jump(self, target: int) -> ast.stmt | None:
+        """The statement that goes to ``target``, if it is an end of the innermost loop."""
+        frame: Frame | None = self
+        while frame is not None:
+            if frame.kind == "loop":
+                if target == frame.head:
+                    return ast.Continue()
+                if target == frame.exit:
+                    return ast.Break()
+                return None
+            frame = frame.parent
+        return None
+
+
+class Walker:
+    def __init__(self, flow: Flow, machine: Machine, budget: int) -> None:
+        self.flow = flow
+        self.machine = machine
+        self.budget = budget
+        self.analyse()
+
+    # --- analyses ---------------------------------------------------------------------------------
+    def analyse(self) -> None:
+        flow = self.flow
+        nodes = flow.nodes
+        ways: dict[int, list[int]] = {}
+        for id, node in nodes.items():
+            way = list(node.succs)
+            if node.region is not None:
+                way.append(node.region)
+            ways[id] = way
+        self.ways = ways
+        order = reverse_postorder(ways, flow.entry)
+        self.rpo = {id: i for i, id in enumerate(order)}
+        self.idom = immediate_dominators(ways, flow.entry)
+        self.children: dict[int, list[int]] = {id: [] for id in order}
+        for id in order:
+            up = self.idom[id]
+            if up != id:
+                self.children[up].append(id)
+        self.preds: dict[int, list[int]] = {id: [] for id in order}
+        for id in order:
+            for succ in nodes[id].succs:
+                self.preds[succ].append(id)
+        self.weight: dict[int, int] = {}
+        for id in reversed(order):
+            self.weight[id] = 1 + len(nodes[id].ops)
+        # children come after their dominator in reverse postorder
+        for id in reversed(order):
+            up = self.idom[id]
+            if up != id:
+                self.weight[up] += self.weight[id]
+        self.enter: dict[int, int] = {}
+        self.leave: dict[int, int] = {}
+        clock = 0
+        stack = [(flow.entry, False)]
+        while stack:
+            id, done = stack.pop()
+            clock += 1
+            if done:
+                self.leave[id] = clock
+                continue
+            self.enter[id] = clock
+            stack.append((id, True))
+            stack.extend((child, False) for child in self.children[id])
+        self.loops: dict[int, set[int]] = {}
+        self.back: dict[int, list[int]] = {}
+        back_preds: dict[int, list[int]] = {id: [] for id in order}
+        for id in order:
+            for succ in ways[id]:
+                back_preds[succ].append(id)
+        for id in order:
+            for succ in nodes[id].succs:
+                if self.dominates(succ, id):
+                    self.back.setdefault(succ, []).append(id)
+        for head, tails in self.back.items():
+            body = {head}
+            work = list(tails)
+            while work:
+                id = work.pop()
+                if id not in body:
+                    body.add(id)
+                    work.extend(back_preds[id])
+            self.loops[head] = body
+        self.leaves: dict[int, list[int]] = {}
+        for id in order:
+            node = nodes[id]
+            if node.ops and node.ops[-1].kind == "LEAVE":
+                self.leaves.setdefault(node.ops[-1].target, []).append(id)
+
+    def dominates(self, a: int, b: int) -> bool:
+        return self.enter[a] <= self.enter[b] and self.leave[b] <= self.leave[a]
+
+    # --- the walk ---------------------------------------------------------------------------------
+    def function(self, stack: list[Any] | None = None) -> list[ast.stmt]:
+        stmts, falls, _ = self.walk(self.flow.entry, stack or [], -1, Frame("function", None, None))
+        if falls:
+            raise Untangled("control falls off the end")
+        return stmts
+
+    def spend(self, amount: int) -> None:
+        self.budget -= amount
+        if self.budget < 0:
+            raise Untangled("too many copies")
+
+    def walk(
+        self, at: int, stack: list[Any], follow: int, frame: Frame, entered: int = -1
+    ) -> tuple[list[ast.stmt], bool, list[Any]]:
+        """Statements from ``at`` on, until control reaches ``follow`` or goes elsewhere.
+
+        ``entered``: a loop head that is being written right now (not to be entered again).
+        """
+        out: list[ast.stmt] = []
+        nodes = self.flow.nodes
+        leaving = False
+        first = True
+        region = frame.region
+        while True:
+            if at == follow and not (first and at == entered):
+                return out, True, stack
+            if not (first and at == entered):
+                jump = frame.jump(at)
+                if jump is not None:
+                    out.append(jump)
+                    return out, False, stack
+            node = nodes[at]
+            self.spend(1 + len(node.ops))
+            if leaving:
+                pass
+            elif node.region != region and (node.ops or node.end == "for") and not self.is_leave(node):
+                chain = self.flow.chain(node.region)
+                if region is not None and region not in chain:
+                    raise Untangled("a region that is not nested")
+                inner = chain[chain.index(region) - 1] if region is not None else chain[-1]
+                kind = self.flow.kinds[inner]
+                # a loop whose back edge comes from outside the region is around it
+                around = at in self.loops and not (first and at == entered) and any(
+                    inner not in self.flow.chain(nodes[tail].region) for tail in self.back[at]
+                )
+                if not around and kind != "async for":
+                    if kind == "named":
+                        frame = Frame("named", frame, inner)
+                        region = inner
+                        continue
+                    stmts, nxt, stack = self.protected(inner, at, stack, follow, frame, at if first and at == entered else -1)
+                    out += stmts
+                    first = False
+                    if nxt is None:
+                        return out, False, stack
+                    at = nxt
+                    continue
+                if not around:
+                    stmts, nxt, stack = self.async_for(inner, at, stack, follow, frame)
+                    out += stmts
+                    first = False
+                    if nxt is None:
+                        return out, False, stack
+                    at = nxt
+                    continue
+            if not leaving and (at in self.loops or node.end == "for") and not (first and at == entered):
+                stmts, nxt, stack = self.loop(at, stack, follow, frame)
+                out += stmts
+                first = False
+                if nxt is None:
+                    return out, False, stack
+                at = nxt
+                continue
+            first = False
+            state = State(stack)
+            self.machine.line = None
+            self.machine.run(state, node.ops)
+            if state.queue:
+                raise Untangled("an unfinished assignment")
+            stmts = state.stmts
+            if stmts:
+                if leaving:
+                    raise Untangled("statements on the way out")
+                out += stmts
+            if node.ops and node.ops[-1].kind in ("LEAVE", "POP_EXCEPT"):
+                leaving = True
+            end = node.end
+            if end == "jump":
+                at = node.succs[0]
+                continue
+            self.machine.line = node.line
+            if end == "return":
+                value = self.machine.pop(state)
+                stmt: ast.stmt = ast.Return(value)
+                stmt.line = node.line  # type: ignore[attr-defined]
+                out.append(stmt)
+                return out, False, stack
+            if leaving:
+                raise Untangled("a branch on the way out")
+            if end == "branch":
+                stmts, nxt, stack = self.branch(at, node, state, follow, frame)
+                out += stmts
+                if nxt is None:
+                    return out, False, stack
+                if nxt == follow and at != nxt:
+                    return out, True, stack
+                at = nxt
+                continue
+            if end == "raise":
+                out.append(self.raise_(node, state))
+                return out, False, stack
+            raise Untangled(f"unexpected {end}")
+
+    def is_leave(self, node: Node) -> bool:
+        return bool(node.ops) and node.ops[0].kind == "LEAVE"
+
+    def raise_(self, node: Node, state: State) -> ast.stmt:
+        values = self.machine.popn(state, node.arg)
+        stmt = ast.Raise(values[0] if values else None, values[1] if len(values) > 1 else None)
+        stmt.line = node.line  # type: ignore[attr-defined]
+        if len(values) == 1:
+            exc = values[0]
+            message = None
+            if isinstance(exc, ast.Call) and getattr(exc.func, "assertion", False) and len(exc.args) == 1:
+                message, exc = exc.args[0], exc.func
+            if getattr(exc, "assertion", False):
+                made = ast.Assert(ast.Constant(False), message)
+                made.line = node.line  # type: ignore[attr-defined]
+                return made
+        return stmt
+
+    # --- if ---------------------------------------------------------------------------------------
+    def join_of(self, at: int, follow: int, frame: Frame) -> int | None:
+        """Where the two ways of a branch meet again."""
+        best: int | None = None
+        score: tuple[int, int] | None = None
+        for child in self.children[at]:
+            if len(self.preds[child]) < 2 or child == follow or child in self.flow.kinds:
+                continue
+            if frame.jump(child) is not None:
+                continue
+            if at in self.loops and child not in self.loops[at] and False:
+                continue
+            mark = (self.weight[child], self.rpo[child])
+            if score is None or mark > score:
+                best, score = child, mark
+        return best
+
+    def branch(
+        self, at: int, node: Node, state: State, follow: int, frame: Frame
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        test: Any = state.stack.pop() if state.stack else None
+        if isinstance(test, Special):
+            raise Untangled("a test of the compiler")
+        test = self.machine.resolve(test)
+        stack = state.stack
+        t, f = node.succs
+        join = self.join_of(at, follow, frame)
+        target = follow if join is None else join
+        positive = self.flow.order[t] <= self.flow.order[f]
+        if positive and t == target and f != target:
+            positive = False
+        elif not positive and f == target and t != target:
+            positive = True
+        line = node.line
+        a, b = (t, f) if positive else (f, t)
+        body, falls_a, stack_a = self.walk(a, stack[:], target, frame)
+        orelse, falls_b, stack_b = self.walk(b, stack[:], target, frame)
+        for falls, after in ((falls_a, stack_a), (falls_b, stack_b)):
+            if falls and len(after) != len(stack):
+                raise Untangled("a value crosses a join")
+        stmts: list[ast.stmt] = []
+        made = self.make_if(test, positive, body, orelse, falls_a, falls_b, join is None and not falls_b)
+        for stmt in made:
+            if not hasattr(stmt, "line"):
+                stmt.line = line  # type: ignore[attr-defined]
+        stmts += made
+        if not falls_a and not falls_b:
+            return stmts, None, stack
+        return stmts, target, stack_a if falls_a else stack_b
+
+    def make_if(
+        self, test: ast.expr, positive: bool, body: list[ast.stmt], orelse: list[ast.stmt],
+        falls_a: bool, falls_b: bool, flat: bool,
+    ) -> list[ast.stmt]:
+        if (
+            len(body) == 1 and type(body[0]) is ast.Assert and isinstance(body[0].test, ast.Constant)
+            and body[0].test.value is False
+        ):
+            condition = negate(test) if positive else test
+            return [ast.Assert(condition, body[0].msg), *orelse]
+        if (
+            len(orelse) == 1 and type(orelse[0]) is ast.Assert and isinstance(orelse[0].test, ast.Constant)
+            and orelse[0].test.value is False
+        ):
+            condition = test if positive else negate(test)
+            return [ast.Assert(condition, orelse[0].msg), *body]
+        if not positive and (not body or folds(test)):
+            # ``not (a in b)`` would be compiled as ``a not in b``
+            body, orelse, falls_a, falls_b, positive = orelse, body, falls_b, falls_a, True
+        if not body and orelse and not folds(test) and positive:
+            body, orelse, falls_a, falls_b, positive = orelse, body, falls_b, falls_a, False
+        condition = test if positive else negate(test)
+        if not falls_a and body and orelse:
+            return [ast.If(condition, body, []), *orelse]
+        return [ast.If(condition, body or [ast.Pass()], orelse)]
+
+    # --- loops ------------------------------------------------------------------------------------
+    def reach(self, starts: list[int], avoid: set[int]) -> set[int]:
+        seen: set[int] = set()
+        work = [s for s in starts if s not in avoid]
+        nodes = self.flow.nodes
+        while work:
+            id = work.pop()
+            if id in seen:
+                continue
+            seen.add(id)
+            work.extend(s for s in nodes[id].succs if s not in seen and s not in avoid)
+        self.spend(len(seen) // 8)
+        return seen
+
+    def outer_ends(self, frame: Frame, follow: int) -> set[int]:
+        ends = {follow}
+        at: Frame | None = frame
+        while at is not None:
+            if at.kind == "loop":
+                ends.add(at.head)
+                ends.add(at.exit)
+            at = at.parent
+        return ends
+
+    def skip_unwinding(self, id: int) -> int:
+        """Where a ``break`` leads once iterators are dropped."""
+        nodes = self.flow.nodes
+        for _ in range(20):
+            node = nodes[id]
+            if node.end != "jump" or any(op.kind not in ("POP", "LEAVE", "POP_EXCEPT") for op in node.ops):
+                return id
+            id = node.succs[0]
+        return id
+
+    def loop_exit(self, head: int, body: set[int], natural: int | None, follow: int, frame: Frame) -> int | None:
+        """Where ``break`` leads. ``natural``: where the loop goes when it ends by itself."""
+        nodes = self.flow.nodes
+        targets: list[int] = []
+        for id in body:
+            for succ in nodes[id].succs:
+                if succ not in body:
+                    target = self.skip_unwinding(succ)
+                    if target not in targets and not (id == head and succ == natural):
+                        targets.append(target)
+        ends = self.outer_ends(frame, follow)
+        if natural is not None:
+            natural = natural if natural in ends else natural
+            others = [t for t in targets if t != natural]
+            if not others:
+                return natural
+            avoid = body | (ends - {natural})
+            if natural in ends:
+                # the loop falls through to something outside: a break may lead there, too
+                mine = {natural}
+            else:
+                mine = self.reach([natural], avoid)
+            lone = [t for t in others if t in ends]
+            reached = self.reach([t for t in others if t not in ends], avoid - {natural})
+            if natural in reached:
+                return natural
+            common = mine & reached
+            if not common and lone:
+                # a break out of the loop that skips the else clause
+                if follow in lone:
+                    return follow
+                return lone[0] if frame.jump(lone[0]) is None else natural
+            if common:
+                return min(common, key=lambda id: self.rpo[id])
+            ending = [t for t in others if not self.small_exit(t) and self.flow.order[t] > self.flow.order[natural]]
+            if ending and natural not in ends and len(mine) <= 3 * len(body) + 10:
+                return max(ending, key=lambda id: self.weight[id])
+            return natural
+        if not targets:
+            return None
+        if follow in targets:
+            return follow
+        candidates = [t for t in targets if t not in ends]
+        if not candidates:
+            return targets[0]
+        merged = [
+            id for id in self.reach(candidates, body | ends)
+            if id not in candidates and len(self.preds[id]) > 1 and self.dominates(head, id)
+        ]
+        pool = candidates + merged
+        best = max(pool, key=lambda id: (not self.small_exit(id), self.weight[id], -self.rpo[id]))
+        return best
+
+    def small_exit(self, id: int) -> bool:
+        node = self.flow.nodes[id]
+        return node.end in ("return", "raise") and len(node.ops) <= 3
+
+    def loop(
+        self, at: int, stack: list[Any], follow: int, frame: Frame
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        node = self.flow.nodes[at]
+        body = self.loops.get(at, {at})
+        if node.end == "for":
+            return self.for_loop(at, node, body, stack, follow, frame)
+        natural: int | None = None
+        if node.end == "branch":
+            out = [s for s in node.succs if s not in body]
+            if len(out) == 1:
+                natural = out[0]
+                probe = State(stack[:])
+                try:
+                    self.machine.run(probe, node.ops)
+                    if probe.stmts:
+                        natural = None
+                except Unliftable:
+                    natural = None
+        exit_ = self.loop_exit(at, body, natural, follow, frame)
+        inner = Frame("loop", frame, frame.region, at, -1 if exit_ is None else exit_)
+        stmts, falls, after = self.walk(at, stack[:], at, inner, entered=at)
+        if falls and len(after) != len(stack):
+            raise Untangled("a value crosses a loop")
+        made = self.make_while(stmts)
+        for stmt in made:
+            stmt.line = node.line  # type: ignore[attr-defined]
+        return made, exit_, stack
+
+    def make_while(self, stmts: list[ast.stmt]) -> list[ast.stmt]:
+        """``while True: if not c: break ...`` is ``while c: ...``."""
+        if stmts and isinstance(stmts[-1], ast.Continue):
+            stmts = stmts[:-1]
+        first = stmts[0] if stmts else None
+        if isinstance(first, ast.If):
+            if len(first.body) == 1 and isinstance(first.body[0], ast.Break):
+                if not first.orelse and not folds(first.test):
+                    return [ast.While(negate(first.test), stmts[1:] or [ast.Pass()], [])]
+                if first.orelse and not folds(first.test) and len(stmts) == 1:
+                    return [ast.While(negate(first.test), first.orelse, [])]
+            elif len(first.orelse) == 1 and isinstance(first.orelse[0], ast.Break):
+                return [ast.While(first.test, strip_continue(first.body) + stmts[1:], [])]
+            elif len(stmts) == 2 and isinstance(stmts[1], ast.Break) and not first.orelse:
+                if isinstance(first.body[-1], ast.Continue):
+                    return [ast.While(first.test, first.body[:-1] or [ast.Pass()], [])]
+            elif not first.orelse and len(stmts) > 1 and not isinstance(stmts[1], ast.Break):
+                # ``if not c: leave`` with an else clause of its own, or a return
+                pass
+        return [ast.While(ast.Constant(True), stmts or [ast.Pass()], [])]
+
+    def for_loop(
+        self, at: int, node: Node, body: set[int], stack: list[Any], follow: int, frame: Frame
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        out: list[ast.stmt] = []
+        if node.ops:
+            state = State(stack)
+            self.machine.run(state, node.ops)
+            out += state.stmts
+            stack = state.stack
+        iterator = stack[-1] if stack else None
+        if isinstance(iterator, Iter):
+            iterable = iterator.value
+        else:
+            raise Untangled("a for loop over something that is on the stack")
+        line = self.machine.line if node.ops else node.line
+        start, natural = node.succs
+        exit_ = self.loop_exit(at, body, natural, follow, frame)
+        inner = Frame("loop", frame, frame.region, at, natural if exit_ is None else exit_)
+        owner = Target()
+        stmts, falls, after = self.walk(start, [*stack, Slot(owner)], at, inner)
+        if owner.target is None:
+            raise Untangled("an item that is not stored")
+        if stmts and isinstance(stmts[-1], ast.Continue):
+            stmts.pop()
+        loop = ast.For(owner.target, iterable, stmts or [ast.Pass()], [])
+        loop.line = line if line is not None else node.line  # type: ignore[attr-defined]
+        rest = stack[:-1]
+        return self.with_else(loop, out, natural, exit_, rest, follow, frame)
+
+    def with_else(
+        self, loop: Any, out: list[ast.stmt], natural: int, exit_: int | None, rest: list[Any], follow: int,
+        frame: Frame,
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        out.append(loop)
+        if exit_ is None or exit_ == natural:
+            return out, natural, rest
+        orelse, falls, _ = self.walk(natural, rest[:], exit_, frame)
+        loop.orelse = orelse
+        return out, exit_, rest
+
+    def async_for(
+        self, region: int, at: int, stack: list[Any], follow: int, frame: Frame
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        node = self.flow.nodes[at]
+        iterator = stack[-1] if stack else None
+        if not isinstance(iterator, Iter) or [op.kind for op in node.ops] != ["GET_ANEXT_AWAIT"] or node.end != "jump":
+            raise Untangled("an async for loop")
+        natural = self.flow.nodes[region].succs[0]
+        body = self.loops.get(at, {at})
+        exit_ = self.loop_exit(at, body, natural, follow, frame)
+        inner = Frame("loop", frame, frame.region, at, natural if exit_ is None else exit_)
+        owner = Target()
+        stmts, falls, after = self.walk(node.succs[0], [*stack, Slot(owner)], at, inner)
+        if owner.target is None:
+            raise Untangled("an item that is not stored")
+        if stmts and isinstance(stmts[-1], ast.Continue):
+            stmts.pop()
+        loop = ast.AsyncFor(owner.target, iterator.value, stmts or [ast.Pass()], [])
+        loop.line = node.ops[0].line  # type: ignore[attr-defined]
+        return self.with_else(loop, [], natural, exit_, stack[:-1], follow, frame)
+
+    # --- try, with --------------------------------------------------------------------------------
+    def way_out(self, target: int, follow: int, frame: Frame) -> str:
+        """What a way out of a protected body is: ``return``, ``jump`` (break, continue) or ``normal``."""
+        nodes = self.flow.nodes
+        at = target
+        for _ in range(50):
+            if at == follow:
+                return "normal"
+            if frame.jump(at) is not None:
+                return "jump"
+            node = nodes[at]
+            if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in node.ops):
+                return "normal"
+            if node.end == "return":
+                return "return"
+            if node.end != "jump":
+                return "normal"
+            at = node.succs[0]
+        return "normal"
+
+    def same_way(self, a: int, b: int, depth: int = 3) -> bool:
+        if a == b:
+            return True
+        if not depth:
+            return False
+        x, y = self.flow.nodes[a], self.flow.nodes[b]
+        if x.end != y.end or len(x.ops) != len(y.ops) or len(x.succs) != len(y.succs) or x.arg != y.arg:
+            return False
+        for p, q in zip(x.ops, y.ops):
+            if p.kind != q.kind or type(p.arg) is not type(q.arg) or p.arg != q.arg:
+                return False
+        return all(self.same_way(s, t, depth - 1) for s, t in zip(x.succs, y.succs))
+
+    def best_normal(self, targets: list[int], follow: int, frame: Frame) -> int | None:
+        """The way out that statements behind the protected body continue."""
+        if follow in targets:
+            return follow
+        normal = [t for t in targets if self.way_out(t, follow, frame) == "normal"]
+        if not normal:
+            return None
+        return max(normal, key=lambda t: (self.weight[t], len(self.preds[t])))
+
+    def protected(
+        self, region: int, at: int, stack: list[Any], follow: int, frame: Frame, entered: int
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        kind = self.flow.kinds[region]
+        nodes = self.flow.nodes
+        leaves = self.leaves.get(region, [])
+        targets: list[int] = []
+        for id in leaves:
+            if nodes[id].succs[0] not in targets:
+                targets.append(nodes[id].succs[0])
+        inner = Frame(kind, frame, region)
+        line = None
+        if kind == "with":
+            resume = self.flow.resumes[region]
+            join = self.best_normal(targets, follow, frame)
+            if join is None:
+                join = resume
+            self.unify(leaves, join)
+            stmts, nxt, stack = self.with_(region, at, stack, join, frame, inner, entered)
+            if resume is not None and join != resume and not self.same_way(join, resume):
+                raise Untangled("the ends of a with statement")
+            return stmts, nxt, stack
+        if kind == "finally":
+            join = self.best_normal(targets, follow, frame)
+            if join is None and targets:
+                join = None
+            self.unify(leaves, join)
+            body, falls, after = self.walk(at, stack[:], -2 if join is None else join, inner, entered)
+            end = self.flow.ends[region]
+            final, _, _ = self.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, nodes[region].region))
+            if len(body) == 1 and isinstance(body[0], ast.Try) and not body[0].finalbody and body[0].handlers:
+                body[0].finalbody = final or [ast.Pass()]
+                made: Any = body[0]
+            else:
+                made = ast.Try(body or [ast.Pass()], [], [], final or [ast.Pass()])
+            made.line = self.first_line(body)
+            return [made], join if falls else None, after if falls else stack
+        if kind == "except" or kind == "except*":
+            return self.try_except(region, at, stack, follow, frame, inner, entered, leaves, targets)
+        raise Untangled(f"a region of kind {kind}")
+
+    def first_line(self, stmts: list[ast.stmt]) -> int | None:
+        return getattr(stmts[0], "line", None) if stmts else None
+
+    def unify(self, leaves: list[int], join: int | None) -> None:
+        """Ways out that do the same as ``join`` lead there."""
+        if join is None:
+            return
+        nodes = self.flow.nodes
+        for id in leaves:
+            succ = nodes[id].succs[0]
+            if succ != join and self.same_way(succ, join):
+                nodes[id].succs[0] = join
+
+    def with_(
+        self, region: int, at: int, stack: list[Any], join: int | None, frame: Frame, inner: Frame, entered: int
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        if len(stack) < 2 or not isinstance(stack[-2], Exit) or not isinstance(stack[-1], Slot):
+            raise Untangled("a with statement that starts elsewhere")
+        exit_ = stack[-2]
+        owner = Target("value")
+        body_stack = [*stack[:-1], Slot(owner)]
+        body, falls, after = self.walk(at, body_stack, -2 if join is None else join, inner, entered)
+        item = ast.withitem(exit_.manager, owner.target)
+        made: Any
+        if exit_.asynchronous:
+            made = ast.AsyncWith([item], body or [ast.Pass()])
+        else:
+            made = ast.With([item], body or [ast.Pass()])
+        made.line = self.first_line(body)
+        return [made], join, stack[:-2]
+
+    def try_except(
+        self, region: int, at: int, stack: list[Any], follow: int, frame: Frame, inner: Frame, entered: int,
+        leaves: list[int], targets: list[int],
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        nodes = self.flow.nodes
+        outs = self.handler_ways(region)
+        handler_targets: list[int] = []
+        for id in outs:
+            if nodes[id].succs[0] not in handler_targets:
+                handler_targets.append(nodes[id].succs[0])
+        normal = self.best_normal(targets, follow, frame)
+        after_handlers = self.best_normal(handler_targets, follow, frame)
+        start_else = normal
+        if normal is None:
+            join = after_handlers
+        elif after_handlers is None or after_handlers == normal or self.same_way(after_handlers, normal):
+            join = normal
+        elif after_handlers == follow:
+            join = follow
+        else:
+            ends = self.outer_ends(frame, follow)
+            reached = self.reach([normal], ends - {normal})
+            back = self.reach([after_handlers], ends - {after_handlers})
+            if after_handlers in reached:
+                join = after_handlers
+            elif normal in back:
+                join = normal
+            else:
+                common = [id for id in reached & back if self.dominates(at, id)]
+                join = min(common, key=lambda id: self.rpo[id]) if common else after_handlers
+        self.unify(leaves, start_else)
+        self.unify(leaves, join)
+        self.unify(outs, join)
+        body, falls, stack_after = self.walk(at, stack[:], -2 if start_else is None else start_else, inner, entered)
+        orelse: list[ast.stmt] = []
+        if falls and start_else is not None and start_else != join:
+            orelse, falls, stack_after = self.walk(
+                start_else, stack_after, -2 if join is None else join, frame
+            )
+        handlers, handler_falls = self.handlers(region, stack, -2 if join is None else join, frame)
+        make = ast.Try if self.flow.kinds[region] == "except" else ast.TryStar
+        made = make(body or [ast.Pass()], handlers, orelse, [])
+        made.line = self.first_line(body)  # type: ignore[union-attr]
+        if falls and len(stack_after) != len(stack):
+            raise Untangled("a value crosses the end of a try")
+        return [made], join if falls or handler_falls else None, stack
+
+    def handler_ways(self, region: int) -> list[int]:
+        """Nodes in which a running handler of ``region`` ends."""
+        nodes = self.flow.nodes
+        found = []
+        seen = set()
+        work = [region]
+        while work:
+            id = work.pop()
+            if id in seen:
+                continue
+            seen.add(id)
+            node = nodes[id]
+            last = node.ops[-1] if node.ops else None
+            if last is not None and (
+                last.kind == "POP_EXCEPT"
+                or (last.kind == "LEAVE" and last.arg == "named")
+            ):
+                found.append(id)
+                continue
+            work.extend(node.succs)
+        return found
+
+    def handlers(
+        self, region: int, stack: list[Any], join: int, frame: Frame
+    ) -> tuple[list[ast.ExceptHandler], bool]:
+        nodes = self.flow.nodes
+        inner = Frame("handler", frame, nodes[region].region)
+        handlers: list[ast.ExceptHandler] = []
+        any_falls = False
+        at = region
+        current: list[Any] = [*stack, Caught(False)]
+        star = self.flow.kinds[region] == "except*"
+        if star:
+            raise Untangled("except*")
+        for _ in range(1000):
+            node = nodes[at]
+            state = State(current[:])
+            match = any(op.kind == "CHECK_EXC_MATCH" for op in node.ops) and node.end == "branch"
+            if not match:
+                if node.end == "reraise" and not node.ops:
+                    break
+                # a bare except
+                body, falls, _ = self.walk(at, state.stack, join, inner)
+                handler = ast.ExceptHandler(None, None, strip_none(body) or [ast.Pass()])
+                handlers.append(handler)
+                any_falls |= falls
+                break
+            self.machine.run(state, node.ops)
+            if state.stmts:
+                raise Untangled("statements before a handler")
+            test = state.stack.pop()
+            if not isinstance(test, Special) or test.kind != "match":
+                raise Untangled("a handler that tests something else")
+            t, f = node.succs
+            caught = self.machine.caught = Target("e")
+            body, falls, _ = self.walk(t, state.stack[:], join, inner)
+            name = caught.target.id if caught.target is not None else None
+            handlers.append(ast.ExceptHandler(test.value, name, body or [ast.Pass()]))
+            any_falls |= falls
+            at = f
+            current = state.stack
+        return handlers, any_falls
+
+
+def strip_none(stmts: list[ast.stmt]) -> list[ast.stmt]:
+    return stmts
+
+
+def strip_continue(stmts: list[ast.stmt]) -> list[ast.stmt]:
+    return stmts
+
+
+def folds(test: ast.expr) -> bool:
+    """Whether the compiler folds ``not`` into this test (``not a in b``)."""
+    return (
+        isinstance(test, ast.Compare) and len(test.ops) == 1
+        and isinstance(test.ops[0], (ast.In, ast.Is, ast.NotIn, ast.IsNot))
+    )
