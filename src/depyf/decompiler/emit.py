@@ -42,9 +42,22 @@ def _copy(node: ast.AST) -> ast.AST:
     return made
 
 
+def number(stmts: list[ast.stmt]) -> None:
+    """Give statements the line numbers that ``ast.unparse`` asks for."""
+    for stmt in stmts:
+        stmt.lineno = getattr(stmt, "line", None) or 1
+        for field in ("body", "orelse", "finalbody"):
+            inner = getattr(stmt, field, None)
+            if inner:
+                number(inner)
+        for handler in getattr(stmt, "handlers", None) or getattr(stmt, "cases", None) or ():
+            number(handler.body)
+
+
 def emit(tree: ast.Module) -> tuple[str, ast.Module]:
     """The text of a tree, and the tree of that text."""
     try:
+        number(tree.body)
         text = ast.unparse(visible(tree)) + "\n"
         return text, ast.parse(text)
     except (SyntaxError, ValueError, AttributeError, TypeError, RecursionError, KeyError) as error:

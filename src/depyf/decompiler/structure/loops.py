@@ -60,6 +60,8 @@ def _common(a: Node, b: Node) -> int:
         if x.kind != y.kind or x.line != y.line or type(x.arg) is not type(y.arg) or x.arg != y.arg:
             break
         size += 1
+    if size == len(a.ops) == len(b.ops):
+        return size
     while size:
         depth = 0
         good = True

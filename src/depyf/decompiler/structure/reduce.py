@@ -37,6 +37,7 @@ class Reducer:
         self.is_lambda = is_lambda
         self.cache: dict[int, Summary] = {}
         self.preds = flow.predecessors()
+        self.fixed = set(flow.ends.values()) | {r for r in flow.resumes.values() if r is not None}
 
     # --- bookkeeping ------------------------------------------------------------------------------
     def single(self, id: int) -> bool:
@@ -122,7 +123,9 @@ class Reducer:
     def merge(self, node: Node) -> bool:
         """A block and the only one that leads to it are one."""
         succ = node.succs[0]
-        if succ == node.id or not self.single(succ) or self.is_handler(succ):
+        if succ == node.id or not self.single(succ) or self.is_handler(succ) or succ in self.fixed:
+            return False
+        if self.flow.kinds.get(node.id) in ("with", "async for"):
             return False
         other = self.flow.nodes[succ]
         if other.region != node.region and node.ops and other.ops:
