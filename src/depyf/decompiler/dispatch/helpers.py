@@ -1,0 +1,166 @@
+"""Operations that have no direct spelling, as small functions put at the top of the dispatch code.
+
+Each is the Python form of what the interpreter does; only those used are written out.
+"""
+
+from __future__ import annotations
+
+SOURCES: dict[str, str] = {
+    "matches": '''
+def {p}matches(exception, types):
+    """Whether ``except types`` catches the exception (a subtype test, never ``__subclasscheck__``)."""
+    if {p}py.isinstance(types, {p}py.tuple):
+        return {p}py.any([{p}matches(exception, kind) for kind in types])
+    if not ({p}py.isinstance(types, {p}py.type) and {p}py.BaseException in types.__mro__):
+        raise {p}py.TypeError("catching classes that do not inherit from BaseException is not allowed")
+    return types in {p}py.type(exception).__mro__
+''',
+    "split_group": '''
+def {p}split_group(exception, types):
+    """``except* types``: (what is left, what matched); either may be None."""
+    for kind in types if {p}py.isinstance(types, {p}py.tuple) else (types,):
+        if not ({p}py.isinstance(kind, {p}py.type) and {p}py.BaseException in kind.__mro__):
+            raise {p}py.TypeError("catching classes that do not inherit from BaseException is not allowed")
+        if {p}py.BaseExceptionGroup in kind.__mro__:
+            raise {p}py.TypeError("catching ExceptionGroup with except* is not allowed. Use except instead.")
+    if exception is None:
+        return None, None
+    if {p}py.isinstance(exception, types):
+        if {p}py.isinstance(exception, {p}py.BaseExceptionGroup):
+            return None, exception
+        return None, {p}py.BaseExceptionGroup("", [exception]).with_traceback(exception.__traceback__)
+    if {p}py.isinstance(exception, {p}py.BaseExceptionGroup):
+        match, rest = exception.split(types)
+        return rest, match
+    return exception, None
+''',
+    "join_groups": '''
+def {p}join_groups(original, raised):
+    """What an ``except*`` statement raises in the end, from what its clauses raised; None for nothing."""
+    raised = [e for e in raised if e is not None]
+    if not raised:
+        return None
+    if not {p}py.isinstance(original, {p}py.BaseExceptionGroup):
+        return raised[0]
+    same = lambda e: (e.__traceback__ is original.__traceback__ and e.__cause__ is original.__cause__
+                      and e.__context__ is original.__context__
+                      and {p}py.getattr(e, "__notes__", None) is {p}py.getattr(original, "__notes__", None))
+    again, new = [e for e in raised if same(e)], [e for e in raised if not same(e)]
+    leaves = {p}py.set()
+    work = {p}py.list(again)
+    while work:
+        e = work.pop()
+        if {p}py.isinstance(e, {p}py.BaseExceptionGroup):
+            work.extend(e.exceptions)
+        else:
+            leaves.add({p}py.id(e))
+    kept = original.subgroup(lambda e: {p}py.id(e) in leaves) if leaves else None
+    if not new:
+        return kept
+    return {p}py.BaseExceptionGroup("", new + ([kept] if kept is not None else []))
+''',
+    "is_sequence": """
+def {p}is_sequence(value):
+    match value:
+        case [*_]:
+            return True
+    return False
+""",
+    "is_mapping": """
+def {p}is_mapping(value):
+    match value:
+        case {{}}:
+            return True
+    return False
+""",
+    "match_keys": '''
+def {p}match_keys(mapping, keys):
+    """Values of the keys of a mapping pattern, or None."""
+    missing, get, seen, values = {p}py.object(), mapping.get, {p}py.set(), []
+    for key in keys:
+        if key in seen:
+            raise {p}py.ValueError(f"mapping pattern checks duplicate key ({{key!r}})")
+        seen.add(key)
+        value = get(key, missing)
+        if value is missing:
+            return None
+        values.append(value)
+    return {p}py.tuple(values)
+''',
+    "match_class": '''
+def {p}match_class(value, kind, count, names):
+    """Attributes that a class pattern binds, or None."""
+    if not {p}py.isinstance(kind, {p}py.type):
+        raise {p}py.TypeError("called match pattern must be a class")
+    if not {p}py.isinstance(value, kind):
+        return None
+    found, seen = [], {p}py.set()
+    if count:
+        positional = {p}py.getattr(kind, "__match_args__", None)
+        if positional is None:
+            builtin = ({p}py.bool, {p}py.bytearray, {p}py.bytes, {p}py.dict, {p}py.float, {p}py.frozenset,
+                       {p}py.int, {p}py.list, {p}py.set, {p}py.str, {p}py.tuple)
+            itself = {p}py.any([base in kind.__mro__ for base in builtin])
+            if count > itself:
+                raise {p}py.TypeError(f"{{kind.__name__}}() accepts {{{p}py.int(itself)}} positional sub-pattern"
+                                      f"{{'' if itself else 's'}} ({{count}} given)")
+            found.append(value)
+        else:
+            if count > {p}py.len(positional):
+                raise {p}py.TypeError(f"{{kind.__name__}}() accepts {{{p}py.len(positional)}} positional "
+                                      f"sub-patterns ({{count}} given)")
+            names = {p}py.tuple(positional[:count]) + {p}py.tuple(names)
+    for name in names:
+        if name in seen:
+            raise {p}py.TypeError(f"{{kind.__name__}}() got multiple sub-patterns for attribute {{name!r}}")
+        seen.add(name)
+        try:
+            found.append({p}py.getattr(value, name))
+        except {p}py.AttributeError:
+            return None
+    return {p}py.tuple(found)
+''',
+    "merge": '''
+def {p}merge(into, mapping, function):
+    """``f(**into, **mapping)``: a key given twice is an error."""
+    if not {p}py.hasattr(mapping, "keys"):
+        raise {p}py.TypeError(f"{{function}}() argument after ** must be a mapping, "
+                              f"not {{{p}py.type(mapping).__name__}}")
+    for key in mapping.keys():
+        if key in into:
+            raise {p}py.TypeError(f"{{function}}() got multiple values for keyword argument {{key!r}}")
+        into[key] = mapping[key]
+''',
+    "import_from": '''
+def {p}import_from(module, name):
+    try:
+        return {p}py.getattr(module, name)
+    except {p}py.AttributeError:
+        import sys
+        full = f"{{{p}py.getattr(module, '__name__', '')}}.{{name}}"
+        if full in sys.modules:
+            return sys.modules[full]
+        raise {p}py.ImportError(f"cannot import name {{name!r}} from {{module.__name__!r}}") from None
+''',
+    "import_star": '''
+def {p}import_star(module, namespace):
+    names = {p}py.getattr(module, "__all__", None)
+    if names is None:
+        names = [name for name in {p}py.vars(module) if not name.startswith("_")]
+    for name in names:
+        namespace[name] = {p}py.getattr(module, name)
+''',
+    "global_value": '''
+def {p}global_value(name, namespace):
+    """A global whose name is also a local variable's."""
+    if name in namespace:
+        return namespace[name]
+    try:
+        return {p}py.getattr({p}py, name)
+    except {p}py.AttributeError:
+        raise {p}py.NameError(f"name {{name!r}} is not defined") from None
+''',
+}
+
+#: Helpers that call other helpers.
+NEEDS: dict[str, tuple[str, ...]] = {}
