@@ -1,0 +1,16 @@
+"""Running code and dumped files, tied by file names and line tables.
+
+``identical``    are two code objects the same program, byte for byte?
+``functions``    graphs and generated modules: the function keeps its instructions, the lines are the dump's
+``transformed``  Dynamo's code: the proven source runs in its place, or its own line table points there
+``linker``       what capture calls; never raises
+``lines``        tracebacks show the text even when the file is gone
+``sessions``     which ``prepare_debug`` is on, which was last
+"""
+
+from .functions import link_function, link_module
+from .identical import identical_code
+from .linker import Linker, Place
+from .transformed import linked_code
+
+__all__ = ["Linker", "Place", "identical_code", "link_function", "link_module", "linked_code"]

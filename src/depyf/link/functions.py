@@ -1,0 +1,120 @@
+"""Functions that already run, pointed at the text that shows them.
+
+A graph's ``forward`` and the functions of a generated module were compiled by torch from text that nobody
+can open. The dumped file holds the same text among comments. Compiling the dump gives the same
+instructions with other line numbers; where that is proven (:func:`identical_code`), the function is given
+the new code object. The function itself stays the same object, so whoever holds it sees the change, and
+what it computes cannot change.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from .identical import identical_code
+from .lines import remember_lines
+
+_assigning = threading.Lock()
+
+
+def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
+    """Point one function or bound method at ``text``, which stands in the file ``path``.
+
+    Returns whether the text holds that very function; if not, nothing is changed.
+    """
+    plain = plain_function(function)
+    if plain is None:
+        return False
+    candidates = _compiled(text, path)
+    if candidates is None or not _adopt(plain, candidates):
+        return False
+    remember_lines(path, text)
+    return True
+
+
+def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:
+    """Point every function that ``module`` defines at ``text``: ``(functions linked, functions found)``.
+
+    Functions of classes are included. Functions that the module merely imported are not its own.
+    """
+    functions = list(functions_of(module))
+    candidates = _compiled(text, path)
+    if candidates is None:
+        return 0, len(functions)
+    linked = sum(_adopt(function, candidates) for function in functions)
+    if linked:
+        remember_lines(path, text)
+    return linked, len(functions)
+
+
+def plain_function(function: object) -> FunctionType | None:
+    """The Python function behind a method or a ``functools.wraps`` wrapper, if there is one."""
+    if isinstance(function, MethodType):
+        function = function.__func__
+    return function if isinstance(function, FunctionType) else None
+
+
+def functions_of(module: ModuleType) -> Iterator[FunctionType]:
+    """The functions whose globals are the module's own, those in its classes included, each once."""
+    seen: set[int] = set()
+
+    def visit(values: list[Any], depth: int) -> Iterator[FunctionType]:
+        for value in values:
+            if isinstance(value, (staticmethod, classmethod)):
+                value = value.__func__
+            if isinstance(value, MethodType):
+                value = value.__func__
+            if id(value) in seen:
+                continue
+            if isinstance(value, FunctionType):
+                if value.__globals__ is module.__dict__:
+                    seen.add(id(value))
+                    yield value
+            elif isinstance(value, property):
+                accessors = [a for a in (value.fget, value.fset, value.fdel) if a is not None]
+                yield from visit(accessors, depth)
+            elif inspect.isclass(value) and depth < 5 and value.__module__ == module.__name__:
+                seen.add(id(value))
+                yield from visit(list(vars(value).values()), depth + 1)
+
+    yield from visit(list(vars(module).values()), 0)
+
+
+def _compiled(text: str, path: str) -> list[CodeType] | None:
+    """All function code in the text, outermost first."""
+    try:
+        top = compile(text, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found: list[CodeType] = []
+    level = [top]
+    while level:
+        level = [const for code in level for const in code.co_consts if isinstance(const, CodeType)]
+        found += level
+    return found
+
+
+def _adopt(function: FunctionType, candidates: list[CodeType]) -> bool:
+    """Give the function the one candidate that is identical to its code."""
+    running = function.__code__
+    same = [code for code in candidates if identical_code(running, code)]
+    if len(same) > 1:  # several functions with one body: the name decides
+        same = [code for code in same if _qualname(code) == _qualname(running)] or same
+        same = [code for code in same if code.co_name == running.co_name] or same
+    if not same:
+        return False
+    # The name is torch's or the user's to choose; tools look functions up by it.
+    chosen = same[0].replace(co_name=running.co_name, co_flags=running.co_flags)
+    if hasattr(running, "co_qualname"):
+        chosen = chosen.replace(co_qualname=running.co_qualname)
+    with _assigning:
+        function.__code__ = chosen
+    return True
+
+
+def _qualname(code: CodeType) -> str:
+    return getattr(code, "co_qualname", code.co_name)

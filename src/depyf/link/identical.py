@@ -1,0 +1,65 @@
+"""Are two code objects the same program, byte for byte?
+
+This is the strictest comparison there is: equal instructions, constants, names and handlers. Only what
+says *where* the code comes from may differ (file, lines, columns, and the function's own name). Code that
+passes can stand in for the other without anyone noticing, short of a debugger or a traceback.
+"""
+
+from __future__ import annotations
+
+import struct
+from types import CodeType
+from typing import Any
+
+CO_NESTED = 0x10  # says that a function was defined inside another one; nothing at run time looks at it
+
+_PLAIN = (
+    "co_argcount",
+    "co_posonlyargcount",
+    "co_kwonlyargcount",
+    "co_code",
+    "co_names",
+    "co_varnames",
+    "co_cellvars",
+    "co_freevars",
+)
+
+
+def identical_code(left: CodeType, right: CodeType) -> bool:
+    """Whether both run the same instructions on the same constants and names."""
+    if left is right:
+        return True
+    if any(getattr(left, name) != getattr(right, name) for name in _PLAIN):
+        return False
+    if (left.co_flags ^ right.co_flags) & ~CO_NESTED:
+        return False
+    if getattr(left, "co_exceptiontable", b"") != getattr(right, "co_exceptiontable", b""):
+        return False
+    return _same_constant(left.co_consts, right.co_consts)
+
+
+def _same_constant(left: Any, right: Any) -> bool:
+    """Equality that tells ``1`` from ``True``, ``0.0`` from ``-0.0``, and finds a NaN equal to itself."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, CodeType):
+        return left.co_name == right.co_name and identical_code(left, right)
+    if isinstance(left, tuple):
+        return len(left) == len(right) and all(map(_same_constant, left, right))
+    if isinstance(left, frozenset):
+        return len(left) == len(right) and _keys(left) == _keys(right)
+    return bool(_key(left) == _key(right))
+
+
+def _keys(items: frozenset[Any]) -> set[Any]:
+    return {(type(item), _key(item)) for item in items}
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, float):
+        return struct.pack("d", value)
+    if isinstance(value, complex):
+        return struct.pack("dd", value.real, value.imag)
+    if isinstance(value, tuple):
+        return tuple((type(item), _key(item)) for item in value)
+    return value

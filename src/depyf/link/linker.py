@@ -1,0 +1,104 @@
+"""The linker of one session: what capture calls when running code and its text both exist.
+
+Nothing here raises: code that cannot be linked runs as torch made it, and :attr:`Linker.notes` says so.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .functions import link_function, link_module
+from .lines import remember_lines
+from .transformed import linked_code
+
+if TYPE_CHECKING:
+    from ..decompiler import Decompiled
+
+
+class Place(NamedTuple):
+    """Where a text stands: line ``first_line`` of ``path``; ``file_text`` is all of that file."""
+
+    path: str
+    first_line: int
+    file_text: str
+
+
+class Linker:
+    """Links transformed code, graphs and generated modules to files.
+
+    Args:
+        place: writes (or has written) the file of a transformed function and says where its text stands;
+            ``None`` where there is no file, and so nothing to link to.
+    """
+
+    def __init__(self, place: Callable[[CodeType, CodeType, Decompiled], Place | None] | None = None):
+        self._place = place
+        self._lock = threading.Lock()
+        self.files: list[str] = []
+        self.notes: list[str] = []
+
+    def link_transformed(
+        self,
+        original: CodeType,
+        transformed: CodeType,
+        decompiled: Decompiled,
+        place: Place | None = None,
+        rename: Mapping[str, str] | None = None,
+    ) -> CodeType | None:
+        """The code to give back from the bytecode hook, or ``None`` to leave torch's."""
+        try:
+            if place is None and self._place is not None:
+                place = self._place(original, transformed, decompiled)
+            if place is None:
+                return None
+            code, how = linked_code(
+                original, transformed, decompiled, place.path, place.first_line, rename
+            )
+            remember_lines(place.path, place.file_text)
+        except Exception as error:
+            self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
+            return None
+        if how != "recompiled":
+            self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, {how}")
+        self._linked(place.path)
+        return code
+
+    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
+        """Point a graph module's ``forward``, a function, or a generated module at its file."""
+        try:
+            if isinstance(target, ModuleType):
+                linked, found = link_module(target, text, path)
+                done = bool(linked)
+                if linked < found:
+                    self._note(f"{name} {stage}: {found - linked} of {found} functions differ from the text")
+            else:
+                done = link_function(_forward_of(target), text, path)
+                if not done:
+                    self._note(f"{name} {stage}: the text is not what runs, so it is not linked")
+        except Exception as error:
+            self._note(f"{name} {stage}: not linked ({type(error).__name__}: {error})")
+            return False
+        if done:
+            self._linked(path)
+        return done
+
+    def _linked(self, path: str) -> None:
+        with self._lock:
+            if path not in self.files:
+                self.files.append(path)
+
+    def _note(self, text: str) -> None:
+        with self._lock:
+            self.notes.append(text)
+
+
+def _forward_of(target: Any) -> Callable[..., Any]:
+    """What runs when a graph is called: a module's ``forward``, or the function itself."""
+    real_recompile = getattr(target, "real_recompile", None)  # lazy graph modules have no forward yet
+    if callable(real_recompile):
+        real_recompile()
+    forward: Callable[..., Any] = getattr(target, "forward", target)
+    return forward

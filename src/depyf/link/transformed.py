@@ -1,0 +1,208 @@
+"""Code that may run in place of Dynamo's, and that a debugger can show.
+
+Dynamo's bytecode for a frame comes from no text. Its decompiled source, compiled again, is proven to be
+the same program, and *that* code has lines in a file and a live local for every name in the text.
+
+torch checks a hook's result against the user's function (argument names, free variables and cell
+variables, in order; everything else it takes on trust) and dies if they differ. So the stand-in is built
+to agree, and checked here first. Where it cannot agree, or nothing is proven, Dynamo's own bytecode stays
+and merely has its line table pointed at the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+from collections.abc import Iterator, Mapping
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from ..bytecode.linetable import relocate
+
+if TYPE_CHECKING:
+    from ..decompiler import Decompiled
+
+CO_VARARGS = 0x4
+CO_VARKEYWORDS = 0x8
+CO_KINDS = 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200  # *args, **kwargs, generators and coroutines
+CO_FUTURE = 0x1FE0000  # what ``from __future__ import ...`` sets
+
+PROVEN = ("exact", "equivalent")
+
+
+class CannotStandIn(Exception):
+    """Why a recompiled function cannot replace Dynamo's code."""
+
+
+def linked_code(
+    original: CodeType,
+    transformed: CodeType,
+    decompiled: Decompiled,
+    path: str,
+    first_line: int = 1,
+    rename: Mapping[str, str] | None = None,
+) -> tuple[CodeType, str]:
+    """The code to run for ``transformed``, tied to its text, and which kind it is.
+
+    Args:
+        original: the frame's own code, whose argument and variable names torch holds the result to.
+        transformed: what Dynamo made of it.
+        decompiled: the source of ``transformed``.
+        path: the file that holds ``decompiled.text``.
+        first_line: the line of that file at which the text begins.
+        rename: the global names that are shown differently (real name -> shown name), as given to
+            ``decompile_code``.
+
+    Returns:
+        The code, and ``"recompiled"`` (every name in the text is a live local) or ``"relocated: <why>"``
+        (Dynamo's own instructions).
+    """
+    try:
+        if str(getattr(decompiled.fidelity, "value", decompiled.fidelity)) not in PROVEN:
+            raise CannotStandIn(f"the source is not proven ({decompiled.fidelity})")
+        return _recompiled(original, transformed, decompiled, path, first_line, rename or {}), "recompiled"
+    except CannotStandIn as why:
+        lines = {offset: line + first_line - 1 for offset, line in decompiled.line_map.items()}
+        return relocate(transformed, lines, path, first_line), f"relocated: {why}"
+
+
+def _recompiled(
+    original: CodeType,
+    transformed: CodeType,
+    decompiled: Decompiled,
+    path: str,
+    first_line: int,
+    rename: Mapping[str, str],
+) -> CodeType:
+    definition = _definition(decompiled.tree)
+    ast.increment_lineno(definition, first_line - 1)
+    _declare_unused(definition, transformed)
+    code = _compile_inside(definition, transformed, path)
+    code = _with_real_names(code, _real_names(transformed, rename))
+    code = code.replace(co_name=transformed.co_name)
+    if sys.version_info >= (3, 11):
+        code = code.replace(co_qualname=transformed.co_qualname)
+    _check_accepted(original, transformed, code)
+    return code
+
+
+def _definition(tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    if len(tree.body) != 1 or not isinstance(tree.body[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+        raise CannotStandIn("the source is not one function definition")
+    return copy.deepcopy(tree.body[0])
+
+
+def _declare_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, transformed: CodeType) -> None:
+    """Name the cell and free variables that the text does not use, where it can never run.
+
+    A frame keeps them even when Dynamo's code has no use for them. ``if 0: lambda: x`` makes the compiler
+    reserve a cell for ``x`` and emit nothing.
+    """
+    names = [*transformed.co_cellvars, *transformed.co_freevars]
+    if not names:
+        return
+    used: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
+    body = ast.Tuple(used, ast.Load())
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    never = ast.If(ast.Constant(0), [ast.Expr(ast.Lambda(nothing, body))], [])
+    stores: list[ast.stmt] = [  # a cell variable that is only named in it must belong to this function
+        ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None))
+        for name in transformed.co_cellvars
+        if name not in transformed.co_freevars
+    ]
+    never.body[:0] = stores
+    place = definition.body[0]
+    for node in ast.walk(never):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            ast.copy_location(node, place)
+    definition.body.insert(0, never)
+    _move_declarations_first(definition)
+
+
+def _move_declarations_first(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    """``nonlocal x`` has to stand before the first use of ``x``; a docstring before everything."""
+    declarations = [node for node in definition.body if isinstance(node, (ast.Nonlocal, ast.Global))]
+    rest = [node for node in definition.body if not isinstance(node, (ast.Nonlocal, ast.Global))]
+    if len(rest) > 1 and isinstance(rest[1], ast.Expr) and isinstance(rest[1].value, ast.Constant):
+        if isinstance(rest[1].value.value, str):
+            rest[0], rest[1] = rest[1], rest[0]
+    definition.body = [*declarations, *rest] if declarations else rest
+
+
+def _compile_inside(
+    definition: ast.FunctionDef | ast.AsyncFunctionDef, transformed: CodeType, path: str
+) -> CodeType:
+    """Compile the function inside another one that owns its free variables."""
+    outer: ast.Module
+    if transformed.co_freevars:
+        owner = ast.parse("def __depyf_owner__():\n pass").body[0]
+        assert isinstance(owner, ast.FunctionDef)
+        owned: list[ast.stmt] = [
+            ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in transformed.co_freevars
+        ]
+        owner.body = [*owned, definition]
+        outer = ast.Module([owner], [])
+    else:
+        outer = ast.Module([definition], [])
+    ast.fix_missing_locations(outer)
+    flags = transformed.co_flags & CO_FUTURE
+    try:
+        code = compile(outer, path, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise CannotStandIn(f"the source does not compile here ({error})") from None
+    for candidate in _nested(code):
+        if candidate.co_name == definition.name and candidate.co_firstlineno >= definition.lineno:
+            return candidate
+    raise CannotStandIn("the compiled function was not found")  # pragma: no cover
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield const
+            yield from _nested(const)
+
+
+def _real_names(transformed: CodeType, rename: Mapping[str, str]) -> dict[str, str]:
+    """Shown name -> real name, for the names that this code uses."""
+    used = set(transformed.co_names)
+    for code in _nested(transformed):
+        used.update(code.co_names)
+    real: dict[str, str] = {}
+    for name, shown in rename.items():
+        if name in used and name != shown:
+            if shown in used or shown in real:
+                raise CannotStandIn(f"{shown} stands for more than one name")
+            real[shown] = name
+    return real
+
+
+def _with_real_names(code: CodeType, real: Mapping[str, str]) -> CodeType:
+    if not real:
+        return code
+    consts = tuple(_with_real_names(c, real) if isinstance(c, CodeType) else c for c in code.co_consts)
+    return code.replace(co_names=tuple(real.get(name, name) for name in code.co_names), co_consts=consts)
+
+
+def parameters(code: CodeType) -> tuple[str, ...]:
+    """All parameter names, ``*args`` and ``**kwargs`` included."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+    return code.co_varnames[:count]
+
+
+def _check_accepted(original: CodeType, transformed: CodeType, code: CodeType) -> None:
+    """What torch asserts of a hook's result, and what its evaluator relies on unasked."""
+    for name in ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"):
+        if getattr(code, name) != getattr(transformed, name):
+            raise CannotStandIn(f"{name} would change")
+    if (code.co_flags ^ transformed.co_flags) & CO_KINDS:
+        raise CannotStandIn("it would be another kind of function")
+    for owner in (original, transformed):
+        if parameters(owner) != parameters(code):
+            raise CannotStandIn("the parameters have other names")
+        if owner.co_freevars != code.co_freevars:
+            raise CannotStandIn("the free variables would have another order")
+        if owner.co_cellvars != code.co_cellvars:
+            raise CannotStandIn("the cell variables would have another order")

@@ -1,0 +1,84 @@
+"""Decompiled source in torch's own log, after each ``MODIFIED BYTECODE``.
+
+torch writes bytecode to the logger of its artifact ``bytecode`` when ``TORCH_LOGS`` asks for it. A filter on
+that logger lets every record through and, at the first one, asks torch for a call per compiled function
+(the public ``register_bytecode_hook``); what is written then goes to the same logger. So nothing happens
+while that log is off, torch need not be imported when :func:`install` is called, and torch's logging
+configuration is neither read nor changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from types import CodeType
+from typing import Any
+
+_LOGGER = "torch._dynamo.convert_frame.__bytecode"  # torch's name for the artifact, since 2.1
+
+_lock = threading.Lock()
+_installed: _SourceInLog | None = None
+
+
+def install() -> None:
+    """Show decompiled source in torch's bytecode log (``TORCH_LOGS="+bytecode"`` or ``"+dynamo"``)."""
+    global _installed
+    with _lock:
+        if _installed is None:
+            _installed = _SourceInLog()
+            logging.getLogger(_LOGGER).addFilter(_installed)
+
+
+def uninstall() -> None:
+    """Take back what :func:`install` did."""
+    global _installed
+    with _lock:
+        if _installed is not None:
+            logging.getLogger(_LOGGER).removeFilter(_installed)
+            _installed.remove()
+            _installed = None
+
+
+class _SourceInLog(logging.Filter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._handle: Any = None
+        self._removed = False
+        self._once = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        # The log of a function's bytecode begins before it is compiled: early enough to register.
+        if self._handle is None and not self._removed:
+            with self._once:
+                convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+                register = getattr(convert_frame, "register_bytecode_hook", None)
+                if self._handle is None and not self._removed and register is not None:
+                    self._handle = register(self._write)
+        return True
+
+    def remove(self) -> None:
+        with self._once:
+            self._removed = True
+            if self._handle is not None:
+                self._handle.remove()
+                self._handle = None
+
+    def _write(self, original: CodeType, transformed: CodeType) -> None:
+        """A bytecode hook; ``None`` means: keep the code."""
+        logger = logging.getLogger(_LOGGER)
+        if not self._removed and logger.isEnabledFor(logging.DEBUG):
+            logger.debug("%s", source_text(transformed))
+
+
+def source_text(code: CodeType) -> str:
+    """What the log says about a code object. Never raises."""
+    try:
+        from .decompiler import decompile_code
+
+        decompiled = decompile_code(code, simplify=True)
+        fidelity = getattr(decompiled.fidelity, "value", decompiled.fidelity)
+        note = f" ({decompiled.note})" if decompiled.note else ""
+        return f"possible source code, {fidelity}{note}:\n{decompiled.text.rstrip()}\n"
+    except Exception as error:  # the user's program goes on
+        return f"possible source code: none, depyf failed ({type(error).__name__}: {error})\n"
