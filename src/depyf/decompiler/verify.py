@@ -1,0 +1,281 @@
+"""Are two code objects the same program?
+
+A product walk: both canonical programs are followed together from their entries, and from every pair of
+exception handlers met on the way.  At each step the operation, its resolved argument and the handler
+that covers it must agree, and both ways out of each branch are followed.  Only layout may differ:
+
+* line numbers, and the order in which blocks stand;
+* unconditional jumps, so also blocks that are duplicated, merged or reached through other jumps;
+* instructions that a version fuses (already split in the canonical program);
+* the sense of a branch (``if not a: x else: y`` against ``if a: y else: x``), with the ``not`` that
+  goes with it;
+* handlers of operations that cannot raise.
+
+What is compared of the code object itself: parameters, the flags that change its meaning, the sets of
+free and cell variables, its name and docstring (``co_qualname``, ``co_firstlineno`` and the order of
+constants and names do not change what a program does), and nested code objects in the same way.
+
+The walk is independent of the lifting code: it reads bytecode and nothing that the decompiler made of
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from ..bytecode import operations as o
+from ..bytecode.canonical import canonicalise
+from ..bytecode.code import Code
+from ..bytecode.operations import Op, Program
+
+#: CO_* flags that change what a code object does: OPTIMIZED, NEWLOCALS, VARARGS, VARKEYWORDS, GENERATOR,
+#: COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR. (NESTED and the __future__ flags do not, once compiled.)
+MEANINGFUL_FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200
+
+#: Operations that never raise, so that it does not matter which handler covers them.  (MemoryError and
+#: asynchronous exceptions such as KeyboardInterrupt apart: they come anywhere.)
+SILENT = frozenset({
+    o.CONST, o.LOAD_CLOSURE, o.STORE_FAST, o.STORE_DEREF, o.POP, o.COPY, o.SWAP, o.ROT, o.JUMP, o.RETURN,
+    o.PUSH_EXC_INFO, o.POP_EXCEPT, o.BUILD_TUPLE, o.BUILD_LIST, o.BUILD_SLICE, o.LIST_APPEND,
+    o.LOAD_FAST_AND_CLEAR, o.MAKE_CELL, o.LIST_TO_TUPLE,
+})
+
+#: Operations whose argument is a global name.
+_GLOBALS = frozenset({o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL})
+
+
+@dataclass
+class Verdict:
+    """Result of a comparison; true if the programs are the same.
+
+    Attributes:
+        same: the answer.
+        where: what differs and at which byte offsets of both; empty if nothing does.
+        pairs: ``(original offset, recompiled offset)`` of the outermost code, in the order met.
+        notes: simplifications that were assumed (none for :func:`same_program`).
+    """
+
+    same: bool
+    where: str = ""
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.same
+
+
+class _Different(Exception):
+    pass
+
+
+def same_program(
+    original: Code | Program,
+    recompiled: Code | Program,
+    *,
+    ignore_name: bool = False,
+    rename: Mapping[str, str] | None = None,
+) -> Verdict:
+    """Compares two code objects as programs (see the module).
+
+    Args:
+        original: code, or its canonical program where that is at hand.
+        recompiled: the same.
+        ignore_name: the outermost name and docstring may differ.
+        rename: ``{global name in the original: name in the recompiled}``.
+
+    Raises:
+        UnsupportedBytecode: one of them cannot be read.
+    """
+    pairs: list[tuple[int, int]] = []
+    work: list[tuple[Code | Program, Code | Program, str]] = [(original, recompiled, "")]
+    outermost = True
+    try:
+        while work:
+            left, right, path = work.pop()
+            p, q = _program(left), _program(right)
+            _compare_codes(p.code, q.code, path, outermost and ignore_name)
+            _walk(p, q, path, rename or {}, work, pairs if outermost else None)
+            outermost = False
+    except _Different as difference:
+        return Verdict(False, str(difference), pairs)
+    return Verdict(True, "", pairs)
+
+
+def line_map(verdict: Verdict, recompiled: CodeType) -> dict[int, int]:
+    """``{original byte offset: line of the recompiled code}``, for pairs of a successful comparison."""
+    line_of: dict[int, int] = {}
+    for start, end, line in recompiled.co_lines():
+        if line is not None:
+            for offset in range(start, end, 2):
+                line_of[offset] = line
+    return {a: line_of[b] for a, b in reversed(verdict.pairs) if b in line_of}
+
+
+def _program(code: Code | Program) -> Program:
+    return code if isinstance(code, Program) else canonicalise(code)
+
+
+def docstring(code: Code) -> str | None:
+    """The docstring a function made of the code would have."""
+    if code.version >= (3, 13) and not code.flags & 0x4000000:
+        return None
+    first = code.consts[0] if code.consts else None
+    return first if isinstance(first, str) else None
+
+
+def _compare_codes(a: Code, b: Code, path: str, ignore_name: bool) -> None:
+    here = path or a.name
+
+    def check(what: str, left: Any, right: Any) -> None:
+        if left != right:
+            raise _Different(f"{here}: {what} {left!r} became {right!r}")
+
+    check("number of positional parameters", a.argcount, b.argcount)
+    check("number of positional-only parameters", a.posonlyargcount, b.posonlyargcount)
+    check("number of keyword-only parameters", a.kwonlyargcount, b.kwonlyargcount)
+    check("flags", a.flags & MEANINGFUL_FLAGS, b.flags & MEANINGFUL_FLAGS)
+    check("parameters", a.arguments, b.arguments)
+    check("free variables", sorted(a.freevars), sorted(b.freevars))
+    check("cell variables", sorted(a.cellvars), sorted(b.cellvars))
+    if ignore_name:
+        return
+    check("name", a.name, b.name)
+    is_function = a.flags & 0x3 == 0x3 and not a.name.startswith("<")
+    if is_function:
+        check("docstring", docstring(a), docstring(b))
+
+
+def _settle(ops: list[Op], index: int) -> int:
+    """The operation that control reaches from ``index`` through unconditional jumps."""
+    seen = 0
+    while ops[index].kind is o.JUMP:
+        index = ops[index].target
+        seen += 1
+        if seen > len(ops):
+            return index  # an empty endless loop
+    return index
+
+
+def _walk(
+    p: Program, q: Program, path: str, rename: Mapping[str, str],
+    work: list[tuple[Code | Program, Code | Program, str]], pairs: list[tuple[int, int]] | None,
+) -> None:
+    ops, others = p.ops, q.ops
+    name = path or p.code.name
+    if not ops or not others:
+        if ops or others:
+            raise _Different(f"{name}: one of them is empty")
+        return
+    visited: set[tuple[int, int]] = set()
+    pending = [(0, 0)]
+    while pending:
+        i, j = pending.pop()
+        while True:
+            i, j = _settle(ops, i), _settle(others, j)
+            if (i, j) in visited:
+                break
+            visited.add((i, j))
+            a, b = ops[i], others[j]
+            kind = a.kind
+            if kind is o.JUMP or b.kind is o.JUMP:  # an empty endless loop on both sides
+                if kind is not b.kind:
+                    raise _Different(_at(name, a, b))
+                break
+            negated = False
+            if kind is not b.kind:
+                # ``not x`` tested one way is ``x`` tested the other way.
+                i2, j2 = _skip_not(ops, i), _skip_not(others, j)
+                if i2 is None and j2 is None:
+                    raise _Different(_at(name, a, b))
+                if i2 is not None and b.kind is o.BRANCH:
+                    i, a, negated = i2, ops[i2], True
+                elif j2 is not None and kind is o.BRANCH:
+                    j, b, negated = j2, others[j2], True
+                else:
+                    raise _Different(_at(name, a, b))
+                kind = o.BRANCH
+            if pairs is not None:
+                pairs.append((a.offset, b.offset))
+            if kind not in SILENT:
+                _pair_handlers(p, q, a, b, name, pending)
+            if kind is o.BRANCH:
+                true_a, false_a = (a.target, i + 1) if a.arg else (i + 1, a.target)
+                true_b, false_b = (b.target, j + 1) if b.arg else (j + 1, b.target)
+                if negated:
+                    true_b, false_b = false_b, true_b
+                pending.append((false_a, false_b))
+                i, j = true_a, true_b
+                continue
+            if kind is o.CONST:
+                if not same_constant(a.arg, b.arg, work, f"{name}."):
+                    raise _Different(_at(name, a, b))
+            elif a.arg != b.arg or type(a.arg) is not type(b.arg):
+                if kind not in _GLOBALS or rename.get(a.arg, a.arg) != b.arg:
+                    raise _Different(_at(name, a, b))
+            if kind is o.FOR_ITER:
+                pending.append((a.target, b.target))
+            elif kind in o.ENDS:
+                break
+            i += 1
+            j += 1
+
+
+def _skip_not(ops: list[Op], index: int) -> int | None:
+    """The branch behind a ``not`` at ``index``, if that is what stands there."""
+    if ops[index].kind is not o.UNARY or ops[index].arg != "not" or index + 1 >= len(ops):
+        return None
+    following = _settle(ops, index + 1)
+    return following if ops[following].kind is o.BRANCH else None
+
+
+def _pair_handlers(p: Program, q: Program, a: Op, b: Op, name: str, pending: list[tuple[int, int]]) -> None:
+    if a.handler < 0 and b.handler < 0:
+        return
+    if a.handler < 0 or b.handler < 0:
+        raise _Different(f"{_at(name, a, b)}: only one of them lies under an exception handler")
+    left, right = p.handlers[a.handler], q.handlers[b.handler]
+    if left.depth != right.depth or left.lasti != right.lasti:
+        raise _Different(f"{_at(name, a, b)}: their handlers keep {left!r} and {right!r}")
+    pending.append((left.target, right.target))
+
+
+def _at(name: str, a: Op, b: Op) -> str:
+    return f"{name}: {a!r} at offset {a.offset} became {b!r} at offset {b.offset}"
+
+
+def same_constant(
+    a: Any, b: Any, work: list[tuple[Code | Program, Code | Program, str]] | None = None, path: str = ""
+) -> bool:
+    """Whether two constants are the same, types and signs included (``1``, ``1.0`` and ``True`` differ).
+
+    Nested code objects are put on ``work`` to be compared in their turn.
+    """
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, Code):
+        if work is None:
+            return bool(same_program(a, b))
+        work.append((a, b, f"{path}{a.name}"))
+        return True
+    if isinstance(a, float):
+        return repr(a) == repr(b)
+    if isinstance(a, complex):
+        return repr(a.real) == repr(b.real) and repr(a.imag) == repr(b.imag)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(same_constant(x, y, work, path) for x, y in zip(a, b))
+    if isinstance(a, frozenset):
+        if len(a) != len(b):
+            return False
+        return sorted(map(_typed, a)) == sorted(map(_typed, b))
+    if isinstance(a, slice):
+        return all(same_constant(getattr(a, n), getattr(b, n)) for n in ("start", "stop", "step"))
+    return bool(a is b or a == b)
+
+
+def _typed(value: Any) -> tuple[str, str]:
+    if isinstance(value, (tuple, frozenset)):
+        return (type(value).__name__, repr(sorted(map(_typed, value))))
+    return (type(value).__name__, repr(value))
