@@ -37,7 +37,9 @@ class Reducer:
         self.is_lambda = is_lambda
         self.cache: dict[int, Summary] = {}
         self.preds = flow.predecessors()
-        self.fixed = set(flow.ends.values()) | {r for r in flow.resumes.values() if r is not None}
+        self.fixed = set(flow.ends.values()) | {
+            flow.nodes[r].succs[0] for r in flow.resumes if r in flow.nodes
+        }
 
     # --- bookkeeping ------------------------------------------------------------------------------
     def single(self, id: int) -> bool:
@@ -104,7 +106,7 @@ class Reducer:
                 if node is None:
                     continue
                 turns = 0
-                while turns < 10000 and self.step(node):
+                while turns < 10000 and nodes.get(id) is node and self.step(node):
                     again = True
                     turns += 1
 

@@ -103,7 +103,8 @@ class Flow:
             if node.region is not None:
                 work.append(node.region)
         if len(seen) != len(nodes):
-            self.nodes = {i: n for i, n in nodes.items() if i in seen}
+            for id in [i for i in nodes if i not in seen]:
+                del nodes[id]
 
     def predecessors(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {i: [] for i in self.nodes}
@@ -120,12 +121,30 @@ def prepare(graph: Graph) -> Flow:
         line = block.end_op.line if block.end_op is not None else None
         region = block.region.handler if block.region is not None else None
         nodes[id] = Node(id, block.ops, block.end, list(block.successors), block.arg, line, region)
+    _thread(nodes)
     flow = Flow(nodes, graph.entry)
     if any(node.region is not None for node in nodes.values()):
         _classify(flow)
         _cut(flow)
         flow.prune()
     return flow
+
+
+def _thread(nodes: dict[int, Node]) -> None:
+    """Edges go straight through blocks that do nothing."""
+    final: dict[int, int] = {}
+    for id in nodes:
+        at = id
+        trail = []
+        while at not in final and nodes[at].end == "jump" and not nodes[at].ops and at not in trail:
+            trail.append(at)
+            at = nodes[at].succs[0]
+        at = final.get(at, at)
+        for seen in trail:
+            final[seen] = at
+        final.setdefault(id, at)
+    for node in nodes.values():
+        node.succs = [final[s] for s in node.succs]
 
 
 def _straight(flow: Flow, id: int, limit: int = 12) -> tuple[list[Op], Node]:
@@ -268,18 +287,26 @@ def _end_finally(flow: Flow, region: int) -> None:
     head = nodes[region]
     end = flow.new(head, [], "reraise", [], head.region)
     flow.ends[region] = end.id
+    # the clean-up ends where it re-raises with only its own exception being handled
     seen = set()
-    work = [region]
+    work = [(region, 0)]
     while work:
-        at = work.pop()
+        at, depth = work.pop()
         if at in seen or at == end.id:
             continue
         seen.add(at)
         node = nodes[at]
-        if node.end == "reraise" and node.region == head.region:
+        if node.region is not None and node.region != head.region and node.region not in seen:
+            work.append((node.region, depth))
+        for op in node.ops:
+            if op.kind == "PUSH_EXC_INFO":
+                depth += 1
+            elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
+                depth -= 1
+        if node.end == "reraise" and depth == 1:
             node.end, node.succs, node.arg = "jump", [end.id], None
         else:
-            work.extend(node.succs)
+            work.extend((succ, depth) for succ in node.succs)
 
 
 def _with_resume(flow: Flow, region: int) -> int | None:

@@ -586,7 +586,7 @@ class Walker:
         inner = Frame(kind, frame, region)
         line = None
         if kind == "with":
-            resume = self.flow.resumes[region]
+            resume = nodes[region].succs[0]
             join = self.best_normal(targets, follow, frame)
             if join is None:
                 join = resume
