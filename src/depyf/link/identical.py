@@ -7,7 +7,9 @@ passes can stand in for the other without anyone noticing, short of a debugger o
 
 from __future__ import annotations
 
+import dis
 import struct
+import sys
 from types import CodeType
 from typing import Any
 
@@ -35,7 +37,29 @@ def identical_code(left: CodeType, right: CodeType) -> bool:
         return False
     if getattr(left, "co_exceptiontable", b"") != getattr(right, "co_exceptiontable", b""):
         return False
-    return _same_constant(left.co_consts, right.co_consts)
+    names = _qualified_names(left) & _qualified_names(right)
+    if not names:
+        return _same_constant(left.co_consts, right.co_consts)
+    return len(left.co_consts) == len(right.co_consts) and all(
+        index in names or _same_constant(ours, theirs)
+        for index, (ours, theirs) in enumerate(zip(left.co_consts, right.co_consts))
+    )
+
+
+def _qualified_names(code: CodeType) -> set[int]:
+    """Constants that are nothing but the qualified name of a nested function (3.10 keeps them there).
+
+    Such a name begins with the name of the function around it, which may differ.
+    """
+    if sys.version_info >= (3, 11):
+        return set()
+    names: set[int] = set()
+    others: set[int] = set()
+    instructions = list(dis.get_instructions(code))
+    for here, after in zip(instructions, instructions[1:]):
+        if here.opname == "LOAD_CONST":
+            (names if after.opname == "MAKE_FUNCTION" else others).add(here.arg or 0)
+    return names - others
 
 
 def _same_constant(left: Any, right: Any) -> bool:

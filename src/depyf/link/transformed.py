@@ -125,9 +125,9 @@ def _move_declarations_first(definition: ast.FunctionDef | ast.AsyncFunctionDef)
     declarations = [node for node in definition.body if isinstance(node, (ast.Nonlocal, ast.Global))]
     rest = [node for node in definition.body if not isinstance(node, (ast.Nonlocal, ast.Global))]
     if len(rest) > 1 and isinstance(rest[1], ast.Expr) and isinstance(rest[1].value, ast.Constant):
-        if isinstance(rest[1].value.value, str):
-            rest[0], rest[1] = rest[1], rest[0]
-    definition.body = [*declarations, *rest] if declarations else rest
+        docstring = isinstance(rest[1].value.value, str)
+        rest[:2] = rest[1::-1] if docstring else rest[:2]
+    definition.body = [*declarations, *rest]
 
 
 def _compile_inside(

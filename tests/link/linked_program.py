@@ -1,0 +1,123 @@
+"""A training step, compiled and linked to files, with nothing but torch and ``depyf.link``.
+
+Run as ``linked_program.py BACKEND DIRECTORY``. Texts are made here in the plainest way (Dynamo's code as
+its disassembly), so that linking is tested apart from capturing and decompiling.
+"""
+
+import dis
+import os
+import sys
+from types import SimpleNamespace
+
+import torch
+from torch._dynamo.convert_frame import register_bytecode_hook
+
+from depyf.debugging import debug
+from depyf.link import Linker, Place
+from depyf.link.sessions import session_ended, session_started
+
+HEADER = "# header\n# of the file\n"
+
+
+def toy_example(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+
+class Linking:
+    """Links all that is compiled while it is on; counts files by kind."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.linker = Linker()
+        self.count = 0
+
+    def write(self, kind, text):
+        path = os.path.join(self.directory, f"{kind}_{self.count}.py")
+        self.count += 1
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def transformed(self, original, code):
+        """Every instruction has its line: those of the disassembly, from line 3 of the file on."""
+        shown = [i for i in dis.get_instructions(code)]
+        body = "".join(f"pass  # {i.opname} {i.argrepr}\n" for i in shown)
+        path = self.write("transformed", HEADER + body)
+        line_map = {i.offset: n for n, i in enumerate(shown, 1)}
+        decompiled = SimpleNamespace(text=body, fidelity="fallback", note="", line_map=line_map, tree=None)
+        return self.linker.link_transformed(original, code, decompiled, Place(path, 3, HEADER + body))
+
+    def graph(self, kind, graph_module):
+        text = HEADER + graph_module.code
+        path = self.write(kind, text)
+        assert self.linker.link_graph(kind, "graph", graph_module, text, path), self.linker.notes
+
+    def kernels(self):
+        from torch._inductor.codecache import PyCodeCache
+
+        for module in PyCodeCache.modules:
+            with open(module.__file__) as file:
+                text = HEADER + file.read()
+            assert self.linker.link_graph("kernel", "kernel", module, text, self.write("kernel", text))
+        assert not self.linker.notes[-1:] or "differ" not in self.linker.notes[-1], self.linker.notes
+
+
+def backend_for(name, linking):
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._dynamo.backends.debugging import boxed_nop
+
+    def eager(gm, inputs):
+        linking.graph("captured", gm)
+        return gm.forward
+
+    def forward(gm, inputs):
+        run = boxed_nop(gm, inputs)
+        linking.graph("forward", gm)
+        return run
+
+    def backward(gm, inputs):
+        run = boxed_nop(gm, inputs)
+        linking.graph("backward", gm)
+        return run
+
+    if name == "eager":
+        return eager
+    if name == "aot_eager":
+        return aot_autograd(fw_compiler=forward, bw_compiler=backward)
+    return name
+
+
+def step(function, seed):
+    torch.manual_seed(seed)
+    a = torch.randn(10, requires_grad=True)
+    b = torch.randn(10, requires_grad=True)
+    out = function(a, b)
+    out.sum().backward()
+    return out.detach(), a.grad, b.grad
+
+
+def prepare(backend, directory):
+    linking = Linking(directory)
+    compiled = torch.compile(toy_example, backend=backend_for(backend, linking))
+    session = session_started(directory)
+    handle = register_bytecode_hook(linking.transformed)
+    for seed in range(6):
+        step(compiled, seed)
+    handle.remove()
+    if backend == "inductor":
+        linking.kernels()
+    session_ended(session, linking.linker.files)
+    return compiled, linking
+
+
+if __name__ == "__main__":
+    os.makedirs(sys.argv[2], exist_ok=True)
+    compiled, linking = prepare(sys.argv[1], sys.argv[2])
+    with debug():
+        for seed in range(6):
+            same = all(map(torch.equal, step(compiled, seed), step(toy_example, seed)))
+            print("step", seed, "same" if same or sys.argv[1] == "inductor" else "DIFFERENT")
+    print("done")
