@@ -11,7 +11,7 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_V
 from ..bytecode.operations import Program
 from ..flow.graph import build
 from .lift import LOAD, STORE, Accumulator, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
-from .structure.loops import rotate
+from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.reduce import Reducer, build_comprehension, parse_loops
 from .structure.regions import Flow, Untangled, prepare
 from .structure.walk import Walker
@@ -74,7 +74,9 @@ class CodeScope(Scope):
     # --- bodies -----------------------------------------------------------------------------------
     def flow(self, is_lambda: bool = False) -> tuple[Flow, Machine, Reducer]:
         self.program = canonicalise(self.code)
-        flow = prepare(build(self.program))
+        graph = build(self.program)
+        flow = prepare(graph, mark_breaks(graph))
+        split_breaks(flow)
         rotate(flow)
         machine = Machine(self)
         reducer = Reducer(flow, machine, is_lambda)

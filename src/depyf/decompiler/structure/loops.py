@@ -8,8 +8,90 @@ test is the head of the loop again.
 from __future__ import annotations
 
 from ...bytecode.operations import Op
+from ...flow.graph import Graph
 from ...flow.stack import effect
 from .regions import Flow, Node
+
+
+def mark_breaks(graph: Graph) -> dict[int, list[Op]]:
+    """Operations of each block, with every ``POP`` of an iterator marked (``POP "iterator"``).
+
+    That is where a ``break`` (or a ``return`` out of a loop) leaves a ``for`` loop.
+    """
+    marked: dict[int, list[Op]] = {}
+    work: list[tuple[int, tuple[bool, ...]]] = [(graph.entry, ())]
+    while work:
+        id, entry = work.pop()
+        if id in marked:
+            continue
+        block = graph.blocks[id]
+        stack = list(entry)
+        ops = block.ops
+        changed: list[Op] | None = None
+        marked[id] = ops
+        for index, op in enumerate(ops):
+            kind = op.kind
+            if kind == "POP":
+                if stack and stack.pop():
+                    if changed is None:
+                        changed = marked[id] = list(ops)
+                    changed[index] = Op("POP", "iterator", op.offset, op.line, -1, op.handler)
+                continue
+            if kind in ("GET_ITER", "GET_AITER"):
+                if stack:
+                    stack[-1] = True
+                continue
+            if kind == "COPY":
+                stack.append(False)
+                continue
+            if kind == "SWAP":
+                if len(stack) >= op.arg:
+                    stack[-1], stack[-op.arg] = stack[-op.arg], stack[-1]
+                continue
+            if kind == "ROT":
+                if len(stack) >= op.arg:
+                    stack.insert(len(stack) - op.arg, stack.pop())
+                continue
+            popped, pushed = effect(op)
+            if kind in _KEEP:
+                # these look at what lies below and leave it there
+                stack.extend([False] * (pushed - popped))
+                continue
+            if popped:
+                del stack[max(0, len(stack) - popped):]
+            stack.extend([False] * pushed)
+        if block.end == "branch" and stack:
+            stack.pop()
+        if block.end == "for":
+            for succ, after in zip(block.successors, ([*stack, False], stack[:-1])):
+                work.append((succ, tuple(after)))
+        else:
+            after_all = tuple(stack)
+            work.extend((succ, after_all) for succ in block.successors)
+        if block.region is not None:
+            region = block.region
+            kept = [*entry[: region.depth], *([False] * (1 + region.lasti))]
+            work.append((region.handler, tuple(kept)))
+    return marked
+
+
+_KEEP = frozenset({
+    "IMPORT_FROM", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "WITH_EXCEPT_START",
+    "GET_ANEXT_AWAIT", "CHECK_EXC_MATCH",
+})
+
+
+def split_breaks(flow: Flow) -> None:
+    """What follows a marked ``POP`` is a node of its own: the place a ``break`` leads to."""
+    for id in list(flow.nodes):
+        while True:
+            node = flow.nodes[id]
+            for index, op in enumerate(node.ops):
+                if op.kind == "POP" and op.arg == "iterator" and index + 1 < len(node.ops):
+                    id = flow.split(id, index + 1)
+                    break
+            else:
+                break
 
 
 def rotate(flow: Flow) -> None:

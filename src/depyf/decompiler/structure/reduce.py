@@ -136,8 +136,10 @@ class Reducer:
             # an empty block belongs to the region of its neighbour, unless something ends in it
             if not (not node.ops and other.end != "for"):
                 return False
-        if node.ops and node.ops[-1].kind in ("POP_EXCEPT", "LEAVE"):
-            return False
+        if node.ops:
+            last = node.ops[-1]
+            if last.kind in ("POP_EXCEPT", "LEAVE") or (last.kind == "POP" and last.arg == "iterator"):
+                return False
         if other.end == "for" and self.is_loop_head(succ):
             return False
         if not node.ops:

@@ -8,7 +8,7 @@ what is left is a graph in which each body and each clean-up stands once.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Mapping
 
 from ...bytecode.operations import Op
 from ...flow.graph import Graph
@@ -114,13 +114,13 @@ class Flow:
         return found
 
 
-def prepare(graph: Graph) -> Flow:
+def prepare(graph: Graph, marked: Mapping[int, list[Op]]) -> Flow:
     """The restructured copy of a graph."""
     nodes = {}
     for id, block in graph.blocks.items():
         line = block.end_op.line if block.end_op is not None else None
         region = block.region.handler if block.region is not None else None
-        nodes[id] = Node(id, block.ops, block.end, list(block.successors), block.arg, line, region)
+        nodes[id] = Node(id, marked[id] if id in marked else block.ops, block.end, list(block.successors), block.arg, line, region)
     _thread(nodes)
     flow = Flow(nodes, graph.entry)
     if any(node.region is not None for node in nodes.values()):

@@ -12,7 +12,7 @@ import ast
 from typing import Any
 
 from ...flow.dominators import immediate_dominators, reverse_postorder
-from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, negate
+from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, is_value, negate
 from .regions import Flow, Node, Untangled
 
 
@@ -291,8 +291,10 @@ class Walker:
         body, falls_a, stack_a = self.walk(a, stack[:], target, frame)
         orelse, falls_b, stack_b = self.walk(b, stack[:], target, frame)
         for falls, after in ((falls_a, stack_a), (falls_b, stack_b)):
-            if falls and len(after) != len(stack):
+            if falls and values(after) > values(stack):
                 raise Untangled("a value crosses a join")
+        if falls_a and falls_b and len(stack_a) != len(stack_b):
+            raise Untangled("different stacks at a join")
         stmts: list[ast.stmt] = []
         made = self.make_if(test, positive, body, orelse, falls_a, falls_b, join is None and not falls_b)
         for stmt in made:
@@ -371,6 +373,8 @@ class Walker:
             for succ in nodes[id].succs:
                 if succ not in body:
                     target = self.skip_unwinding(succ)
+                    if nodes[target].end == "reraise":
+                        continue
                     if target not in targets and not (id == head and succ == natural):
                         targets.append(target)
         ends = self.outer_ends(frame, follow)
@@ -418,7 +422,7 @@ class Walker:
 
     def small_exit(self, id: int) -> bool:
         node = self.flow.nodes[id]
-        return node.end in ("return", "raise") and len(node.ops) <= 3
+        return node.end == "reraise" or (node.end in ("return", "raise") and len(node.ops) <= 3)
 
     def loop(
         self, at: int, stack: list[Any], follow: int, frame: Frame
@@ -442,7 +446,7 @@ class Walker:
         exit_ = self.loop_exit(at, body, natural, follow, frame)
         inner = Frame("loop", frame, frame.region, at, -1 if exit_ is None else exit_)
         stmts, falls, after = self.walk(at, stack[:], at, inner, entered=at)
-        if falls and len(after) != len(stack):
+        if falls and values(after) > values(stack):
             raise Untangled("a value crosses a loop")
         made = self.make_while(stmts)
         for stmt in made:
@@ -688,7 +692,7 @@ class Walker:
         make = ast.Try if self.flow.kinds[region] == "except" else ast.TryStar
         made = make(body or [ast.Pass()], handlers, orelse, [])
         made.line = self.first_line(body)  # type: ignore[union-attr]
-        if falls and len(stack_after) != len(stack):
+        if falls and values(stack_after) > values(stack):
             raise Untangled("a value crosses the end of a try")
         return [made], join if falls or handler_falls else None, stack
 
@@ -754,6 +758,11 @@ class Walker:
             at = f
             current = state.stack
         return handlers, any_falls
+
+
+def values(stack: list[Any]) -> int:
+    """How many values of the program (not of the compiler) a stack holds."""
+    return sum(map(is_value, stack))
 
 
 def strip_none(stmts: list[ast.stmt]) -> list[ast.stmt]:
