@@ -1,0 +1,97 @@
+"""``install()``: decompiled source follows each modified bytecode in torch's log."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+from depyf import logs  # noqa: E402
+
+SOURCES = os.path.dirname(os.path.dirname(logs.__file__))
+
+PROGRAM = """
+{before}
+import torch
+{after}
+def simple(x):
+    return x + 1
+
+torch.compile(simple, backend="eager")(torch.ones(2))
+{late}
+torch._dynamo.reset()
+torch.compile(simple, backend="eager")(torch.ones(2))
+"""
+INSTALL = "from depyf import logs; logs.install()"
+UNINSTALL = "from depyf import logs; logs.uninstall()"
+
+
+def log_of(setting, **parts):
+    program = PROGRAM.format(**{"before": "", "after": "", "late": "", **parts})
+    environment = dict(os.environ, PYTHONPATH=SOURCES)
+    environment.pop("TORCH_LOGS", None)
+    if setting:
+        environment["TORCH_LOGS"] = setting
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("parts", [
+    {"before": INSTALL},
+    {"after": INSTALL},
+    {"before": INSTALL, "after": INSTALL},
+])
+@pytest.mark.parametrize("setting", ["+bytecode"])
+def test_source_follows_each_modified_bytecode(setting, parts):
+    log = log_of(setting, **parts)
+    assert log.count("MODIFIED BYTECODE simple") == 2
+    assert log.count("possible source code") == 2
+    first, second = (part.split("MODIFIED BYTECODE")[0] for part in log.split("possible source code")[1:])
+    assert log.index("MODIFIED BYTECODE") < log.index("possible source code")
+    for text in (first, second):
+        assert "def simple" in text
+        assert "__compiled_fn_" in text
+
+
+def test_under_plus_dynamo():
+    assert log_of("+dynamo,+bytecode", before=INSTALL).count("possible source code") == 2
+
+
+def test_silent_when_the_log_is_off():
+    assert "possible source code" not in log_of("", before=INSTALL)
+
+
+def test_uninstall_stops_it():
+    assert log_of("+bytecode", before=INSTALL, late=UNINSTALL).count("possible source code") == 1
+    assert log_of("+bytecode", before=INSTALL, after=UNINSTALL).count("possible source code") == 0
+
+
+def test_logging_is_left_as_it_was():
+    from torch._dynamo.convert_frame import _bytecode_hooks
+
+    logger = logging.getLogger(logs._LOGGER)
+    before = (list(logger.filters), list(logger.handlers), logger.level, len(_bytecode_hooks))
+    logs.install()
+    logs.install()
+    assert len(logger.filters) == len(before[0]) + 1
+    logger.filter(logging.makeLogRecord({"name": logs._LOGGER}))
+    assert len(_bytecode_hooks) == before[3] + 1
+    logs.uninstall()
+    logs.uninstall()
+    assert (list(logger.filters), list(logger.handlers), logger.level, len(_bytecode_hooks)) == before
+
+
+def test_an_error_of_ours_is_a_line_in_the_log(monkeypatch):
+    import depyf.decompiler
+
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(depyf.decompiler, "decompile_code", fail)
+    assert "planted" in logs.source_text(fail.__code__)
