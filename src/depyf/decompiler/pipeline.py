@@ -145,15 +145,32 @@ def compile_function(tree: ast.Module, code: Code) -> Code:
     """The code object that the text of ``code`` compiles to."""
     if code.name == "<module>":
         return Code.of(compile(tree, code.filename, "exec", dont_inherit=True))
-    wrapped = tree
-    if code.freevars:
-        outer = ast.parse("def __depyf_scope__(): pass").body[0]
-        names = [n for n in code.freevars if n.isidentifier()]
-        binding = ast.parse(" = ".join(names) + " = None").body[0]
-        outer.body = [binding, *tree.body]  # type: ignore[attr-defined]
-        wrapped = ast.Module([outer], [])
-    compiled = compile(wrapped, code.filename, "exec", dont_inherit=True)
-    if code.freevars:
+    function = tree.body[0]
+    parents = code.qualname.split(".")[:-1]
+    free = [n for n in code.freevars if n.isidentifier() and n != "__class__"]
+    wrappers: list[tuple[str, str]] = []
+    for index, part in enumerate(parents):
+        if part == "<locals>":
+            continue
+        inside = index + 1 < len(parents) and parents[index + 1] == "<locals>"
+        wrappers.append(("def" if inside else "class", part if part.isidentifier() else "_"))
+    needs_class = "__class__" in code.freevars and not any(kind == "class" for kind, _ in wrappers)
+    if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
+        wrappers = [("def", "__depyf_scope__")]
+        free = [n for n in code.freevars if n.isidentifier()]
+    inner: list[ast.stmt] = [function]
+    for kind, part in reversed(wrappers):
+        if kind == "def":
+            if free:
+                inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
+                free = []
+            made: Any = ast.parse(f"def {part}(): pass").body[0]
+        else:
+            made = ast.parse(f"class {part}: pass").body[0]
+        made.body = inner
+        inner = [made]
+    compiled = compile(ast.Module(inner, []), code.filename, "exec", dont_inherit=True)
+    for _ in wrappers:
         compiled = _function_in(compiled)
     return Code.of(_function_in(compiled))
 

@@ -179,14 +179,19 @@ class Reducer:
             test = self.value(y_id)
             if test is None or y.ops[-1].kind == "COPY":
                 continue
-            # on=True: x true leads to y, x false to ``other``
-            if on:
-                if yf == other:
-                    self.fold(x, "AND", test, y, [yt, other])
-                else:
-                    self.fold(x, "NOT_OR", test, y, [other, yf])
-            elif yt == other:
+            # on: x true leads to y, x false to ``other``; else the other way round
+            x_folds, y_folds = ops_fold(x), ops_fold(y)
+            if on and yf == other:
+                self.fold(x, "AND", test, y, [yt, other])
+            elif not on and yt == other:
                 self.fold(x, "OR", test, y, [other, yf])
+            elif on:
+                if y_folds and not x_folds:
+                    self.fold(x, "NOT_OR", test, y, [other, yf])
+                else:
+                    self.fold(x, "AND", negate(test), y, [yf, other])
+            elif x_folds and not y_folds:
+                self.fold(x, "OR", negate(test), y, [other, yt])
             else:
                 self.fold(x, "NOT_AND", test, y, [yt, other])
             return True
@@ -288,6 +293,8 @@ class Reducer:
         if a.end == b.end == "jump":
             if a.succs != b.succs:
                 return False
+        elif a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(a, b):
+            return self.ternary(x)
         elif a.end == b.end == "return":
             if not self.is_lambda and (a.line is None or a.line != b.line or a.line != x.line):
                 return False
@@ -309,6 +316,43 @@ class Reducer:
         x.line = b.line
         self.changed(x, list(a.succs), a.end)
         return True
+
+    def common_tail(self, a: Node, b: Node) -> bool:
+        """Make the end that two arms share (a copied exit, on one line) a block of its own.
+
+        ``f(x if c else y)`` before a ``return`` or in a ``raise``: each arm has the call, too.
+        """
+        size = 0
+        for p, q in zip(reversed(a.ops), reversed(b.ops)):
+            if p.kind != q.kind or p.line != q.line or p.line is None or type(p.arg) is not type(q.arg):
+                break
+            if p.arg != q.arg:
+                break
+            size += 1
+        if a.line != b.line:
+            return False
+        while size:
+            if self.only_value(a.ops[: len(a.ops) - size]) and self.only_value(b.ops[: len(b.ops) - size]):
+                first, second = a.ops[: len(a.ops) - size], b.ops[: len(b.ops) - size]
+                tail = self.flow.new(a, a.ops[len(a.ops) - size :], a.end, [], a.region, a.arg)
+                self.preds[tail.id] = []
+                for node, ops in ((a, first), (b, second)):
+                    node.ops = ops
+                    node.arg = None
+                    self.changed(node, [tail.id], "jump")
+                return True
+            size -= 1
+        return False
+
+    def only_value(self, ops: list[Op]) -> bool:
+        state = State(inputs=True)
+        try:
+            self.machine.run(state, ops)
+        except Unliftable:
+            return False
+        return not state.stmts and not state.queue and not state.underflow and len(state.stack) == 1 and isinstance(
+            state.stack[0], ast.expr
+        )
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Node) -> bool:
@@ -413,6 +457,11 @@ class Reducer:
         flow = self.flow
         flow.prune()
         self.preds = flow.predecessors()
+
+
+def ops_fold(node: Node) -> bool:
+    """Whether the compiler would fold a ``not`` into the test a block ends with (``in``, ``is``)."""
+    return bool(node.ops) and node.ops[-1].kind in ("IN", "IS")
 
 
 def build_comprehension(

@@ -242,7 +242,15 @@ def _cut(flow: Flow) -> None:
     """Replace each copy of a clean-up by ``LEAVE``."""
     nodes = flow.nodes
     # inside out: a region comes before those around it
-    regions = sorted(flow.kinds, key=lambda r: -len(flow.chain(r)))
+    # clean-up code may hold statements with clean-up of their own: those are cut in all copies first, and
+    # of two ``finally`` on one level, the one that starts first holds copies of the other
+    starts: dict[int | None, float] = {}
+    for id, node in nodes.items():
+        starts[node.region] = min(starts.get(node.region, 1e9), flow.order[id])
+    regions = sorted(
+        flow.kinds,
+        key=lambda r: (flow.kinds[r] == "finally", -len(flow.chain(r)), starts.get(r, 0.0)),
+    )
     for region in regions:
         kind = flow.kinds[region]
         if kind == "async for":

@@ -278,6 +278,8 @@ class Walker:
             raise Untangled("a test of the compiler")
         test = self.machine.resolve(test)
         stack = state.stack
+        if values(stack):
+            raise Untangled("a value is pending across a branch")
         t, f = node.succs
         join = self.join_of(at, follow, frame)
         target = follow if join is None else join
@@ -369,12 +371,18 @@ class Walker:
         """Where ``break`` leads. ``natural``: where the loop goes when it ends by itself."""
         nodes = self.flow.nodes
         targets: list[int] = []
+        strong: list[int] = []
         for id in body:
             for succ in nodes[id].succs:
                 if succ not in body:
                     target = self.skip_unwinding(succ)
                     if nodes[target].end == "reraise":
                         continue
+                    if target != succ and any(op.arg == "iterator" for op in nodes[succ].ops):
+                        # ``return`` computes its value before it drops the iterator, unless it is a constant
+                        goal = nodes[target]
+                        if goal.end != "return" or [op.kind for op in goal.ops] not in ([], ["CONST"]):
+                            strong.append(target)
                     if target not in targets and not (id == head and succ == natural):
                         targets.append(target)
         ends = self.outer_ends(frame, follow)
@@ -401,9 +409,9 @@ class Walker:
                 return lone[0] if frame.jump(lone[0]) is None else natural
             if common:
                 return min(common, key=lambda id: self.rpo[id])
-            ending = [t for t in others if not self.small_exit(t) and self.flow.order[t] > self.flow.order[natural]]
-            if ending and natural not in ends and len(mine) <= 3 * len(body) + 10:
-                return max(ending, key=lambda id: self.weight[id])
+            breaks = [t for t in strong if t != natural]
+            if breaks:
+                return max(breaks, key=lambda id: self.weight[id])
             return natural
         if not targets:
             return None
