@@ -80,5 +80,5 @@ def source_text(code: CodeType) -> str:
         fidelity = getattr(decompiled.fidelity, "value", decompiled.fidelity)
         note = f" ({decompiled.note})" if decompiled.note else ""
         return f"possible source code, {fidelity}{note}:\n{decompiled.text.rstrip()}\n"
-    except Exception as error:  # the user's program goes on
+    except Exception as error:  # noqa: BLE001  (the user's program goes on)
         return f"possible source code: none, depyf failed ({type(error).__name__}: {error})\n"

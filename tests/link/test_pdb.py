@@ -19,7 +19,7 @@ def start(backend, directory, *options):
     environment = dict(os.environ, PYTHONPATH=SOURCES, TERM="dumb", PYTHONBREAKPOINT="", NO_COLOR="1")
     environment["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(directory, "cache")
     child = pexpect.spawn(
-        sys.executable,
+        os.environ.get("DEPYF_TEST_PYTHON", sys.executable),  # pexpect may run in another Python
         [*options, os.path.join(HERE, "linked_program.py"), backend, directory],
         env=environment, encoding="utf-8", timeout=150, dimensions=(50, 400),
     )

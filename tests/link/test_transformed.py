@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from depyf.link import linked_code
+from depyf.link import Linker, Place, linked_code
 
 
 def compiled(text, name="f"):
@@ -139,3 +139,12 @@ def test_every_line_of_the_text_is_visited(tmp_path):
     finally:
         sys.settrace(before)
     assert visited == {22, 23, 24, 25, 27, 28}
+
+
+def test_no_lines_and_no_proof_leaves_torchs_code():
+    original = compiled("def f(a):\n    return a\n")
+    shown = decompiled("def f(a):\n    return a\n", "fallback")
+    linker = Linker()
+    assert linker.link_transformed(original, original, shown, Place("d.py", 3, "")) is None
+    assert "not proven" in linker.notes[0]
+    assert linker.files == []

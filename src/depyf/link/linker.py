@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .functions import link_function, link_module
 from .lines import remember_lines
-from .transformed import linked_code
+from .transformed import CannotLink, linked_code
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
@@ -58,7 +58,10 @@ class Linker:
                 original, transformed, decompiled, place.path, place.first_line, rename
             )
             remember_lines(place.path, place.file_text)
-        except Exception as error:
+        except CannotLink as why:
+            self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, not linked: {why}")
+            return None
+        except Exception as error:  # noqa: BLE001  (an error of ours must not reach the program)
             self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
             return None
         if how != "recompiled":
@@ -78,7 +81,7 @@ class Linker:
                 done = link_function(_forward_of(target), text, path)
                 if not done:
                     self._note(f"{name} {stage}: the text is not what runs, so it is not linked")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             self._note(f"{name} {stage}: not linked ({type(error).__name__}: {error})")
             return False
         if done:

@@ -35,6 +35,10 @@ class CannotStandIn(Exception):
     """Why a recompiled function cannot replace Dynamo's code."""
 
 
+class CannotLink(Exception):
+    """Why neither the source nor its lines can be tied to Dynamo's code."""
+
+
 def linked_code(
     original: CodeType,
     transformed: CodeType,
@@ -57,6 +61,9 @@ def linked_code(
     Returns:
         The code, and ``"recompiled"`` (every name in the text is a live local) or ``"relocated: <why>"``
         (Dynamo's own instructions).
+
+    Raises:
+        CannotLink: the source is not proven and no line of it is known to belong to any instruction.
     """
     try:
         if str(getattr(decompiled.fidelity, "value", decompiled.fidelity)) not in PROVEN:
@@ -64,6 +71,8 @@ def linked_code(
         return _recompiled(original, transformed, decompiled, path, first_line, rename or {}), "recompiled"
     except CannotStandIn as why:
         lines = {offset: line + first_line - 1 for offset, line in decompiled.line_map.items()}
+        if not lines:  # a code object without any line is worse than one of another file
+            raise CannotLink(f"{why}, and no instruction is known to belong to a line") from None
         return relocate(transformed, lines, path, first_line), f"relocated: {why}"
 
 
