@@ -280,8 +280,10 @@ class Scope:
 class Machine:
     """Runs operations symbolically."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, spill: bool = False) -> None:
         self.scope = scope
+        self.spill = spill
+        self.temporaries = 0
         self.line: int | None = None
         self.serial = 0
         self.caught: Target | None = None
@@ -331,7 +333,18 @@ class Machine:
         entry = state.pop()
         if isinstance(entry, ast.expr) and not isinstance(entry, Augmented):
             return entry
+        if self.spill and isinstance(entry, Slot):
+            return self.unstored(state, entry)
         return self.resolve(entry)
+
+    def unstored(self, state: State, entry: Slot) -> ast.expr:
+        """A name for an item that is used without being stored first."""
+        self.temporaries += 1
+        name = f"value_{self.temporaries}"
+        entry.owner.fill(self, state, entry.index, ast.Name(name, STORE))
+        made = ast.Name(name, LOAD)
+        made.temporary = True  # type: ignore[attr-defined]
+        return made
 
     def popn(self, state: State, count: int) -> list[ast.expr]:
         if not count:
@@ -343,8 +356,33 @@ class Machine:
         del stack[-count:]
         return [e if isinstance(e, ast.expr) and not isinstance(e, Augmented) else self.resolve(e) for e in taken]
 
+    def temporary(self, state: State, value: ast.expr) -> ast.Name:
+        """Give a value a name of its own."""
+        self.temporaries += 1
+        name = f"value_{self.temporaries}"
+        stmt = ast.Assign([ast.Name(name, STORE)], value)
+        stmt.line = self.line  # type: ignore[attr-defined]
+        state.stmts.append(stmt)
+        made = ast.Name(name, LOAD)
+        made.temporary = True  # type: ignore[attr-defined]
+        return made
+
+    def spill_pending(self, state: State) -> None:
+        """Name what is on the stack before something else happens."""
+        stack = state.stack
+        for index, entry in enumerate(stack):
+            if isinstance(entry, ast.expr) and not isinstance(entry, (ast.Constant, Input, Accumulator)):
+                if isinstance(entry, ast.Name) and hasattr(entry, "temporary"):
+                    continue
+                stack[index] = self.temporary(state, entry)
+
     def emit(self, state: State, stmt: ast.stmt) -> None:
         stack = state.stack
+        if self.spill:
+            self.spill_pending(state)
+            stmt.line = self.line  # type: ignore[attr-defined]
+            state.stmts.append(stmt)
+            return
         if stack and (is_value(stack[-1]) or any(is_value(e) for e in stack)):
             raise Unliftable("a value is pending across a statement")
         if state.queue:
@@ -412,6 +450,9 @@ class Machine:
                 raise Unliftable("a value is used twice")
         if not isinstance(value, (ast.expr, Assigning)):
             raise Unliftable(f"a {type(value).__name__} is stored")
+        if self.spill:
+            self.emit(state, self.assignment(state, target, value))
+            return
         if stack and is_value(stack[-1]) and not state.queued:
             state.queued = {id(e) for e in stack if is_value(e)}
             state.queue.append((target, value))
@@ -613,6 +654,13 @@ class Machine:
 
     def op_INPLACE(self, state: State, op: str) -> None:
         right = self.pop(state)
+        if self.spill:
+            left = self.pop(state)
+            self.spill_pending(state)
+            name = self.temporary(state, left)
+            state.stmts.append(ast.AugAssign(ast.Name(name.id, STORE), BINARY_OPS[op](), right))
+            self.push(state, name)
+            return
         self.push(state, Augmented(state.pop(), op, right))
 
     def op_UNARY(self, state: State, op: str) -> None:
@@ -916,6 +964,8 @@ class Machine:
                 return
         if isinstance(entry, Augmented):
             raise Unliftable("an in-place operation that is not stored")
+        if hasattr(entry, "temporary"):
+            return
         self.emit(state, ast.Expr(self.resolve(entry)))
 
     def finish_import(self, state: State, entry: Special) -> None:
@@ -963,6 +1013,12 @@ class Machine:
         if isinstance(entry, (Iter, Slot, Exit, Caught, Special)):
             if isinstance(entry, Slot):
                 raise Unliftable("an item is used twice")
+            stack.append(entry)
+            return
+        if self.spill and isinstance(entry, ast.expr) and not isinstance(entry, Input):
+            if not isinstance(entry, (ast.Constant,)) and not hasattr(entry, "temporary"):
+                self.spill_pending(state)
+                entry = stack[-depth]
             stack.append(entry)
             return
         if not isinstance(entry, Shared):

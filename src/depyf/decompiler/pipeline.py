@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Mapping, Sequence
 
-from ..bytecode.code import Code
-from .compare import Comparison, compare
+from ..bytecode.canonical import canonicalise
+from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
+from ..flow.graph import build
+from .compare import compare
 from .emit import Unwritable, emit
-from .scopes import FAILURES, CodeScope, Options, top_level
+from .scopes import FAILURES, CodeScope, Options, make_function, top_level
+from .verify import line_map, same_program
 
 
 class Fidelity(str, enum.Enum):
@@ -73,8 +76,17 @@ class Failed(Exception):
     """No form of the code could be written and proven (an error of ours)."""
 
 
+#: What can go wrong when a text is written and compiled again.
+_TROUBLE = (*FAILURES, Unwritable, SyntaxError)
+
+
 class _Job:
-    """One decompilation: try, prove, refuse what was not proven, try again."""
+    """One decompilation: try, prove, try the next form, fall back.
+
+    The forms, in order: simplified (when asked for), as CPython would have compiled it, with temporaries
+    for values that no Python expression would keep on the stack, and the dispatch loop.  When only a
+    nested function is at fault, only that one falls back.
+    """
 
     def __init__(
         self, code: Code, name: str | None, simplify: bool, verify: bool,
@@ -85,60 +97,114 @@ class _Job:
         self.simplify = simplify
         self.verify = verify and code.version == sys.version_info[:2]
         self.parameter_names = parameter_names
-        self.rename = rename
-        self.options = Options(fallback=_dispatch)
+        self.rename = dict(rename or {})
+        self.reasons: list[str] = []
 
     def run(self) -> Decompiled:
-        options = self.options
+        if self.simplify:
+            found = self.simplified()
+            if found is not None:
+                return found
+        return self.direct() or self.spilled() or self.fallen()
+
+    # --- the forms --------------------------------------------------------------------------------
+    def simplified(self) -> Decompiled | None:
+        try:
+            from .simplify import simplify
+        except ImportError:
+            return None
+        try:
+            graph = simplify(build(canonicalise(self.code)), parameter_names=self.parameter_names)
+        except Exception as error:  # whatever goes wrong there only costs readability
+            self.reasons.append(f"not simplified ({error})")
+            return None
+        for spill in (False, True):
+            options = Options(fallback=_dispatch)
+            options.graphs[self.code] = graph
+            options.spill = spill
+            found = self.attempt(options, Fidelity.EQUIVALENT, "simplified")
+            if found is not None:
+                return found
+        return None
+
+    def direct(self) -> Decompiled | None:
+        return self.attempt(Options(fallback=_dispatch), Fidelity.EXACT, "")
+
+    def spilled(self) -> Decompiled | None:
+        options = Options(fallback=_dispatch)
+        options.spill = True
+        return self.attempt(options, Fidelity.EQUIVALENT, "values kept on the stack have names")
+
+    def attempt(self, options: Options, fidelity: Fidelity, note: str) -> Decompiled | None:
+        """One form of the code with everything it holds; ``None`` if it cannot be written or proven."""
+        options.rename = self.rename
         where = ""
-        for _ in range(50):
+        for _ in range(25):
             options.fallen = {}
             try:
                 text, tree = emit(top_level(self.code, options, self.name))
-            except (*FAILURES, Unwritable) as error:
-                where = f"{type(error).__name__}: {error}"
-                if self.code in options.refused:
-                    raise Failed(where) from error
-                options.refused.add(self.code)
-                continue
-            if not self.verify:
-                fidelity = Fidelity.FALLBACK if options.fallen else Fidelity.UNPROVEN
-                return Decompiled(text, fidelity, self.note(""), {}, tree)
-            try:
-                recompiled = compile_function(tree, self.code)
-            except (SyntaxError, ValueError, TypeError, RecursionError) as error:
-                where = f"{type(error).__name__}: {error}"
-                if self.code in options.refused:
-                    raise Failed(where) from error
-                options.refused.add(self.code)
-                continue
-            if options.fallen or options.refused:
-                return Decompiled(text, Fidelity.FALLBACK, self.note(where), {}, tree)
-            verdict = compare(self.code, recompiled)
+                recompiled = compile_function(tree, self.code) if self.verify else None
+            except _TROUBLE as error:
+                self.reasons.append(f"{type(error).__name__}: {error}")
+                return None
+            if self.code in options.fallen:
+                self.reasons.append(options.fallen[self.code])
+                return None
+            if recompiled is None:
+                fell = Fidelity.FALLBACK if options.fallen else Fidelity.UNPROVEN
+                return Decompiled(text, fell, self.note(options, note), {}, tree)
+            if options.fallen:
+                return Decompiled(text, Fidelity.FALLBACK, self.note(options, note), {}, tree)
+            verdict = same_program(self.code, recompiled, ignore_name=True, rename=self.rename or None)
             if verdict:
-                return Decompiled(text, Fidelity.EXACT, "", self.line_map(verdict, recompiled), tree)
+                return self.proven(text, tree, Fidelity.EXACT, "", verdict, recompiled)
             where = verdict.where
-            culprit = verdict.code if verdict.code is not None else self.code
+            if fidelity is Fidelity.EQUIVALENT:
+                verdict = self.equivalent(recompiled)
+                if verdict:
+                    return self.proven(text, tree, Fidelity.EQUIVALENT, note, verdict, recompiled)
+                self.reasons.append(f"{note}: {getattr(verdict, 'where', '')}")
+                return None
+            culprit = compare(self.code, recompiled).code
+            if culprit is None or culprit is self.code or culprit in options.refused:
+                break
             options.refused.add(culprit)
-        raise Failed(where)
+        self.reasons.append(where)
+        return None
 
-    def note(self, where: str) -> str:
-        reasons = [f"{code.name}: {reason}" for code, reason in self.options.fallen.items()]
-        reasons += [f"{code.name}: not proven" for code in self.options.refused]
-        return "; ".join(dict.fromkeys(reasons)) + (f" ({where})" if where else "")
+    def equivalent(self, recompiled: Code) -> Any:
+        try:
+            from .equivalence import equivalent
+        except ImportError:
+            return None
+        try:
+            return equivalent(self.code, recompiled, rename=self.rename or None)
+        except Exception as error:  # a prover that fails has proven nothing
+            self.reasons.append(f"equivalence: {type(error).__name__}: {error}")
+            return None
 
-    def line_map(self, verdict: Comparison, recompiled: Code) -> dict[int, int]:
-        lines: dict[int, int] = {}
-        for start, end, line in recompiled.origin.co_lines():  # type: ignore[union-attr]
-            if line is not None:
-                for offset in range(start, end, 2):
-                    lines[offset] = line
-        found: dict[int, int] = {}
-        for original, new in verdict.pairs:
-            line = lines.get(new)
-            if line is not None:
-                found.setdefault(original, line)
-        return found
+    def fallen(self) -> Decompiled:
+        """The dispatch loop; what is nested is still decompiled in the usual way."""
+        options = Options(fallback=_dispatch)
+        options.refused.add(self.code)
+        options.rename = self.rename
+        try:
+            text, tree = emit(top_level(self.code, options, self.name))
+        except Exception as error:
+            raise Failed("; ".join([*self.reasons, f"{type(error).__name__}: {error}"])) from error
+        return Decompiled(text, Fidelity.FALLBACK, "; ".join(dict.fromkeys(self.reasons)), {}, tree)
+
+    def proven(
+        self, text: str, tree: ast.Module, fidelity: Fidelity, note: str, verdict: Any, recompiled: Code
+    ) -> Decompiled:
+        lines = line_map(verdict, recompiled.origin) if recompiled.origin is not None else {}
+        notes = [note, *getattr(verdict, "notes", ())]
+        return Decompiled(text, fidelity, "; ".join(dict.fromkeys(n for n in notes if n)), lines, tree)
+
+    def note(self, options: Options, note: str) -> str:
+        reasons = [note, *(f"{code.name}: {reason}" for code, reason in options.fallen.items())]
+        reasons += [f"{code.name}: not proven" for code in options.refused]
+        return "; ".join(dict.fromkeys(r for r in reasons if r))
 
 
 def compile_function(tree: ast.Module, code: Code) -> Code:
@@ -182,14 +248,22 @@ def _function_in(code: CodeType) -> CodeType:
 
 def _dispatch(code: Code, scope: CodeScope) -> list[ast.stmt]:
     """The total fallback (``dispatch``), as the body of a function."""
-    from . import dispatch as dispatching
+    from .dispatch import dispatch
 
-    return dispatching_body(dispatching, code, scope)
+    return dispatch(build(canonicalise(code)), _Nested(scope))
 
 
-def dispatching_body(module: Any, code: Code, scope: CodeScope) -> list[ast.stmt]:
-    from ..bytecode.canonical import canonicalise
-    from ..flow.graph import build
+class _Nested:
+    """What a function written as a dispatch loop holds is decompiled in the usual way."""
 
-    result = module.dispatch(build(canonicalise(code)))
-    return list(result)
+    def __init__(self, scope: CodeScope) -> None:
+        self.scope = scope
+
+    def function(self, code: Code, name: str) -> list[ast.stmt]:
+        scope = self.scope.nested(code, "function")
+        arguments, _ = scope.arguments(code, {}, scope)
+        asynchronous = bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
+        return [make_function(name, arguments, scope.statements(), [], None, asynchronous)]
+
+    def class_body(self, code: Code) -> list[ast.stmt]:
+        return self.scope.nested(code, "class", code.name).statements()

@@ -9,7 +9,7 @@ from typing import Any, Callable
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS, Code
 from ..bytecode.operations import Program
-from ..flow.graph import build
+from ..flow.graph import Graph, build
 from .lift import LOAD, STORE, Accumulator, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.reduce import Reducer, build_comprehension, parse_loops
@@ -31,6 +31,12 @@ class Options:
     ) -> None:
         self.fallback = fallback
         self.future_annotations = future_annotations
+        #: graphs that stand in for those of their code (simplified ones)
+        self.graphs: dict[Code, Graph] = {}
+        #: give names to values that no Python expression would keep on the stack
+        self.spill = False
+        #: global names that are shown differently
+        self.rename: dict[str, str] = {}
         #: code objects that must be written with the fallback (their structured form was not proven)
         self.refused: set[Code] = set()
         #: those that were, with the reason
@@ -55,6 +61,9 @@ class CodeScope(Scope):
 
     # --- names and constants ----------------------------------------------------------------------
     def plain_name(self, name: str) -> str:
+        rename = self.options.rename
+        if rename and name in rename:
+            return rename[name]
         prefix = self.prefix
         if prefix and name.startswith(prefix + "__") and not name.endswith("__"):
             return name[len(prefix):]
@@ -74,11 +83,13 @@ class CodeScope(Scope):
     # --- bodies -----------------------------------------------------------------------------------
     def flow(self, is_lambda: bool = False) -> tuple[Flow, Machine, Reducer]:
         self.program = canonicalise(self.code)
-        graph = build(self.program)
+        graph = self.options.graphs.get(self.code)
+        if graph is None:
+            graph = build(self.program)
         flow = prepare(graph, mark_breaks(graph))
         split_breaks(flow)
         rotate(flow)
-        machine = Machine(self)
+        machine = Machine(self, self.options.spill)
         reducer = Reducer(flow, machine, is_lambda)
         reducer.run()
         flow.prune()
@@ -133,6 +144,7 @@ class CodeScope(Scope):
         nonlocal_names: dict[str, None] = {}
         loads: dict[str, None] = {}
         stored: set[str] = set()
+        used = set(code.cellvars)
         yields = False
         for op in program.ops:
             kind = op.kind
@@ -146,6 +158,8 @@ class CodeScope(Scope):
                     nonlocal_names[op.arg] = None
             elif kind == "STORE_FAST" or kind == "DELETE_FAST":
                 stored.add(op.arg)
+            elif kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
+                used.add(op.arg)
             elif kind in ("YIELD", "YIELD_FROM"):
                 yields = True
         if self.kind == "module":
@@ -172,7 +186,7 @@ class CodeScope(Scope):
         if self.kind == "function":
             lost = [
                 n for n in (*code.varnames, *code.cellvars)
-                if n not in stored and n not in code.arguments and n.isidentifier() and n != "__class__"
+                if n in used and n not in stored and n not in code.arguments and n.isidentifier() and n != "__class__"
             ]
             dead: list[ast.stmt] = [
                 ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in dict.fromkeys(lost)

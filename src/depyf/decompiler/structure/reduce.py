@@ -12,6 +12,7 @@ import ast
 from typing import Any
 
 from ...bytecode.operations import Op
+from ...flow.stack import effect
 from ..lift import Accumulator, Input, Iter, Machine, Shared, Slot, State, Target, Unliftable, is_value, negate
 from .regions import Flow, Node
 
@@ -27,6 +28,11 @@ class Summary:
         self.inputs = inputs
 
 
+#: ``(popped, pushed)`` of the operations written here
+FOLDED = {
+    "AND": (1, 1), "OR": (1, 1), "NOT_AND": (1, 1), "NOT_OR": (1, 1), "IFEXP": (1, 1), "CHAIN": (2, 1),
+    "COMPREHENSION": (2, 1), "LEAVE": (0, 0), "EXPR": (0, 1),
+}
 _IMPURE = Summary(False, [], 0)
 
 
@@ -322,6 +328,8 @@ class Reducer:
 
         ``f(x if c else y)`` before a ``return`` or in a ``raise``: each arm has the call, too.
         """
+        if not self.reaches_below(a) or not self.reaches_below(b):
+            return False
         size = 0
         for p, q in zip(reversed(a.ops), reversed(b.ops)):
             if p.kind != q.kind or p.line != q.line or p.line is None or type(p.arg) is not type(q.arg):
@@ -343,6 +351,16 @@ class Reducer:
                 return True
             size -= 1
         return False
+
+    def reaches_below(self, node: Node) -> bool:
+        """Whether a block takes values that were on the stack before it."""
+        depth = 0
+        for op in node.ops:
+            popped, pushed = FOLDED.get(op.kind) or effect(op)
+            if depth < popped:
+                return True
+            depth += pushed - popped
+        return depth < (1 if node.end == "return" else node.arg or 0)
 
     def only_value(self, ops: list[Op]) -> bool:
         state = State(inputs=True)

@@ -12,7 +12,7 @@ import ast
 from typing import Any
 
 from ...flow.dominators import immediate_dominators, reverse_postorder
-from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, is_value, negate
+from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, is_value, negate, same_node
 from .regions import Flow, Node, Untangled
 
 
@@ -273,12 +273,17 @@ class Walker:
     def branch(
         self, at: int, node: Node, state: State, follow: int, frame: Frame
     ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        done = len(state.stmts)
         test: Any = state.stack.pop() if state.stack else None
         if isinstance(test, Special):
             raise Untangled("a test of the compiler")
         test = self.machine.resolve(test)
         stack = state.stack
-        if values(stack):
+        if self.machine.spill and values(stack):
+            stack.append(test)
+            self.machine.spill_pending(state)
+            test = stack.pop()
+        elif values(stack):
             raise Untangled("a value is pending across a branch")
         t, f = node.succs
         join = self.join_of(at, follow, frame)
@@ -289,6 +294,7 @@ class Walker:
         elif not positive and f == target and t != target:
             positive = True
         line = node.line
+        pending = state.stmts[done:]
         a, b = (t, f) if positive else (f, t)
         body, falls_a, stack_a = self.walk(a, stack[:], target, frame)
         orelse, falls_b, stack_b = self.walk(b, stack[:], target, frame)
@@ -297,7 +303,7 @@ class Walker:
                 raise Untangled("a value crosses a join")
         if falls_a and falls_b and len(stack_a) != len(stack_b):
             raise Untangled("different stacks at a join")
-        stmts: list[ast.stmt] = []
+        stmts: list[ast.stmt] = pending
         made = self.make_if(test, positive, body, orelse, falls_a, falls_b, join is None and not falls_b)
         for stmt in made:
             if not hasattr(stmt, "line"):
@@ -305,6 +311,10 @@ class Walker:
         stmts += made
         if not falls_a and not falls_b:
             return stmts, None, stack
+        if falls_a and falls_b and values(stack_a):
+            for one, other in zip(stack_a, stack_b):
+                if is_value(one) and not same_node(one, other):
+                    raise Untangled("different values at a join")
         return stmts, target, stack_a if falls_a else stack_b
 
     def make_if(
