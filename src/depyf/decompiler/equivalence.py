@@ -1,0 +1,729 @@
+"""Is simplified code still the same program?  A symbolic evaluation of both, side by side.
+
+Both canonical programs are run on symbolic values from their entries.  Each side runs on silently while
+it only moves values about: constants, bound locals, the stack, lists and tuples that it built and that
+nobody else has seen.  It stops at the next *event*: something another part of the program, or its user,
+can observe.  Events must come in the same order with equal operands on both sides; both ways out of each
+branch, and each exception handler, are followed.  Nothing is shared with ``simplify``.
+
+Values are compared by name: equal events give both sides the same symbol for their result.  A container
+that escapes must have the same items on both sides, and is one symbol from then on.
+
+Where control flow joins, the walk forgets values and keeps a relation: which places of one side (locals,
+stack slots) hold the same value as which places of the other.  The relation is computed as a fixpoint:
+the first arrival states it, later arrivals can only weaken it, and a weaker one is walked again.
+
+What is assumed, and said in ``Verdict.notes`` when it was used:
+
+* torch's profiler is off: its markers and the test of its flag are left out;
+* items of a graph's result (a tuple that only torch made) can be read in any order, or not at all;
+* which locals exist in the frame, how long values live, and the identity of tuples do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..bytecode import operations as o
+from ..bytecode.canonical import canonicalise
+from ..bytecode.code import Code
+from ..bytecode.operations import Op, Program
+from ..flow.stack import effect
+from .verify import MEANINGFUL_FLAGS, Verdict, same_constant, same_program
+
+MARKER_MODULE = "__import_torch_dot__dynamo_dot_utils"
+MARKER_NAMES = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit")
+FLAG_MODULE = "__import_torch_dot_autograd_dot_profiler"
+FLAG_NAME = "_is_profiler_enabled"
+GRAPH_PREFIX = "__compiled_fn_"
+
+PROFILER_NOTE = "torch's profiler markers are left out"
+ITEMS_NOTE = "items of a graph's result are read where they are used"
+
+#: Steps after which the answer is no (programs of ordinary size need a few per operation).
+LIMIT = 400_000
+
+
+class _Different(Exception):
+    pass
+
+
+# --- symbolic values ------------------------------------------------------------------------------
+# A symbol is any hashable tuple: ("argument", name), ("event", n[, i]), ("item", symbol, index), ...
+class _Constant:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class _Symbol:
+    __slots__ = ("key",)
+
+    def __init__(self, key: tuple[Any, ...]) -> None:
+        self.key = key
+
+
+class _Built:
+    """A list, tuple or slice made by this side. ``escaped``: the symbol it became."""
+
+    __slots__ = ("escaped", "items", "kind")
+
+    def __init__(self, kind: str, items: list[Any]) -> None:
+        self.kind = kind
+        self.items = items
+        self.escaped: _Symbol | None = None
+
+
+def _seen(value: Any) -> Any:
+    """The value as it is now: a container that has escaped is its symbol."""
+    if isinstance(value, _Built) and value.escaped is not None:
+        return value.escaped
+    return value
+
+
+def _sequence(value: Any) -> list[Any] | None:
+    value = _seen(value)
+    if isinstance(value, _Built) and value.kind in ("list", "tuple"):
+        return list(value.items)
+    if isinstance(value, _Constant) and type(value.value) is tuple:
+        return [_Constant(item) for item in value.value]
+    return None
+
+
+def _index(value: Any) -> Any:
+    value = _seen(value)
+    if isinstance(value, _Constant) and type(value.value) in (int, slice):
+        return value.value
+    if isinstance(value, _Built) and value.kind == "slice":
+        parts = [_seen(item) for item in value.items]
+        if all(isinstance(p, _Constant) and (p.value is None or type(p.value) is int) for p in parts):
+            return slice(*(p.value for p in parts))
+    return None
+
+
+class _Side:
+    """One program in the middle of its evaluation."""
+
+    __slots__ = ("at", "locals", "maybe", "program", "stack", "turns")
+
+    def __init__(self, program: Program, at: int, stack: list[Any], variables: dict[str, Any],
+                 maybe: set[str]) -> None:
+        self.program = program
+        self.at = at
+        self.stack = stack
+        self.locals = variables  # bound locals
+        self.maybe = maybe  # locals of which it is not known whether they are bound
+        self.turns = 0
+
+    def copy(self, memo: dict[int, _Built]) -> _Side:
+        def dup(value: Any) -> Any:
+            if not isinstance(value, _Built):
+                return value
+            known = memo.get(id(value))
+            if known is None:
+                known = memo[id(value)] = _Built(value.kind, [])
+                known.escaped = value.escaped
+                known.items = [dup(item) for item in value.items]
+            return known
+
+        return _Side(self.program, self.at, [dup(v) for v in self.stack],
+                     {n: dup(v) for n, v in self.locals.items()}, set(self.maybe))
+
+
+class _Event:
+    """What a side does next: an operation with its operands (bottom first)."""
+
+    __slots__ = ("argument", "kind", "op", "operands")
+
+    def __init__(self, kind: str, argument: Any, operands: list[Any], op: Op) -> None:
+        self.kind = kind
+        self.argument = argument
+        self.operands = operands
+        self.op = op
+
+
+class _Join:
+    """The side stands at an operation that several ways lead to."""
+
+
+#: Operations on the container ``arg`` below the top that change it.
+_IN_PLACE = {o.LIST_APPEND: 1, o.SET_ADD: 1, o.MAP_ADD: 2, o.LIST_EXTEND: 1, o.SET_UPDATE: 1,
+             o.DICT_UPDATE: 1, o.DICT_MERGE: 1}
+
+
+class _Prover:
+    def __init__(self, p: Program, q: Program, rename: Mapping[str, str]) -> None:
+        self.p = p
+        self.q = q
+        self.rename = rename
+        self.notes: set[str] = set()
+        self.pairs: list[tuple[int, int]] = []
+        self.events = 0
+        self.joins = _joins(p)
+        self.graphs: set[tuple[Any, ...]] = set()  # symbols that are results of graph calls
+        self.globals: dict[tuple[Any, ...], str] = {}  # symbols that are values of globals
+        #: Relation at each pair of places where the walk joined: see ``join``.
+        self.relations: dict[tuple[int, int], frozenset[frozenset[tuple[str, Any]]]] = {}
+        self.pending: list[tuple[_Side, _Side]] = []
+        self.steps = 0
+
+    # --- the walk ---------------------------------------------------------------------------------
+    def run(self) -> None:
+        arguments = self.p.code.arguments
+        cells = set(self.p.code.cellvars)
+        start = {name: _Symbol(("argument", name)) for name in arguments if name not in cells}
+        self.pending.append((_Side(self.p, 0, [], dict(start), set()), _Side(self.q, 0, [], dict(start), set())))
+        while self.pending:
+            left, right = self.pending.pop()
+            self.follow(left, right)
+
+    def follow(self, left: _Side, right: _Side) -> None:
+        """Runs both sides until this way through the program ends."""
+        while True:
+            a = self.advance(left, stop_at_joins=True)
+            if isinstance(a, _Join):
+                if not self.join(left, right):
+                    return
+                continue
+            b = self.advance(right, stop_at_joins=False)
+            assert isinstance(b, _Event)
+            self.match(a, b)
+            self.pairs.append((a.op.offset, b.op.offset))
+            self.handlers(left, right, a, b)
+            if not self.perform(left, right, a, b):
+                return
+
+    def advance(self, side: _Side, stop_at_joins: bool) -> _Event | _Join:
+        """Runs what nobody can observe, up to the next event (not yet performed) or join."""
+        ops = side.program.ops
+        while True:
+            self.steps += 1
+            if self.steps > LIMIT:
+                raise _Different("the comparison takes too long")
+            if stop_at_joins and side.at in self.joins and side.turns == 0:
+                side.turns = 1
+                return _Join()
+            op = ops[side.at]
+            event = self.step(side, op)
+            if event is not None:
+                return event
+            side.turns = 0
+
+    def step(self, side: _Side, op: Op) -> _Event | None:
+        """Performs one silent operation, or returns the event it is."""
+        stack, kind = side.stack, op.kind
+        if kind is o.CONST:
+            stack.append(_Constant(op.arg))
+        elif kind is o.LOAD_FAST:
+            if op.arg not in side.locals or op.arg in side.maybe:
+                return self.event(side, op, f"LOAD_FAST {op.arg}", None, 0)
+            stack.append(_seen(side.locals[op.arg]))
+        elif kind is o.STORE_FAST:
+            side.locals[op.arg] = stack.pop()
+            side.maybe.discard(op.arg)
+        elif kind is o.DELETE_FAST and op.arg in side.locals and op.arg not in side.maybe:
+            del side.locals[op.arg]
+        elif kind is o.POP:
+            stack.pop()
+        elif kind is o.COPY:
+            stack.append(stack[-op.arg])
+        elif kind is o.SWAP:
+            stack[-1], stack[-op.arg] = stack[-op.arg], stack[-1]
+        elif kind is o.ROT:
+            stack[-op.arg :] = stack[-1:] + stack[-op.arg : -1]
+        elif kind is o.JUMP:
+            side.at = op.target
+            return None
+        elif kind in (o.BUILD_LIST, o.BUILD_TUPLE, o.BUILD_SLICE):
+            items = stack[len(stack) - op.arg :]
+            del stack[len(stack) - op.arg :]
+            name = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}[kind]
+            stack.append(_Built(name, items))
+        elif kind is o.BUILD_MAP and op.arg == 0:
+            stack.append(_Built("dict", []))
+        elif kind is o.LIST_TO_TUPLE and _own_list(stack[-1]) is not None:
+            stack.append(_Built("tuple", list(_own_list(stack.pop()).items)))  # type: ignore[union-attr]
+        elif kind is o.LIST_APPEND and _own_list(stack[-1 - op.arg]) is not None:
+            _own_list(stack[-1 - op.arg]).items.append(stack.pop())  # type: ignore[union-attr]
+        elif kind is o.LIST_EXTEND and _own_list(stack[-1 - op.arg]) is not None \
+                and _sequence(stack[-1]) is not None:
+            items = _sequence(stack.pop())
+            _own_list(stack[-op.arg]).items.extend(items)  # type: ignore[union-attr]
+        elif kind is o.GETITEM and self.getitem(side):
+            pass
+        elif kind is o.SETITEM and self.setitem(side):
+            pass
+        elif kind is o.DELITEM and self.delitem(side):
+            pass
+        elif kind is o.UNPACK and self.unpack(side, op):
+            pass
+        elif kind is o.LOAD_GLOBAL and op.arg in (MARKER_MODULE, FLAG_MODULE):
+            stack.append(_Symbol(("module", op.arg)))
+        elif kind is o.LOAD_ATTR and self.marker_attribute(side, op):
+            pass
+        elif kind is o.IS and isinstance(_seen(stack[-1]), _Constant) and isinstance(_seen(stack[-2]), _Constant) \
+                and _seen(stack[-1]).value is None and _seen(stack[-2]).value is None:
+            del stack[-2:]
+            stack.append(_Constant(not op.arg))
+        elif kind is o.CALL:
+            return self.call(side, op, op.arg[0], op.arg[1])
+        elif kind is o.CALL_EX:
+            return self.call_ex(side, op)
+        elif kind is o.BRANCH:
+            return self.branch(side, op)
+        elif kind is o.FOR_ITER:
+            return _Event(kind, None, [stack[-1]], op)
+        elif kind is o.RETURN:
+            return _Event(kind, None, [stack[-1]], op)
+        elif kind is o.RAISE:
+            return _Event(kind, op.arg, stack[len(stack) - op.arg :], op)
+        elif kind is o.RERAISE:
+            return _Event(kind, bool(op.arg), [stack[-1]], op)
+        elif kind in _IN_PLACE:
+            taken = stack[len(stack) - _IN_PLACE[kind] :]
+            return _Event(kind, None, [stack[-_IN_PLACE[kind] - op.arg], *taken], op)
+        elif kind is o.WITH_EXCEPT_START:
+            lasti = isinstance(_seen(stack[-3]), _Symbol) and _seen(stack[-3]).key[0] == "lasti"
+            return _Event(kind, None, [stack[-4 if lasti else -3], stack[-1]], op)
+        else:
+            argument = op.arg
+            if kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL) and side.program is self.p:
+                argument = self.rename.get(op.arg, op.arg)
+            return self.event(side, op, kind, argument, effect(op)[0])
+        side.at += 1
+        return None
+
+    @staticmethod
+    def event(side: _Side, op: Op, kind: str, argument: Any, count: int) -> _Event:
+        return _Event(kind, argument, side.stack[len(side.stack) - count :] if count else [], op)
+
+    # --- what is silent only sometimes ------------------------------------------------------------
+    def getitem(self, side: _Side) -> bool:
+        owner, index = _seen(side.stack[-2]), _index(side.stack[-1])
+        if index is None:
+            return False
+        if isinstance(owner, _Symbol) and owner.key in self.graphs and type(index) is int and index >= 0:
+            self.notes.add(ITEMS_NOTE)
+            found: Any = _Symbol(("item", owner.key, index))
+        elif isinstance(owner, _Built) and owner.kind in ("list", "tuple"):
+            try:
+                found = owner.items[index]
+            except (IndexError, ValueError):
+                return False
+            if isinstance(index, slice):
+                found = _Built(owner.kind, found)
+        else:
+            return False
+        del side.stack[-2:]
+        side.stack.append(found)
+        return True
+
+    def setitem(self, side: _Side) -> bool:
+        owner, index = _own_list(side.stack[-2]), _index(side.stack[-1])
+        if owner is None or index is None:
+            return False
+        value = side.stack[-3]
+        if isinstance(index, slice):
+            items = _sequence(value)
+            if items is None or index.step not in (None, 1):
+                return False
+            owner.items[index] = items
+        elif -len(owner.items) <= index < len(owner.items):
+            owner.items[index] = value
+        else:
+            return False
+        del side.stack[-3:]
+        return True
+
+    def delitem(self, side: _Side) -> bool:
+        owner, index = _own_list(side.stack[-2]), _index(side.stack[-1])
+        if owner is None or index is None:
+            return False
+        if not isinstance(index, slice) and not -len(owner.items) <= index < len(owner.items):
+            return False
+        del owner.items[index]
+        del side.stack[-2:]
+        return True
+
+    def unpack(self, side: _Side, op: Op) -> bool:
+        items = _sequence(side.stack[-1])
+        if items is None or len(items) != op.arg:
+            return False
+        side.stack.pop()
+        side.stack.extend(reversed(items))
+        return True
+
+    def marker_attribute(self, side: _Side, op: Op) -> bool:
+        owner = _seen(side.stack[-1])
+        if not isinstance(owner, _Symbol) or owner.key[0] != "module":
+            return False
+        if owner.key[1] == MARKER_MODULE and op.arg in MARKER_NAMES:
+            side.stack[-1] = _Symbol(("marker", op.arg))
+        elif owner.key[1] == FLAG_MODULE and op.arg == FLAG_NAME:
+            side.stack[-1] = _Symbol(("profiler flag",))
+        else:
+            return False
+        self.notes.add(PROFILER_NOTE)
+        return True
+
+    def call(self, side: _Side, op: Op, positional: int, keywords: tuple[str, ...]) -> _Event | None:
+        count = 1 + positional + len(keywords)
+        operands = side.stack[len(side.stack) - count :]
+        function = _seen(operands[0])
+        if isinstance(function, _Symbol) and function.key[0] == "marker":
+            del side.stack[len(side.stack) - count :]
+            side.stack.append(_Symbol(("marked",)))
+            side.at += 1
+            return None
+        return _Event(o.CALL, (positional, keywords), operands, op)
+
+    def call_ex(self, side: _Side, op: Op) -> _Event:
+        count = 3 if op.arg else 2
+        operands = side.stack[len(side.stack) - count :]
+        items = _sequence(operands[1])
+        if op.arg:
+            mapping = _seen(operands[2])
+            empty = isinstance(mapping, _Built) and mapping.kind == "dict"
+        else:
+            empty = True
+        if items is None or not empty:
+            return _Event(o.CALL_EX, op.arg, operands, op)
+        return _Event(o.CALL, (len(items), ()), [operands[0], *items], op)
+
+    def branch(self, side: _Side, op: Op) -> _Event | None:
+        tested = _seen(side.stack[-1])
+        answer: bool | None = None
+        if isinstance(tested, _Constant):
+            answer = bool(tested.value)
+        elif isinstance(tested, _Symbol) and tested.key[0] == "profiler flag":
+            answer = False
+        if answer is None:
+            return _Event(o.BRANCH, None, [tested], op)
+        side.stack.pop()
+        side.at = op.target if answer == op.arg else side.at + 1
+        return None
+
+    # --- comparing --------------------------------------------------------------------------------
+    def match(self, a: _Event, b: _Event) -> None:
+        here = f"{a.op!r} at offset {a.op.offset} became {b.op!r} at offset {b.op.offset}"
+        if a.kind != b.kind or a.argument != b.argument or len(a.operands) != len(b.operands):
+            raise _Different(here)
+        for x, y in zip(a.operands, b.operands):
+            if not self.equal(x, y):
+                raise _Different(f"{here}: not with the same operands")
+
+    def equal(self, x: Any, y: Any) -> bool:
+        """Whether both sides hand out the same value. Containers escape by it."""
+        x, y = _seen(x), _seen(y)
+        if isinstance(x, _Symbol) and isinstance(y, _Symbol):
+            return x.key == y.key
+        if isinstance(x, _Constant) and isinstance(y, _Constant):
+            if isinstance(x.value, Code) and isinstance(y.value, Code):
+                return bool(same_program(x.value, y.value))
+            return same_constant(x.value, y.value)
+        left, right = _sequence(x), _sequence(y)
+        if left is not None and right is not None and not isinstance(x, _Constant) | isinstance(y, _Constant):
+            if x.kind != y.kind or len(left) != len(right):
+                return False
+            if x.kind == "list":
+                # Escaped before its items: it may hold itself.
+                self.events += 1
+                x.escaped = y.escaped = _Symbol(("built", self.events))
+            return all(self.equal(i, j) for i, j in zip(left, right))
+        if left is not None and right is not None:  # a constant tuple against a built one
+            kinds = [v.kind for v in (x, y) if isinstance(v, _Built)]
+            return kinds == ["tuple"] and len(left) == len(right) and all(map(self.equal, left, right))
+        if isinstance(x, _Built) and isinstance(y, _Built) and x.kind == y.kind == "slice":
+            return len(x.items) == len(y.items) and all(map(self.equal, x.items, y.items))
+        if isinstance(x, _Built) and isinstance(y, _Built) and x.kind == y.kind == "dict":  # both empty
+            self.events += 1
+            x.escaped = y.escaped = _Symbol(("built", self.events))
+            return True
+        return False
+
+    def share_containers(self, left: _Side, right: _Side) -> None:
+        """Containers that both sides carry into a join are paired up, by content: from there on they are
+        the same object.  A wrong pair can only make the comparison fail later."""
+        others = [v for v in (*right.stack, *right.locals.values()) if _is_open(v)]
+        for value in (*left.stack, *left.locals.values()):
+            if not _is_open(value):
+                continue
+            for other in others:
+                if _is_open(other) and _alike(value, other, 0):
+                    self.equal(value, other)
+                    break
+
+    def perform(self, left: _Side, right: _Side, a: _Event, b: _Event) -> bool:
+        """Takes both sides past equal events; false if this way ends (or was handed on)."""
+        kind = a.kind
+        if kind in (o.RETURN, o.RAISE, o.RERAISE):
+            return False
+        self.events += 1
+        if kind is o.BRANCH:
+            left.stack.pop()
+            right.stack.pop()
+            memo: dict[int, _Built] = {}
+            others = (left.copy(memo), right.copy(memo))
+            for sides, answer in (((left, right), True), (others, False)):
+                for side, event in zip(sides, (a, b)):
+                    side.at = event.op.target if answer == event.op.arg else side.at + 1
+                    side.turns = 0
+            self.pending.append(others)
+            return True
+        if kind is o.FOR_ITER:
+            memo = {}
+            others = (left.copy(memo), right.copy(memo))
+            for side, event in zip(others, (a, b)):
+                side.stack.pop()
+                side.at = event.op.target
+                side.turns = 0
+            self.pending.append(others)
+            for side in (left, right):
+                side.stack.append(_Symbol(("event", self.events)))
+                side.at += 1
+                side.turns = 0
+            return True
+        for side, event in ((left, a), (right, b)):
+            pops, pushes = effect(event.op)
+            if event.op.kind in _IN_PLACE:
+                pops, pushes = _IN_PLACE[event.op.kind], 0
+            elif event.op.kind is o.WITH_EXCEPT_START:
+                pops, pushes = 0, 1
+            elif event.op.kind is o.LOAD_FAST:
+                pops, pushes = 0, 1
+            taken = side.stack[len(side.stack) - pops :]
+            if pops:
+                del side.stack[len(side.stack) - pops :]
+            side.stack.extend(self.results(event, pushes, taken))
+            side.at += 1
+            side.turns = 0
+            if event.op.kind is o.LOAD_FAST:
+                side.maybe.discard(event.op.arg)
+                side.locals[event.op.arg] = side.stack[-1]
+            elif event.op.kind is o.DELETE_FAST:
+                side.locals.pop(event.op.arg, None)
+                side.maybe.discard(event.op.arg)
+        return True
+
+    def results(self, event: _Event, count: int, taken: list[Any]) -> list[Any]:
+        kind = event.kind
+        if kind is o.PUSH_EXC_INFO:
+            return [_Symbol(("previous", self.events)), taken[0]]
+        if kind in (o.CHECK_EXC_MATCH, o.IMPORT_FROM, o.GET_LEN, o.MATCH_MAPPING, o.MATCH_SEQUENCE,
+                    o.GET_ANEXT_AWAIT):
+            return [taken[0], _Symbol(("event", self.events))]
+        if kind is o.MATCH_KEYS:
+            return [taken[0], taken[1], _Symbol(("event", self.events))]
+        found = [_Symbol(("event", self.events, i)) for i in range(count)]
+        if kind is o.LOAD_GLOBAL:
+            self.globals[found[0].key] = event.argument
+            self.globals[("original", *found[0].key)] = event.op.arg
+        elif kind is o.CALL and found:
+            function = _seen(event.operands[0])
+            if isinstance(function, _Symbol):
+                name = self.globals.get(function.key, "")
+                if name.startswith(GRAPH_PREFIX):
+                    self.graphs.add(found[0].key)
+        return list(found)
+
+    def handlers(self, left: _Side, right: _Side, a: _Event, b: _Event) -> None:
+        """An event that can raise must lie under corresponding handlers, which are followed too."""
+        if a.kind in (o.RETURN, o.PUSH_EXC_INFO, o.POP_EXCEPT, o.LOAD_CLOSURE):
+            return
+        if (a.op.handler < 0) != (b.op.handler < 0):
+            raise _Different(f"only one of {a.op!r} at offset {a.op.offset} and {b.op!r} at offset "
+                             f"{b.op.offset} lies under an exception handler")
+        if a.op.handler < 0:
+            return
+        sides = []
+        memo: dict[int, _Built] = {}
+        for side, event in ((left, a), (right, b)):
+            handler = side.program.handlers[event.op.handler]
+            other = side.copy(memo)
+            del other.stack[handler.depth :]
+            if handler.lasti:
+                other.stack.append(_Symbol(("lasti",)))
+            other.stack.append(_Symbol(("exception",)))
+            other.at = handler.target
+            other.turns = 0
+            sides.append(other)
+        # A handler is reached from many events: a join by itself, with the exception as a fresh value.
+        if self.join(sides[0], sides[1]):
+            sides[0].turns = 1
+            self.pending.append((sides[0], sides[1]))
+
+    # --- joins ------------------------------------------------------------------------------------
+    def join(self, left: _Side, right: _Side) -> bool:
+        """Forgets values and keeps which places are equal; false if nothing new is known here."""
+        key = (left.at, right.at)
+        self.share_containers(left, right)
+        values: dict[Any, set[tuple[str, Any]]] = {}
+        for tag, side in (("p", left), ("q", right)):
+            for name, value in side.locals.items():
+                values.setdefault(self.identity(value, tag), set()).add((tag, name))
+            for place, value in enumerate(side.stack):
+                values.setdefault(self.identity(value, tag), set()).add((tag, place))
+            for name in side.program.code.varnames:
+                if name not in side.locals:
+                    values.setdefault("unbound", set()).add((tag, name))
+                elif name in side.maybe:
+                    values.setdefault(("maybe", name), set()).add((tag, name))
+        arrived = frozenset(
+            frozenset({("kind", _kind(identity)), *places}) for identity, places in values.items())
+        known = self.relations.get(key)
+        relation = arrived if known is None else _meet(known, arrived)
+        if known is not None and relation == known:
+            return False
+        self.relations[key] = relation
+        self.assume(left, right, relation, key)
+        return True
+
+    @staticmethod
+    def identity(value: Any, tag: str) -> Any:
+        value = _seen(value)
+        if isinstance(value, _Symbol):
+            return value.key
+        if isinstance(value, _Constant):
+            if isinstance(value.value, Code):
+                return (tag, id(value))
+            return ("constant", type(value.value).__name__, repr(value.value))
+        if value.kind in ("tuple", "slice"):
+            return (value.kind, *[_Prover.identity(item, tag) for item in value.items])
+        return (tag, "container", id(value))  # equal to nothing on the other side
+
+    def assume(self, left: _Side, right: _Side, relation: frozenset[Any], key: tuple[int, int]) -> None:
+        """Gives each class of equal places a fresh symbol."""
+        self.events += 1
+        constants = {}
+        for tag, side in (("p", left), ("q", right)):
+            for name, value in side.locals.items():
+                constants[tag, name] = value
+            for place, value in enumerate(side.stack):
+                constants[tag, place] = value
+            side.locals = {}
+            side.maybe = set()
+        for number, members in enumerate(sorted(relation, key=lambda c: sorted(map(repr, c)))):
+            kind = next((m[1] for m in members if m[0] == "kind"), "")
+            places = [m for m in members if m[0] != "kind"]
+            fresh: Any = _Symbol(("joined", key, self.events, number))
+            if kind == "lasti":
+                fresh = _Symbol(("lasti",))
+            for tag, place in places:
+                side = left if tag == "p" else right
+                value = fresh
+                if kind.startswith("constant"):
+                    value = constants.get((tag, place), fresh)
+                if isinstance(place, int):
+                    side.stack[place] = value
+                elif kind == "unbound":
+                    continue
+                else:
+                    side.locals[place] = value
+                    if kind == "maybe":
+                        side.maybe.add(place)
+
+
+def _kind(identity: Any) -> str:
+    if identity == "unbound":
+        return "unbound"
+    if isinstance(identity, tuple) and identity[0] in ("maybe", "lasti"):
+        return str(identity[0])
+    if isinstance(identity, tuple) and identity[0] == "constant":
+        return f"constant {identity[1]} {identity[2]}"
+    return ""
+
+
+def _meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
+    """Places are equal only if they are so in both. Bound in one and unbound in the other: maybe bound."""
+    def index(relation: frozenset[Any]) -> dict[Any, tuple[int, str]]:
+        found: dict[Any, tuple[int, str]] = {}
+        for number, members in enumerate(sorted(relation, key=lambda c: sorted(map(repr, c)))):
+            kind = next((m[1] for m in members if m[0] == "kind"), "")
+            for member in members:
+                if member[0] != "kind":
+                    found[member] = (number, kind)
+        return found
+
+    first, second = index(known), index(arrived)
+    classes: dict[Any, set[Any]] = {}
+    for place in first.keys() | second.keys():
+        a, b = first.get(place), second.get(place)
+        if a is None or b is None:
+            # Known on one arrival only: not known to be bound.
+            classes.setdefault(("maybe", place), set()).update({place, ("kind", "maybe")})
+            continue
+        kinds = {a[1], b[1]}
+        if kinds & {"unbound", "maybe"} and kinds != {"unbound"}:
+            classes.setdefault(("maybe", place), set()).update({place, ("kind", "maybe")})
+            continue
+        kind = a[1] if a[1] == b[1] else ""
+        classes.setdefault((a[0], b[0], kind), set()).update({place, ("kind", kind)})
+    return frozenset(frozenset(members) for members in classes.values())
+
+
+def _is_open(value: Any) -> bool:
+    return isinstance(value, _Built) and value.escaped is None and value.kind in ("list", "dict")
+
+
+def _alike(x: Any, y: Any, depth: int) -> bool:
+    """Whether two values would turn out equal (nothing is changed by asking)."""
+    x, y = _seen(x), _seen(y)
+    if isinstance(x, _Symbol) and isinstance(y, _Symbol):
+        return x.key == y.key
+    if isinstance(x, _Constant) and isinstance(y, _Constant):
+        return not isinstance(x.value, Code) and same_constant(x.value, y.value)
+    if isinstance(x, _Built) and isinstance(y, _Built):
+        return (depth < 8 and x.kind == y.kind and len(x.items) == len(y.items)
+                and all(_alike(i, j, depth + 1) for i, j in zip(x.items, y.items)))
+    return False
+
+
+def _own_list(value: Any) -> _Built | None:
+    if isinstance(value, _Built) and value.kind == "list" and value.escaped is None:
+        return value
+    return None
+
+
+def _joins(program: Program) -> set[int]:
+    """Indexes of operations that more than one way leads to (every loop goes through one)."""
+    count = [0] * (len(program.ops) + 1)
+    for index, op in enumerate(program.ops):
+        if op.target >= 0:
+            count[op.target] += 1
+        if op.kind not in o.ENDS:
+            count[index + 1] += 1
+    return {index for index, ways in enumerate(count) if ways > 1}
+
+
+def equivalent(
+    original: Code | Program, recompiled: Code | Program, *, rename: Mapping[str, str] | None = None
+) -> Verdict:
+    """Whether both do the same things in the same order with the same values (see the module).
+
+    Args:
+        original: code, or its canonical program.
+        recompiled: the same.
+        rename: ``{global name in the original: name in the recompiled}``.
+
+    Returns:
+        A verdict; ``notes`` say what was assumed. When unsure, the answer is no.
+    """
+    p = original if isinstance(original, Program) else canonicalise(original)
+    q = recompiled if isinstance(recompiled, Program) else canonicalise(recompiled)
+    a, b = p.code, q.code
+    if (a.argcount, a.posonlyargcount, a.kwonlyargcount, a.arguments) != (
+        b.argcount, b.posonlyargcount, b.kwonlyargcount, b.arguments
+    ) or (a.flags ^ b.flags) & MEANINGFUL_FLAGS:
+        return Verdict(False, "parameters or flags differ")
+    if set(a.freevars) != set(b.freevars) or set(a.cellvars) != set(b.cellvars):
+        return Verdict(False, "free or cell variables differ")
+    prover = _Prover(p, q, rename or {})
+    try:
+        prover.run()
+    except _Different as difference:
+        return Verdict(False, str(difference), prover.pairs)
+    except IndexError:
+        return Verdict(False, "a stack holds too few values", prover.pairs)
+    return Verdict(True, "", prover.pairs, tuple(sorted(prover.notes)))
