@@ -9,6 +9,7 @@ the same, but nobody learns which function ran uncompiled.
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -29,8 +30,9 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
             yield False
         return
 
-    from torch._dynamo import eval_frame, trace_rules  # type: ignore[attr-defined]
+    from torch._dynamo import trace_rules
 
+    eval_frame: Any = importlib.import_module("torch._dynamo.eval_frame")
     previous = eval_frame._callback_from_stance
 
     def callback_without_compiling(callback: Any) -> Any:
@@ -57,12 +59,11 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
 def _eager_answer() -> Callable[[], Any] | None:
     """Makes the answer "run this frame as it is, and look for no more to compile in what it calls"."""
     try:
-        from torch._dynamo import eval_frame
-        from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
-
-        strategy = FrameExecStrategy(FrameAction.DEFAULT, FrameAction.RUN_ONLY)
-        ConvertFrameReturn(frame_exec_strategy=strategy, apply_to_code=False)
+        types: Any = importlib.import_module("torch._dynamo.types")
+        eval_frame: Any = importlib.import_module("torch._dynamo.eval_frame")
+        strategy = types.FrameExecStrategy(types.FrameAction.DEFAULT, types.FrameAction.RUN_ONLY)
+        types.ConvertFrameReturn(frame_exec_strategy=strategy, apply_to_code=False)
         eval_frame._callback_from_stance  # noqa: B018  (is it there?)
     except (ImportError, AttributeError, TypeError):
         return None
-    return lambda: ConvertFrameReturn(frame_exec_strategy=strategy, apply_to_code=False)
+    return lambda: types.ConvertFrameReturn(frame_exec_strategy=strategy, apply_to_code=False)
