@@ -166,6 +166,9 @@ class _Prover:
         self.globals: dict[tuple[Any, ...], str] = {}  # symbols that are values of globals
         #: Relation at each pair of places where the walk joined: see ``join``.
         self.relations: dict[tuple[int, int], frozenset[frozenset[tuple[str, Any]]]] = {}
+        #: Pairs of places at which values have been forgotten.
+        self.forgotten: set[tuple[int, int]] = set()
+        self.pairs_here: dict[int, int] = {}
         self.pending: list[tuple[_Side, _Side]] = []
         self.steps = 0
 
@@ -443,17 +446,20 @@ class _Prover:
             return True
         return False
 
-    def share_containers(self, left: _Side, right: _Side) -> None:
-        """Containers that both sides carry into a join are paired up, by content: from there on they are
-        the same object.  A wrong pair can only make the comparison fail later."""
+    @staticmethod
+    def pair_containers(left: _Side, right: _Side) -> dict[int, int]:
+        """Containers that both sides carry into a join, paired up by content: ``{id: number of pair}``.
+        From there on a pair is one object; a wrong pair can only make the comparison fail later."""
         others = [v for v in (*right.stack, *right.locals.values()) if _is_open(v)]
+        pairs: dict[int, int] = {}
         for value in (*left.stack, *left.locals.values()):
-            if not _is_open(value):
+            if not _is_open(value) or id(value) in pairs:
                 continue
             for other in others:
-                if _is_open(other) and _alike(value, other, 0):
-                    self.equal(value, other)
+                if id(other) not in pairs and _alike(value, other):
+                    pairs[id(value)] = pairs[id(other)] = len(pairs)
                     break
+        return pairs
 
     def perform(self, left: _Side, right: _Side, a: _Event, b: _Event) -> bool:
         """Takes both sides past equal events; false if this way ends (or was handed on)."""
@@ -556,9 +562,10 @@ class _Prover:
 
     # --- joins ------------------------------------------------------------------------------------
     def join(self, left: _Side, right: _Side) -> bool:
-        """Forgets values and keeps which places are equal; false if nothing new is known here."""
+        """A place that several ways lead to.  From the second arrival on, values are forgotten and only
+        which places are equal is kept.  False if that has been walked already."""
         key = (left.at, right.at)
-        self.share_containers(left, right)
+        self.pairs_here = self.pair_containers(left, right)
         values: dict[Any, set[tuple[str, Any]]] = {}
         for tag, side in (("p", left), ("q", right)):
             for name, value in side.locals.items():
@@ -571,17 +578,31 @@ class _Prover:
                 elif name in side.maybe:
                     values.setdefault(("maybe", name), set()).add((tag, name))
         arrived = frozenset(
-            frozenset({("kind", _kind(identity)), *places}) for identity, places in values.items())
+            frozenset({("kind", self.kind(identity)), *places}) for identity, places in values.items())
         known = self.relations.get(key)
-        relation = arrived if known is None else _meet(known, arrived)
-        if known is not None and relation == known:
+        if known is None:
+            # The first arrival goes on with all that it knows; the second will forget.
+            self.relations[key] = arrived
+            return True
+        relation = _meet(known, arrived)
+        if relation == known and key in self.forgotten:
             return False
+        self.forgotten.add(key)
         self.relations[key] = relation
         self.assume(left, right, relation, key)
         return True
 
-    @staticmethod
-    def identity(value: Any, tag: str) -> Any:
+    def kind(self, identity: Any) -> str:
+        """What is known of all places of a class, besides that they are equal."""
+        if identity == "unbound":
+            return "unbound"
+        if isinstance(identity, tuple) and identity[0] in ("maybe", "lasti"):
+            return str(identity[0])
+        if isinstance(identity, tuple) and identity[0] == "constant":
+            return f"constant {identity[1]} {identity[2]}"
+        return "graph" if identity in self.graphs else ""
+
+    def identity(self, value: Any, tag: str) -> Any:
         value = _seen(value)
         if isinstance(value, _Symbol):
             return value.key
@@ -590,7 +611,9 @@ class _Prover:
                 return (tag, id(value))
             return ("constant", type(value.value).__name__, repr(value.value))
         if value.kind in ("tuple", "slice"):
-            return (value.kind, *[_Prover.identity(item, tag) for item in value.items])
+            return (value.kind, *[self.identity(item, tag) for item in value.items])
+        if id(value) in self.pairs_here:
+            return ("pair", self.pairs_here[id(value)])
         return (tag, "container", id(value))  # equal to nothing on the other side
 
     def assume(self, left: _Side, right: _Side, relation: frozenset[Any], key: tuple[int, int]) -> None:
@@ -610,6 +633,8 @@ class _Prover:
             fresh: Any = _Symbol(("joined", key, self.events, number))
             if kind == "lasti":
                 fresh = _Symbol(("lasti",))
+            elif kind == "graph":
+                self.graphs.add(fresh.key)
             for tag, place in places:
                 side = left if tag == "p" else right
                 value = fresh
@@ -623,16 +648,6 @@ class _Prover:
                     side.locals[place] = value
                     if kind == "maybe":
                         side.maybe.add(place)
-
-
-def _kind(identity: Any) -> str:
-    if identity == "unbound":
-        return "unbound"
-    if isinstance(identity, tuple) and identity[0] in ("maybe", "lasti"):
-        return str(identity[0])
-    if isinstance(identity, tuple) and identity[0] == "constant":
-        return f"constant {identity[1]} {identity[2]}"
-    return ""
 
 
 def _meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
@@ -667,17 +682,20 @@ def _is_open(value: Any) -> bool:
     return isinstance(value, _Built) and value.escaped is None and value.kind in ("list", "dict")
 
 
-def _alike(x: Any, y: Any, depth: int) -> bool:
-    """Whether two values would turn out equal (nothing is changed by asking)."""
-    x, y = _seen(x), _seen(y)
-    if isinstance(x, _Symbol) and isinstance(y, _Symbol):
-        return x.key == y.key
-    if isinstance(x, _Constant) and isinstance(y, _Constant):
-        return not isinstance(x.value, Code) and same_constant(x.value, y.value)
-    if isinstance(x, _Built) and isinstance(y, _Built):
-        return (depth < 8 and x.kind == y.kind and len(x.items) == len(y.items)
-                and all(_alike(i, j, depth + 1) for i, j in zip(x.items, y.items)))
-    return False
+def _alike(x: _Built, y: _Built) -> bool:
+    """Whether two containers hold the same, and no open containers (nothing is changed by asking)."""
+    if x.kind != y.kind or len(x.items) != len(y.items):
+        return False
+    for a, b in zip(map(_seen, x.items), map(_seen, y.items)):
+        if isinstance(a, _Symbol) and isinstance(b, _Symbol):
+            if a.key != b.key:
+                return False
+        elif isinstance(a, _Constant) and isinstance(b, _Constant):
+            if isinstance(a.value, Code) or not same_constant(a.value, b.value):
+                return False
+        else:
+            return False
+    return True
 
 
 def _own_list(value: Any) -> _Built | None:

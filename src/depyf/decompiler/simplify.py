@@ -405,8 +405,17 @@ class _Simplifier:
         blocks: dict[int, Block] = {}
         for id, block in self.graph.blocks.items():
             plan = self.plans[id]
-            ops = list(block.ops) if plan.verbatim else _BlockWriter(block, plan, namer).write()
-            blocks[id] = Block(id, ops, block.end, block.successors, block.arg, block.end_op, block.region)
+            if plan.verbatim:
+                blocks[id] = block
+                continue
+            ops = _BlockWriter(block, plan, namer).write()
+            # Lines of Dynamo's code say nothing about the form of its source (``x if c else y`` or ``if``).
+            for op in ops:
+                op.line = None
+            end = block.end_op
+            if end is not None:
+                end = Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
+            blocks[id] = Block(id, ops, block.end, block.successors, block.arg, end, block.region)
         return Graph(self.graph.code, blocks, self.graph.entry)
 
 
@@ -836,6 +845,8 @@ class _BlockWriter:
 
     def write(self) -> list[Op]:
         for let in self.plan.lets:
+            if let.op is not None:
+                let.op = self.like(let.op.kind, let.op, let.op.arg)
             self.write_let(let)
         fragment = self.consume(self.plan.end_operands, self.block.end_op)
         self.flush()
