@@ -92,7 +92,7 @@ class Target:
         self.target: ast.expr | None = None
         self.prefix = prefix
 
-    def fill(self, machine: Machine, state: State, index: int, target: ast.expr) -> None:
+    def fill(self, machine: Machine, state: State, index: int, target: Any) -> None:
         self.target = target
 
 
@@ -107,12 +107,20 @@ class Unpack:
         self.missing = count
         self.star = star
 
-    def fill(self, machine: Machine, state: State, index: int, target: ast.expr) -> None:
-        if index == self.star:
-            target = ast.Starred(target, STORE)
+    def fill(self, machine: Machine, state: State, index: int, target: ast.expr | None) -> None:
+        """``None``: a value that is dropped, because the next one is stored under the same name."""
         self.targets[index] = target
         self.missing -= 1
         if not self.missing:
+            name: ast.expr | None = None
+            for at in range(len(self.targets) - 1, -1, -1):
+                found = self.targets[at]
+                if found is None:
+                    if not isinstance(name, ast.Name):
+                        raise Unliftable("an unpacked value is dropped")
+                    found = ast.Name(name.id, STORE)
+                name = found
+                self.targets[at] = ast.Starred(found, STORE) if at == self.star else found
             machine.store_value(state, ast.Tuple(self.targets, STORE), self.source)
 
 
@@ -952,7 +960,7 @@ class Machine:
             return
         if isinstance(entry, Slot):
             if isinstance(entry.owner, Unpack):
-                raise Unliftable("an unpacked value is dropped")
+                entry.owner.fill(self, state, entry.index, None)
             return
         if isinstance(entry, (Iter, Exit, Caught, Input)):
             return

@@ -97,7 +97,8 @@ class CodeScope(Scope):
 
     def structured(self) -> list[ast.stmt]:
         flow, machine, _ = self.flow(self.kind == "lambda")
-        return Walker(flow, machine, 2000 + 40 * len(self.program.ops)).function()  # type: ignore[union-attr]
+        walker = Walker(flow, machine, 2000 + 40 * len(self.program.ops))  # type: ignore[union-attr]
+        return walker.module() if self.kind in ("module", "class") else walker.function()
 
     def statements(self) -> list[ast.stmt]:
         """The statements of the body, declarations and docstring included."""
@@ -123,7 +124,13 @@ class CodeScope(Scope):
         if doc is not None:
             head.append(ast.Expr(ast.Constant(doc)))
         head += self.declarations()
-        body = head + body
+        at = 0
+        while self.kind == "module" and at < len(body) and (
+            isinstance(body[at], ast.Expr) and isinstance(body[at].value, ast.Constant)
+            or isinstance(body[at], ast.ImportFrom) and body[at].module == "__future__"
+        ):
+            at += 1
+        body[at:at] = head
         return body or [ast.Pass()]
 
     def docstring(self) -> str | None:
@@ -163,7 +170,6 @@ class CodeScope(Scope):
             elif kind in ("YIELD", "YIELD_FROM"):
                 yields = True
         if self.kind == "module":
-            global_names = {}
             loads = {}
         if self.kind == "class":
             for name in loads:

@@ -104,12 +104,16 @@ def rotate(flow: Flow) -> None:
         groups: dict[tuple[object, ...], list[Node]] = {}
         for node in flow.nodes.values():
             if node.end == "branch" and node.ops:
-                groups.setdefault((node.succs[0], node.succs[1], node.region), []).append(node)
+                groups.setdefault(
+                    (_place(flow, node.succs[0]), _place(flow, node.succs[1]), node.region), []
+                ).append(node)
         for group in groups.values():
             if len(group) < 2:
                 continue
             group.sort(key=lambda n: flow.order[n.id])
             first = group[0]
+            if len({(n.succs[0], n.succs[1]) for n in group}) > 1 and not _loops(flow, group):
+                continue
             for other in group[1:]:
                 size = _common(first, other)
                 if not size:
@@ -127,6 +131,23 @@ def rotate(flow: Flow) -> None:
                     _redirect(flow, other.id, head.id)
                 first = head
                 again = True
+
+
+def _loops(flow: Flow, group: list[Node]) -> bool:
+    """Whether a test of the group leads back: only then are copies of its exits taken for one."""
+    first = flow.order[group[0].id]
+    return any(
+        first <= flow.order[succ] < flow.order[node.id] for node in group[1:] for succ in node.succs
+    )
+
+
+def _place(flow: Flow, id: int) -> object:
+    """What stands for a place a test leads to: copies of one ``return None`` are one place."""
+    node = flow.nodes[id]
+    if node.end == "return" and len(node.ops) == 1 and node.ops[0].kind == "CONST":
+        value = node.ops[0].arg
+        return ("return", type(value), repr(value), node.region)
+    return id
 
 
 def _key(op: Op) -> tuple[object, ...]:

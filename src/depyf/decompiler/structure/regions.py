@@ -122,6 +122,12 @@ def prepare(graph: Graph, marked: Mapping[int, list[Op]]) -> Flow:
         region = block.region.handler if block.region is not None else None
         nodes[id] = Node(id, marked[id] if id in marked else block.ops, block.end, list(block.successors), block.arg, line, region)
     _thread(nodes)
+    # 3.13 leaves some jumps out of the region around them; a test belongs to where its value is computed
+    for node in list(nodes.values()):
+        for succ in node.succs:
+            other = nodes[succ]
+            if not other.ops and other.end == "branch" and other.region != node.region:
+                other.region = node.region
     flow = Flow(nodes, graph.entry)
     if any(node.region is not None for node in nodes.values()):
         _classify(flow)

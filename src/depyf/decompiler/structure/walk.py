@@ -122,10 +122,34 @@ class Walker:
         return self.enter[a] <= self.enter[b] and self.leave[b] <= self.leave[a]
 
     # --- the walk ---------------------------------------------------------------------------------
-    def function(self, stack: list[Any] | None = None) -> list[ast.stmt]:
-        stmts, falls, _ = self.walk(self.flow.entry, stack or [], -1, Frame("function", None, None))
+    def function(self) -> list[ast.stmt]:
+        stmts, falls, _ = self.walk(self.flow.entry, [], -1, Frame("function", None, None))
         if falls:
             raise Untangled("control falls off the end")
+        return stmts
+
+    def module(self) -> list[ast.stmt]:
+        """A module has no ``return``: all its ends are one, where control falls off."""
+        nodes = self.flow.nodes
+        ends = [
+            id for id, node in nodes.items()
+            if node.end == "return" and [(op.kind, op.arg) for op in node.ops[-1:]] == [("CONST", None)]
+        ]
+        end = -1
+        for id in ends:
+            tail = self.flow.split(id, len(nodes[id].ops) - 1)
+            if end < 0:
+                end = tail
+            elif tail != id:
+                nodes[id].succs = [end]
+            else:
+                for node in nodes.values():
+                    node.succs = [end if succ == id else succ for succ in node.succs]
+                if self.flow.entry == id:
+                    self.flow.entry = end
+        self.flow.prune()
+        self.analyse()
+        stmts, _, _ = self.walk(self.flow.entry, [], end, Frame("function", None, None))
         return stmts
 
     def spend(self, amount: int) -> None:
