@@ -1,7 +1,8 @@
 """A training step, compiled and linked to files, with nothing but torch and ``depyf.link``.
 
-Run as ``linked_program.py BACKEND DIRECTORY``. Texts are made here in the plainest way (Dynamo's code as
-its disassembly), so that linking is tested apart from capturing and decompiling.
+Run as ``linked_program.py BACKEND DIRECTORY [source]``. Texts are made here in the plainest way (Dynamo's
+code as its disassembly), so that linking is tested apart from capturing and decompiling; with ``source``,
+transformed code is its decompiled source.
 """
 
 import dis
@@ -13,6 +14,7 @@ import torch
 from torch._dynamo.convert_frame import register_bytecode_hook
 
 from depyf.debugging import debug
+from depyf.decompiler import decompile_code
 from depyf.link import Linker, Place
 from depyf.link.sessions import session_ended, session_started
 
@@ -40,6 +42,11 @@ class Linking:
         with open(path, "w") as file:
             file.write(text)
         return path
+
+    def source(self, original, code):
+        shown = decompile_code(code, simplify=True)
+        path = self.write("transformed", HEADER + shown.text)
+        return self.linker.link_transformed(original, code, shown, Place(path, 3, HEADER + shown.text))
 
     def transformed(self, original, code):
         """Every instruction has its line: those of the disassembly, from line 3 of the file on."""
@@ -99,11 +106,11 @@ def step(function, seed):
     return out.detach(), a.grad, b.grad
 
 
-def prepare(backend, directory):
+def prepare(backend, directory, source=False):
     linking = Linking(directory)
     compiled = torch.compile(toy_example, backend=backend_for(backend, linking))
     session = session_started(directory)
-    handle = register_bytecode_hook(linking.transformed)
+    handle = register_bytecode_hook(linking.source if source else linking.transformed)
     for seed in range(6):
         step(compiled, seed)
     handle.remove()
@@ -115,7 +122,7 @@ def prepare(backend, directory):
 
 if __name__ == "__main__":
     os.makedirs(sys.argv[2], exist_ok=True)
-    compiled, linking = prepare(sys.argv[1], sys.argv[2])
+    compiled, linking = prepare(sys.argv[1], sys.argv[2], "source" in sys.argv[3:])
     with debug():
         for seed in range(6):
             same = all(map(torch.equal, step(compiled, seed), step(toy_example, seed)))

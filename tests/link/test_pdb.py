@@ -15,12 +15,12 @@ SOURCES = os.path.join(HERE, "..", "..", "src")
 PROMPT = r"\(Pdb\) "
 
 
-def start(backend, directory, *options):
+def start(backend, directory, *options, mode=()):
     environment = dict(os.environ, PYTHONPATH=SOURCES, TERM="dumb", PYTHONBREAKPOINT="", NO_COLOR="1")
     environment["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(directory, "cache")
     child = pexpect.spawn(
         os.environ.get("DEPYF_TEST_PYTHON", sys.executable),  # pexpect may run in another Python
-        [*options, os.path.join(HERE, "linked_program.py"), backend, directory],
+        [*options, os.path.join(HERE, "linked_program.py"), backend, directory, *mode],
         env=environment, encoding="utf-8", timeout=150, dimensions=(50, 400),
     )
     child.setecho(False)
@@ -97,6 +97,24 @@ def test_step_from_transformed_code_into_the_graph(tmp_path):
             break
     assert "captured_" in said
     assert "transformed_" in ask(child, "where")
+    finish(child)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_names_of_the_transformed_source_are_locals(backend, tmp_path):
+    directory = str(tmp_path)
+    child = start(backend, directory, mode=["source"])
+    pause(child)
+    path, line = file_of(directory, "transformed", r"= __compiled_fn_\w+\(a, b\)")
+    with open(path) as file:
+        name = file.read().splitlines()[line - 1].split("=")[0].strip()
+    ask(child, f"break {path}:{line}")
+    assert f"{path}({line})" in ask(child, "continue")
+    assert "torch.Size([10])" in ask(child, "p a.shape")
+    assert "NameError" in ask(child, f"p {name}")
+    ask(child, "next")
+    assert "tuple" in ask(child, f"p type({name}).__name__") or "list" in child.before
+    assert "Tensor" in ask(child, f"p [type(item).__name__ for item in {name}]")
     finish(child)
 
 
