@@ -8,8 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from depyf import debugging  # noqa: E402
-from depyf.link import sessions  # noqa: E402
+from depyf import debugging
+from depyf.link import sessions
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch._dynamo.convert_frame import register_bytecode_hook  # noqa: E402
+from torch._dynamo.convert_frame import register_bytecode_hook
 
-from depyf.decompiler import decompile_code  # noqa: E402
-from depyf.link import Linker, Place  # noqa: E402
+from depyf.decompiler import decompile_code
+from depyf.link import Linker, Place
 
 HEADER = "# a header\n# of three\n# lines\n"
 

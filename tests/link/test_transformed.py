@@ -120,6 +120,7 @@ def test_every_line_of_the_text_is_visited(tmp_path):
         """)
     path = str(tmp_path / "t.py")
     code, how = linked_code(compiled(text), compiled(text), decompiled(text), path, 21)
+    assert how == "recompiled"
     space = {}
     exec("def f(a, b): pass", space)
     space["f"].__code__ = code

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import struct
 import sys
+from itertools import pairwise
 from types import CodeType
 from typing import Any
 
@@ -56,7 +57,7 @@ def _qualified_names(code: CodeType) -> set[int]:
     names: set[int] = set()
     others: set[int] = set()
     instructions = list(dis.get_instructions(code))
-    for here, after in zip(instructions, instructions[1:]):
+    for here, after in pairwise(instructions):
         if here.opname == "LOAD_CONST":
             (names if after.opname == "MAKE_FUNCTION" else others).add(here.arg or 0)
     return names - others
