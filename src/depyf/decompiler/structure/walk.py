@@ -391,15 +391,41 @@ class Walker:
             at = at.parent
         return ends
 
-    def skip_unwinding(self, id: int) -> int:
-        """Where a ``break`` leads once iterators are dropped."""
+    def skip_unwinding(self, id: int, head: int) -> int:
+        """Where a way out of the loop at ``head`` leads once iterators, handlers and bodies inside it are left."""
         nodes = self.flow.nodes
+        around = self.flow.chain(nodes[head].region)
         for _ in range(20):
             node = nodes[id]
-            if node.end != "jump" or any(op.kind not in ("POP", "LEAVE", "POP_EXCEPT") for op in node.ops):
+            if node.end != "jump":
+                return id
+            for op in node.ops:
+                if op.kind == "POP":
+                    continue
+                if op.kind == "LEAVE" and op.target not in around and not self.handles(op.target, head):
+                    continue
+                if op.kind == "POP_EXCEPT":
+                    handler = self.handler_of(id)
+                    if handler is not None and not self.dominates(handler, head):
+                        continue
                 return id
             id = node.succs[0]
         return id
+
+    def handles(self, region: int, head: int) -> bool:
+        """Whether the ``except E as n`` body of ``region`` (a named one) holds the loop at ``head``."""
+        return region in self.flow.chain(self.flow.nodes[head].region)
+
+    def handler_of(self, id: int) -> int | None:
+        """The running handler a ``POP_EXCEPT`` ends."""
+        at = id
+        while True:
+            if self.flow.kinds.get(at) in ("except", "except*", "finally"):
+                return at
+            up = self.idom[at]
+            if up == at:
+                return None
+            at = up
 
     def loop_exit(self, head: int, body: set[int], natural: int | None, follow: int, frame: Frame) -> int | None:
         """Where ``break`` leads. ``natural``: where the loop goes when it ends by itself."""
@@ -409,7 +435,7 @@ class Walker:
         for id in body:
             for succ in nodes[id].succs:
                 if succ not in body:
-                    target = self.skip_unwinding(succ)
+                    target = self.skip_unwinding(succ, head)
                     if nodes[target].end == "reraise":
                         continue
                     if target != succ and any(op.arg == "iterator" for op in nodes[succ].ops):
@@ -440,6 +466,9 @@ class Walker:
                 # a break out of the loop that skips the else clause
                 if follow in lone:
                     return follow
+                sure = [t for t in lone if t in strong]
+                if sure:
+                    return sure[0]
                 return lone[0] if frame.jump(lone[0]) is None else natural
             if common:
                 return min(common, key=lambda id: self.rpo[id])
@@ -459,8 +488,15 @@ class Walker:
             if id not in candidates and len(self.preds[id]) > 1 and self.dominates(head, id)
         ]
         pool = candidates + merged
-        best = max(pool, key=lambda id: (not self.small_exit(id), self.weight[id], -self.rpo[id]))
-        return best
+
+        def rank(id: int) -> tuple[bool, bool, bool, int, int]:
+            reached = self.reach([id], body | (ends - {id}))
+            goes_on = any(
+                not self.dominates(head, n) or any(s in ends for s in nodes[n].succs) for n in reached
+            )
+            return goes_on, nodes[id].end != "raise", not self.small_exit(id), self.weight[id], -self.rpo[id]
+
+        return max(pool, key=rank)
 
     def small_exit(self, id: int) -> bool:
         node = self.flow.nodes[id]

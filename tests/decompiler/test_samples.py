@@ -1,0 +1,59 @@
+"""Every construct, decompiled, compiled again and compared: the same program."""
+
+from __future__ import annotations
+
+import pathlib
+from types import CodeType
+
+import pytest
+
+from depyf.bytecode.code import Code
+from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.pipeline import compile_function
+from depyf.decompiler.verify import same_program
+
+SAMPLES = pathlib.Path(__file__).parent.parent / "samples"
+
+
+def functions(path: pathlib.Path) -> list[CodeType]:
+    module = compile(path.read_text(), str(path), "exec", dont_inherit=True)
+    return [c for c in module.co_consts if isinstance(c, CodeType)]
+
+
+CASES = [
+    pytest.param(code, id=f"{path.stem}-{code.co_name}")
+    for path in sorted(SAMPLES.glob("*.py"))
+    for code in functions(path)
+]
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_the_text_is_the_same_program(code: CodeType) -> None:
+    found = decompile_code(code)
+    assert found.fidelity is Fidelity.EXACT, f"{found.note}\n{found.text}"
+    # proven once more from the text alone
+    import ast
+
+    again = compile_function(ast.parse(found.text), Code.of(code))
+    assert same_program(Code.of(code), again), found.text
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_the_line_map_points_into_the_text(code: CodeType) -> None:
+    found = decompile_code(code)
+    lines = found.text.count("\n")
+    assert found.line_map
+    assert all(1 <= line <= lines for line in found.line_map.values())
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.py")), ids=lambda p: p.stem)
+def test_modules(path: pathlib.Path) -> None:
+    code = compile(path.read_text(), str(path), "exec", dont_inherit=True)
+    found = decompile_code(code)
+    assert found.fidelity is Fidelity.EXACT, found.note
+
+
+def test_a_function_that_is_never_lost() -> None:
+    """Without proof the text says so."""
+    found = decompile_code(CASES[0].values[0], verify=False)
+    assert found.fidelity is Fidelity.UNPROVEN

@@ -1,0 +1,79 @@
+"""Loops: for, while, else, break, continue, nesting."""
+
+
+def for_loop(a):
+    for i, (j, *k) in a:
+        print(i, j, k)
+
+
+def for_else(a):
+    for i in a:
+        if i:
+            break
+        if i > 3:
+            continue
+        print(i)
+    else:
+        raise ValueError(a)
+    return i
+
+
+def search(a, b):
+    for i in a:
+        for j in b:
+            if i == j:
+                break
+        else:
+            continue
+        break
+    return i
+
+
+def return_inside(a):
+    for i in a:
+        for j in i:
+            if j:
+                return i, j
+    return None
+
+
+def while_loop(a, b):
+    while a < b:
+        a += 1
+        if a == 3:
+            continue
+        if a == 5:
+            break
+        print(a)
+    else:
+        print("done")
+    return a
+
+
+def while_true(f):
+    while True:
+        x = f()
+        if not x:
+            break
+        if x == 1:
+            return x
+    return f
+
+
+def while_and(a, b):
+    while a and b < 3 and 0 < a < 5:
+        a -= 1
+    while not a:
+        a = b()
+
+
+def read(f):
+    while (chunk := f.read(8)) != b"":
+        yield chunk
+
+
+def attribute_target(a, b):
+    for a.x in b:
+        pass
+    for a[0] in b:
+        pass
