@@ -1,0 +1,1 @@
+"""Views of a capture: the files people read."""

@@ -1,0 +1,43 @@
+"""depyf: see what ``torch.compile`` does, in source code a person can read, run and step through.
+
+Public names load when they are first used; importing this package imports neither torch nor the
+decompiler.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import explain
+    from .debugging import debug
+    from .decompile import decompile
+    from .logs import install, uninstall
+    from .prepare import prepare_debug
+
+__version__ = "1.0.0.dev0"
+__all__ = ["debug", "decompile", "explain", "install", "prepare_debug", "uninstall"]
+
+_HOMES = {
+    "debug": "debugging",
+    "decompile": "decompile",
+    "install": "logs",
+    "prepare_debug": "prepare",
+    "uninstall": "logs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "explain":
+        return importlib.import_module(".explain", __name__)
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'depyf' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

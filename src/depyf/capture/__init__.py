@@ -1,0 +1,1 @@
+"""Watching ``torch.compile``: records of what it did."""

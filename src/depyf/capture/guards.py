@@ -1,0 +1,113 @@
+"""Torch's printed guard tree -> :class:`~depyf.capture.records.Guard` records.
+
+Torch prints a guard manager as a tree (``str(guard_manager)``, also in its structured trace as
+``dynamo_cpp_guards_str``)::
+
+    | +- GuardManager: source=L['a'], accessed_by=..., type=<class 'torch.Tensor'>, ...
+    | | +- TENSOR_MATCH: check_tensor(L['a'], Tensor, DispatchKeySet(CPU, ...), torch.float32, ...)  # y = a + 1  # file.py:3 in f
+
+Each leaf becomes one condition in valid Python.  Object ids, which differ from run to run, become the
+names of what they stand for; torch's own text is kept in ``Guard.raw``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from .records import Guard, SourceLocation
+
+_LINE = re.compile(r"^(?P<depth>(?:\| )*)\+- (?P<kind>\w+): (?P<rest>.*)$")
+_SOURCE = re.compile(r"source=(?P<source>.*?), accessed_by=")
+_TYPE = re.compile(r"type=<class '(?P<type>[^']*)'>")
+_CAUSE = re.compile(r"  # (?P<code>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
+_PLACE = re.compile(r"  # (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
+_TENSOR = re.compile(
+    r"check_tensor\((?P<source>.*), (?P<cls>\w+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
+    r"device=(?P<device>[^,]*), requires_grad=(?P<grad>True|False), size=\[(?P<size>[^\]]*)\], "
+    r"stride=\[(?P<stride>[^\]]*)\]\)")
+#: First key of a tensor's dispatch keys -> its device type.
+_DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
+
+
+def parse_guards(text: str) -> tuple[Guard, ...]:
+    """The guards of one cache entry, in the order in which torch tests them."""
+    guards: list[Guard] = []
+    managers: list[tuple[int, str, str]] = []  # (depth, source, type) of the managers around
+    for line in text.splitlines():
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        depth, kind, rest = len(found["depth"]) // 2, found["kind"], found["rest"]
+        while managers and managers[-1][0] >= depth:
+            managers.pop()
+        source = _SOURCE.match(rest)
+        if source is not None:
+            kind_of = _TYPE.search(rest)
+            managers.append((depth, source["source"], kind_of["type"] if kind_of else ""))
+            continue
+        if kind.endswith("Manager"):
+            continue
+        owner, owner_type = (managers[-1][1], managers[-1][2]) if managers else ("", "")
+        condition, cause = _split_cause(rest)
+        guards.append(Guard(_expression(kind, condition, owner, owner_type), owner, kind, rest.strip(), cause))
+    return tuple(guards)
+
+
+def _split_cause(rest: str) -> tuple[str, SourceLocation | None]:
+    found = _CAUSE.search(rest)
+    if found is not None:
+        return rest[: found.start()].rstrip(), SourceLocation(
+            found["file"], int(found["line"]), found["function"], found["code"].strip())
+    found = _PLACE.search(rest)
+    if found is not None:
+        return rest[: found.start()].rstrip(), SourceLocation(
+            found["file"], int(found["line"]), found["function"])
+    return rest.split("  # ")[0].rstrip(), None
+
+
+def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
+    """Valid Python for one condition."""
+    if kind == "TENSOR_MATCH":
+        tensor = _TENSOR.match(condition)
+        if tensor is not None:
+            return _tensor(tensor)
+    type_name = _TYPE.search(condition)
+    named = type_name["type"] if type_name else owner_type
+    if kind == "TYPE_MATCH" and source and named:
+        return f"check_type({source}, {named!r})"
+    if kind == "ID_MATCH" and source:
+        return f"check_same_object({source}, {named!r})" if named else f"check_same_object({source})"
+    if kind == "GLOBAL_STATE":
+        return "check_global_state()"
+    if kind == "TORCH_FUNCTION_MODE_STACK":
+        return "check_torch_function_mode_stack()"
+    condition = condition.replace("___check_", "check_").replace("___", "")
+    if is_expression(condition):
+        return condition
+    return f"torch_guard({' '.join(condition.split())!r})"
+
+
+def _tensor(found: re.Match[str]) -> str:
+    device = next((_DEVICES[k.strip()] for k in found["keys"].split(",") if k.strip() in _DEVICES), "")
+    if found["device"] not in ("None", ""):
+        device = f"{device}:{found['device']}"
+    cls = "" if found["cls"] == "Tensor" else f", cls={found['cls']!r}"
+    text = (f"check_tensor({found['source']}, dtype={found['dtype']}, device={device!r}, "
+            f"size={_tuple(found['size'])}, stride={_tuple(found['stride'])}, "
+            f"requires_grad={found['grad']}{cls})")
+    return text if is_expression(text) else f"torch_guard({found.group(0)!r})"
+
+
+def _tuple(items: str) -> str:
+    parts = [part.strip() for part in items.split(",") if part.strip()]
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def is_expression(text: str) -> bool:
+    """Whether the text is one Python expression."""
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return "\n" not in text

@@ -1,0 +1,87 @@
+"""The capture of a function that is compiled already, read from its cache entries."""
+
+from __future__ import annotations
+
+from types import CodeType, FunctionType
+from typing import Any
+
+from ..decompiler import decompile_code
+from .guards import parse_guards
+from .records import (
+    CacheEntry,
+    Capture,
+    CodeText,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    GraphStage,
+    TransformedCode,
+)
+from .session import _GRAPH_NAME, environment, make_frame
+from .torch_private import hooks
+
+
+def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
+    """Records of the code object and its resume functions (graphs only where they can still be had)."""
+    frames, graphs = [], {}
+    pending: list[tuple[str, CodeType]] = [(code.co_name, code)]
+    seen: set[CodeType] = set()
+    while pending:
+        name, here = pending.pop(0)
+        if here in seen:
+            continue
+        seen.add(here)
+        entries = []
+        for number, entry in enumerate(hooks.cache_entries(here)):
+            transformed, ids, guard_text = hooks.entry_facts(entry)
+            resumes = hooks.resume_functions(transformed.co_names, namespace)
+            pending += [(n, f.__code__) for n, f in resumes.items()]
+            rename = {}
+            for torch_name in transformed.co_names:
+                found = _GRAPH_NAME.match(torch_name)
+                if found is not None:
+                    rename[torch_name] = found.group(1)
+                    graphs.setdefault(found.group(1), _graph(torch_name, found.group(1), namespace, ids))
+            source = decompile_code(
+                transformed, name=f"__transformed_code_{number}_for_{name}", simplify=True, rename=rename,
+                parameter_names={n: f.__code__.co_varnames[: f.__code__.co_argcount]
+                                 for n, f in resumes.items()})
+            compile_id = CompileId(*(ids or (0, number)))
+            record = TransformedCode(
+                compile_id, name, CodeText(source.text, source.fidelity.value, source.note), None,
+                tuple(transformed.co_varnames[: transformed.co_argcount]))
+            entries.append(CacheEntry(compile_id, parse_guards(guard_text), record, tuple(rename.values())))
+        frames.append(make_frame(here, name, tuple(entries)))
+    return Capture((CompiledFunction(code.co_name, tuple(frames)),), tuple(graphs.values()), (), environment())
+
+
+def _graph(
+    torch_name: str, name: str, namespace: dict[str, Any], ids: tuple[int, int] | None
+) -> CompiledGraph:
+    compile_id = CompileId(*(ids or (0, 0)))
+    module = _graph_module(namespace.get(torch_name))
+    stages: tuple[GraphStage, ...] = ()
+    if module is not None:
+        stages = (GraphStage("Captured_Graph", 0, hooks.readable_graph(module), False, compile_id),)
+    return CompiledGraph(name, torch_name, compile_id, "eager" if stages else "a backend that keeps no graph", stages)
+
+
+def _graph_module(function: Any) -> Any:
+    """The graph module behind a compiled graph, followed through wrappers and closures."""
+    pending, seen = [function], 0
+    while pending and seen < 50:
+        here = pending.pop(0)
+        seen += 1
+        if hasattr(here, "print_readable"):
+            return here
+        for attribute in ("__self__", "_torchdynamo_orig_callable", "__wrapped__"):
+            inner = getattr(here, attribute, None)
+            if inner is not None:
+                pending.append(inner)
+        if isinstance(here, FunctionType) and here.__closure__:
+            for cell in here.__closure__:
+                try:
+                    pending.append(cell.cell_contents)
+                except ValueError:
+                    pass
+    return None

@@ -1,0 +1,516 @@
+"""What is on while ``prepare_debug`` is on.
+
+A session listens (hooks of ``torch_private``), keeps drafts of records, and hands every text to its
+``sink`` as soon as it is complete, so that a killed run leaves what it had.  Nothing of torch's is kept
+alive but code objects; an error in here is reported once and never reaches the program.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+import textwrap
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Protocol
+
+from ..decompiler import Decompiled, decompile_code
+from .guards import parse_guards
+from .records import (
+    CacheEntry,
+    Capture,
+    CodeText,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    Frame,
+    GraphStage,
+    Guard,
+    Kernel,
+    SourceLocation,
+    TransformedCode,
+)
+from .torch_private import hooks
+
+#: Graphs of the structured trace that everybody wants, and their stage.
+STAGES = {
+    "dynamo_output_graph": "Captured_Graph",
+    "aot_joint_graph": "Joint_graph",
+    "aot_forward_graph": "Forward_graph",
+    "aot_inference_graph": "Forward_graph",
+    "aot_backward_graph": "Backward_graph",
+    "inductor_post_grad_graph": "AFTER_POST_GRAD",
+}
+#: Artifacts of the trace that hold a graph of a stage (by name), written as that stage.
+STAGE_ARTIFACTS = {"after_post_grad_graph": "AFTER_POST_GRAD"}
+_GRAPH_NAME = re.compile(r"(__compiled_fn_\d+)(?:_[0-9a-f_]{36,})?$")
+
+
+class Sink(Protocol):
+    """Where texts go; returns the path of the file, or ``None`` if there is none."""
+
+    def graph(self, graph: str, stage: GraphStage) -> str | None: ...
+
+    def kernel(self, graph: str, kernel: Kernel) -> str | None: ...
+
+    def transformed(
+        self, code: TransformedCode, location: SourceLocation | None
+    ) -> tuple[str, int, str] | None:
+        """``(path, line of the file at which the text begins, text of the file)``."""
+
+    def code_object(self, name: str, kind: str, code: CodeType) -> None: ...
+
+
+class GraphLinker(Protocol):
+    """Ties running code to files (see ``depyf.link``)."""
+
+    def link_transformed(
+        self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
+        place: Any = None, rename: Any = None,
+    ) -> CodeType | None: ...
+
+    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool: ...
+
+
+@dataclass
+class _Graph:
+    """A graph while its compilation goes on."""
+
+    key: tuple[int, int]
+    attempt: int
+    backend: str = ""
+    torch_name: str = ""
+    name: str = ""
+    stages: list[GraphStage] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+
+@dataclass
+class _Compilation:
+    """One transformed code."""
+
+    ids: CompileId
+    original: CodeType
+    transformed: CodeType  # Dynamo's
+    running: CodeType  # what torch was given back
+    text: TransformedCode
+    graph_names: tuple[str, ...]
+    resumes: tuple[tuple[str, CodeType], ...]
+
+
+class Session:
+    """Watches from :meth:`start` to :meth:`stop`, which returns the :class:`Capture`.
+
+    Args:
+        sink: takes each text as it is complete.
+        linker: ties running code to the files; ``None`` to link nothing.
+        internal_stages: hand on torch's internal graphs too.
+        caches: ``"separate"`` (default) keeps entries of torch's compile caches made under the tool apart,
+            so that they always hold the graphs; ``"bypass"`` uses no cache; ``"use"`` changes nothing, and
+            graphs that a cache entry lacks are missing.
+        log_bytecode: hand code objects to the sink.
+    """
+
+    def __init__(
+        self, sink: Sink, linker: GraphLinker | None = None, *, internal_stages: bool = False,
+        caches: str = "separate", log_bytecode: bool = False,
+    ) -> None:
+        self.sink = sink
+        self.linker = linker
+        self.internal_stages = internal_stages
+        self.caches = caches
+        self.log_bytecode = log_bytecode
+        self.notes: list[str] = []
+        self.lock = threading.RLock()
+        self.undo: list[hooks.Undo] = []
+        self.graphs: dict[tuple[int, int], list[_Graph]] = {}
+        self.compilations: list[_Compilation] = []
+        self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
+        self.taken: set[str] = set()
+        self.resume_names: dict[CodeType, str] = {}
+        self.guard_texts: dict[tuple[int, int], str] = {}
+        self.process = os.getpid()
+        self.warned = False
+        self.spent = 0.0
+
+    # --- life -------------------------------------------------------------------------------------
+    def start(self) -> None:
+        for what, install in (
+            ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
+            ("graphs of the structured trace", lambda: hooks.on_trace(self._safely(self._on_trace))),
+            ("captured graphs", lambda: hooks.on_captured_graph(
+                self._safely(self._before_backend), self._safely(self._after_backend))),
+            ("linking of aot_eager graphs", lambda: hooks.on_aot_graph(self._safely(self._on_aot_graph))),
+            ("kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
+            ("caches", self._watch_caches),
+        ):
+            try:
+                undo = install()
+            except Exception as error:  # this torch lacks it: that artefact only
+                self.note(f"not captured with this torch: {what} ({type(error).__name__}: {error})")
+            else:
+                if undo is not None:
+                    self.undo.append(undo)
+
+    def _watch_caches(self) -> hooks.Undo | None:
+        if self.caches == "separate":
+            undo = hooks.separate_caches("depyf-1")
+            self.note("torch's compile caches: entries made under depyf are kept apart from others, so that "
+                      'they always hold the graphs (caches="separate")')
+            return undo
+        if self.caches == "bypass":
+            self.note('torch\'s compile caches were not used (caches="bypass")')
+            return hooks.bypass_caches()
+        self.note('torch\'s compile caches were used as they are (caches="use"): graphs that an entry made '
+                  "without depyf does not hold are missing")
+        return None
+
+    def detach(self) -> None:
+        """Takes back every hook."""
+        while self.undo:
+            undo = self.undo.pop()
+            try:
+                undo()
+            except Exception as error:
+                self.note(f"a hook could not be taken back ({type(error).__name__}: {error})")
+
+    def stop(self) -> Capture:
+        self.detach()
+        with self.lock:
+            for drafts in self.graphs.values():
+                for draft in drafts:
+                    if not draft.name:
+                        self._name(draft, f"__graph_of_frame_{draft.key[0]}_{draft.key[1]}")
+            try:
+                return self._capture()
+            except Exception as error:
+                self._report(error)
+                return Capture(notes=tuple(self.notes))
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    # --- safety -----------------------------------------------------------------------------------
+    def _safely(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function as a hook: it never raises, and is silent in a forked child."""
+
+        def hook(*args: Any) -> Any:
+            if os.getpid() != self.process:
+                return None
+            begun = time.perf_counter()
+            try:
+                with self.lock:
+                    return function(*args)
+            except Exception as error:
+                self._report(error)
+                return None
+            finally:
+                self.spent += time.perf_counter() - begun
+
+        return hook
+
+    def _report(self, error: Exception) -> None:
+        self.note(f"internal error: {type(error).__name__}: {error}")
+        if not self.warned:
+            self.warned = True
+            try:
+                warnings.warn(
+                    f"depyf: an internal error ({type(error).__name__}: {error}); the program goes on, the dump "
+                    "lacks what was being written", RuntimeWarning, stacklevel=2)
+            except Exception:
+                pass  # warnings may be errors here
+
+    # --- graphs -----------------------------------------------------------------------------------
+    def _draft(self, new: bool = False) -> _Graph | None:
+        found = hooks.compile_id()
+        if found is None:
+            return None
+        key, attempt = found[:2], found[2]
+        drafts = self.graphs.setdefault(key, [])
+        if drafts and not drafts[-1].name and drafts[-1].attempt != attempt:
+            drafts.pop()  # tracing started again: what it had is void
+        if not drafts or new and drafts[-1].stages:
+            drafts.append(_Graph(key, attempt))
+        return drafts[-1]
+
+    def _before_backend(self, gm: Any, backend: str) -> None:
+        draft = self._draft(new=True)
+        if draft is None:
+            return
+        draft.backend = backend
+        self._stage(draft, "Captured_Graph", hooks.readable_graph(gm))
+
+    def _after_backend(self, gm: Any, compiled: Any) -> None:
+        draft = self._draft()
+        owner = getattr(compiled, "__self__", compiled)
+        if draft is None or self.linker is None or owner is not gm:
+            return
+        # The graph runs as it was captured. (The reference ends with the file being written.)
+        text = draft.stages[0].text
+        self._link(draft, draft.stages[0], gm, text)
+
+    def _on_aot_graph(self, stage: str, gm: Any) -> None:
+        draft = self._draft()
+        if draft is None:
+            return
+        # What runs takes its arguments as one list: the text is that form.
+        text = hooks.readable_graph(gm)
+        known = [s for s in draft.stages if s.stage == stage]
+        replaced = GraphStage(stage, known[-1].index if known else 0, text, False, self._ids(draft))
+        if known:
+            draft.stages[draft.stages.index(known[-1])] = replaced
+            self._when_named(draft, lambda: self._write_stage(draft, replaced))
+        else:
+            self._stage(draft, stage, text)
+            replaced = draft.stages[-1]
+        self._link(draft, replaced, gm, text)
+
+    def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
+        if "dynamo_cpp_guards_str" in metadata:
+            if "frame_id" in metadata and isinstance(payload, str):
+                self.guard_texts[metadata["frame_id"], metadata.get("frame_compile_id", 0)] = payload
+            return
+        if not isinstance(payload, str) or "frame_id" not in metadata:
+            return
+        name = next((n for n in metadata if n in STAGES), "")
+        stage, internal = STAGES.get(name, ""), False
+        if not stage and "artifact" in metadata:
+            artifact = str(metadata["artifact"].get("name", ""))
+            stage = STAGE_ARTIFACTS.get(artifact, "")
+            if not stage and self.internal_stages and "graph" in artifact and "class " in payload:
+                stage, internal = artifact, True
+        if not stage or stage == "Captured_Graph":
+            return
+        draft = self._draft()
+        if draft is None:
+            return
+        known = [s for s in draft.stages if s.stage == stage]
+        if any(s.text == payload for s in known):
+            return
+        self._stage(draft, stage, payload, internal)
+
+    def _on_kernel(self, loaded: Any, path: str) -> None:
+        draft = self._draft()
+        if draft is None:
+            return
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except OSError as error:
+            self.note(f"a generated module could not be read: {error}")
+            return
+        kernel = Kernel(len(draft.kernels), text, path, self._ids(draft))
+        if any(k.path == path for k in draft.kernels):
+            return
+        draft.kernels.append(kernel)
+
+        def write() -> None:
+            written = self.sink.kernel(draft.name, kernel)
+            if written is not None and self.linker is not None:
+                self.linker.link_graph(draft.name, f"kernel_{kernel.index}", loaded, text, written)
+
+        self._when_named(draft, write)
+
+    def _ids(self, draft: _Graph) -> CompileId:
+        return CompileId(draft.key[0], draft.key[1], draft.attempt)
+
+    def _stage(self, draft: _Graph, stage: str, text: str, internal: bool = False) -> None:
+        index = sum(s.stage == stage for s in draft.stages)
+        record = GraphStage(stage, index, text, internal, self._ids(draft))
+        draft.stages.append(record)
+        self._when_named(draft, lambda: self._write_stage(draft, record))
+
+    def _write_stage(self, draft: _Graph, record: GraphStage) -> None:
+        self.sink.graph(draft.name, record)
+
+    def _link(self, draft: _Graph, record: GraphStage, target: Any, text: str) -> None:
+        def link() -> None:
+            path = self.sink.graph(draft.name, record)
+            if path is not None and self.linker is not None:
+                self.linker.link_graph(draft.name, record.stage, target, text, path)
+
+        self._when_named(draft, link)
+
+    @staticmethod
+    def _when_named(draft: _Graph, action: Callable[[], None]) -> None:
+        if draft.name:
+            action()
+        else:
+            draft.waiting.append(action)
+
+    def _name(self, draft: _Graph, torch_name: str) -> None:
+        found = _GRAPH_NAME.match(torch_name)
+        base = shown = found.group(1) if found else torch_name
+        count = 1
+        while shown in self.taken:
+            count += 1
+            shown = f"{base}_{count}"
+        self.taken.add(shown)
+        draft.torch_name, draft.name = torch_name, shown
+        self.names[torch_name] = shown
+        waiting, draft.waiting = draft.waiting, []
+        for action in waiting:
+            action()
+
+    # --- transformed code -------------------------------------------------------------------------
+    def _on_bytecode(self, original: CodeType, transformed: CodeType) -> CodeType | None:
+        found = hooks.compile_id() or (-1, len(self.compilations), 0)
+        ids = CompileId(*found)
+        names = transformed.co_names
+        graph_names = [n for n in names if n.startswith("__compiled_fn_")]
+        drafts = [d for d in self.graphs.get(found[:2], ()) if not d.name]
+        for torch_name, draft in zip([n for n in graph_names if n not in self.names], drafts):
+            self._name(draft, torch_name)
+        resumes = hooks.resume_functions(names, hooks.frame_globals())
+        for name, function in resumes.items():
+            self.resume_names.setdefault(function.__code__, name)
+        rename = {n: self.names.get(n, n) for n in graph_names}
+        parameters = {n: f.__code__.co_varnames[: f.__code__.co_argcount] for n, f in resumes.items()}
+        function_name = self.resume_names.get(original, original.co_name)
+        decompiled = decompile_code(
+            transformed, name=self._transformed_name(original, function_name), simplify=True,
+            parameter_names=parameters, rename=rename)
+        source = CodeText(decompiled.text, decompiled.fidelity.value, decompiled.note)
+        location = _location(original)
+        arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
+        record = TransformedCode(ids, function_name, source, None, tuple(arguments))
+        place = self.sink.transformed(record, location)
+        running = transformed
+        if place is not None:
+            record = TransformedCode(ids, function_name, source, None, tuple(arguments), place[0])
+            if self.linker is not None:
+                linked = self.linker.link_transformed(
+                    original, transformed, decompiled, _place(*place), rename)
+                running = linked if linked is not None else transformed
+        if self.log_bytecode:
+            for kind, code in (("original", original), ("transformed", transformed), ("recompiled", running)):
+                self.sink.code_object(os.path.basename(record.file) or function_name, kind, code)
+        self.compilations.append(_Compilation(
+            ids, original, transformed, running, record, tuple(rename.values()),
+            tuple((n, f.__code__) for n, f in resumes.items())))
+        return None if running is transformed else running
+
+    def _transformed_name(self, original: CodeType, function_name: str) -> str:
+        count = sum(c.original is original for c in self.compilations)
+        return f"__transformed_code_{count}_for_{function_name}"
+
+    # --- the whole --------------------------------------------------------------------------------
+    def _capture(self) -> Capture:
+        originals = list(dict.fromkeys(c.original for c in self.compilations))
+        resumed_by: dict[CodeType, list[CodeType]] = {}
+        children: set[CodeType] = set()
+        for compilation in self.compilations:
+            for _, code in compilation.resumes:
+                resumed_by.setdefault(compilation.original, []).append(code)
+                children.add(code)
+        functions = []
+        for code in originals:
+            if code in children:
+                continue
+            frames, pending = [], [code]
+            seen: set[CodeType] = set()
+            while pending:
+                here = pending.pop(0)
+                if here in seen:
+                    continue
+                seen.add(here)
+                frames.append(self._frame(here))
+                pending.extend(resumed_by.get(here, ()))
+            functions.append(CompiledFunction(frames[0].name, tuple(frames)))
+        graphs = [self._graph(d) for drafts in self.graphs.values() for d in drafts]
+        return Capture(tuple(functions), tuple(graphs), tuple(self.notes), environment())
+
+    def _graph(self, draft: _Graph) -> CompiledGraph:
+        return CompiledGraph(draft.name, draft.torch_name, self._ids(draft), draft.backend,
+                             tuple(draft.stages), tuple(draft.kernels))
+
+    def _frame(self, code: CodeType) -> Frame:
+        mine = [c for c in self.compilations if c.original is code]
+        entries = []
+        order = self._entry_order(code)
+        for compilation in sorted(mine, key=lambda c: order.get(c.running, len(order))):
+            key = (compilation.ids.frame, compilation.ids.recompile)
+            entries.append(CacheEntry(
+                compilation.ids, self._guards(key), compilation.text, compilation.graph_names))
+        return make_frame(code, self.resume_names.get(code, code.co_name), tuple(entries))
+
+    def _entry_order(self, code: CodeType) -> dict[CodeType, int]:
+        order: dict[CodeType, int] = {}
+        try:
+            for index, entry in enumerate(hooks.cache_entries(code)):
+                running, ids, text = hooks.entry_facts(entry)
+                order[running] = index
+                if ids is not None:
+                    self.guard_texts.setdefault(ids, text)
+        except Exception as error:
+            self.note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
+        return order
+
+    def _guards(self, key: tuple[int, int]) -> tuple[Guard, ...]:
+        return parse_guards(self.guard_texts.get(key, ""))
+
+
+def _place(path: str, first_line: int, file_text: str) -> Any:
+    from ..link import Place
+
+    return Place(path, first_line, file_text)
+
+
+def _location(code: CodeType) -> SourceLocation | None:
+    return SourceLocation(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Frame:
+    """The record of a frame's function: its own source text, or decompiled where it has none."""
+    is_resume = code.co_name.startswith("torch_dynamo_resume_in_") or code.co_name.startswith("<resume")
+    text, user = "", False
+    if not is_resume:
+        try:
+            lines, start = inspect.getsourcelines(code)
+            text = textwrap.dedent("".join(lines))
+            compile(text, code.co_filename, "exec", dont_inherit=True)
+            user = True
+        except (OSError, TypeError, SyntaxError, ValueError, IndexError):
+            text = ""
+    if text:
+        original = CodeText(text, "exact")
+    else:
+        found = decompile_code(code, name=name if name.isidentifier() else None)
+        original = CodeText(found.text, found.fidelity.value, found.note)
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
+    return Frame(name, code.co_name, _location(code), original, user, tuple(code.co_varnames[:count]),
+                 tuple(code.co_freevars), entries, _signature(code))
+
+
+def _signature(code: CodeType) -> str:
+    """Parameters as they stand in a ``def``."""
+    names = list(code.co_varnames)
+    parts: list[str] = []
+    for index in range(code.co_argcount):
+        parts.append(names[index])
+        if index + 1 == code.co_posonlyargcount:
+            parts.append("/")
+    at = code.co_argcount + code.co_kwonlyargcount
+    if code.co_flags & 0x4:
+        parts.append("*" + names[at])
+        at += 1
+    elif code.co_kwonlyargcount:
+        parts.append("*")
+    parts += names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & 0x8:
+        parts.append("**" + names[at])
+    return ", ".join(parts)
+
+
+def environment() -> dict[str, str]:
+    torch = sys.modules.get("torch")
+    return {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none"))}

@@ -1,0 +1,243 @@
+"""Everything of torch's that watching needs, one function a touchpoint.
+
+A touchpoint that is missing or changed costs its artefact only: each function returns ``None`` (or does
+nothing) and says so through ``note``.
+
+============================================  =====  ==================================================
+what                                          since  lost without it
+============================================  =====  ==================================================
+``convert_frame.register_bytecode_hook``      2.1    transformed code, full code, linking
+``trace_log`` (logger ``torch.__trace``)      2.3    joint, forward, backward, post-grad graphs
+``OutputGraph.call_user_compiler``            2.0    captured graphs
+``backends.common.aot_module_simplified``     2.0    linking of ``aot_eager`` graphs
+``PyCodeCache.load_by_key_path``              2.0    kernels
+``CompileContext``                            2.1    compile ids
+``_debug_get_cache_entry_list``               2.1    guards
+``torch.compiler.config.cache_key_tag``       2.8    graphs on a warm cache that was filled without the tool
+============================================  =====  ==================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import sys
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+Undo = Callable[[], None]
+TRACE_LOGGER = "torch.__trace"
+
+
+def module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def compile_id() -> tuple[int, int, int] | None:
+    """``(frame, recompile, attempt)`` of the compilation that this thread is in."""
+    try:
+        trace_id = module("torch._guards").CompileContext.current_trace_id()
+        found = trace_id.compile_id
+        return int(found.frame_id), int(found.frame_compile_id), int(trace_id.attempt)
+    except (AttributeError, TypeError):
+        return None
+
+
+def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
+    handle = module("torch._dynamo.convert_frame").register_bytecode_hook(hook)
+    return lambda: handle.remove()
+
+
+def frame_globals() -> dict[str, Any]:
+    """Globals of the frame being compiled, seen from inside a bytecode hook."""
+    frame: Any = sys._getframe(1)
+    for _ in range(30):
+        if frame is None:
+            break
+        if frame.f_code.co_filename.endswith("convert_frame.py"):
+            found = frame.f_locals.get("globals")
+            if type(found) is dict and "__builtins__" in found:
+                return found
+        frame = frame.f_back
+    return {}
+
+
+def resume_functions(names: tuple[str, ...], namespace: dict[str, Any]) -> dict[str, FunctionType]:
+    """Resume functions among the global names."""
+    found = {}
+    for name in names:
+        if name.startswith("__resume_at_"):
+            value = namespace.get(name)
+            value = getattr(value, "_torchdynamo_orig_callable", value)
+            if isinstance(value, FunctionType):
+                found[name] = value
+    return found
+
+
+class _TraceHandler(logging.Handler):
+    def __init__(self, receive: Callable[[dict[str, Any], Any], None]) -> None:
+        super().__init__(logging.DEBUG)
+        self.receive = receive
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = getattr(record, "metadata", None)
+        if metadata:
+            self.receive(metadata, getattr(record, "payload", None))
+
+
+def on_trace(receive: Callable[[dict[str, Any], Any], None]) -> Undo:
+    """Calls ``receive(metadata, payload)`` for every event of torch's structured trace."""
+    logger = logging.getLogger(TRACE_LOGGER)
+    handler = _TraceHandler(receive)
+    logger.addHandler(handler)
+    return lambda: logger.removeHandler(handler)
+
+
+def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
+    """Replaces an attribute by a wrapper of it; undoing leaves others' later replacements alone."""
+    original = owner.__dict__[name]
+    plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
+    wrapper: Any = functools.wraps(plain)(make(plain))
+    if isinstance(original, (classmethod, staticmethod)):
+        wrapper = type(original)(wrapper)
+    setattr(owner, name, wrapper)
+
+    def undo() -> None:
+        if owner.__dict__.get(name) is wrapper:
+            setattr(owner, name, original)
+
+    return undo
+
+
+def on_captured_graph(before: Callable[[Any, str], None], after: Callable[[Any, Any], None]) -> Undo:
+    """``before(graph module, backend name)`` and ``after(graph module, what the backend returned)``."""
+
+    def make(original: Any) -> Any:
+        def call_user_compiler(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+            before(gm, backend_name(getattr(self, "compiler_fn", None)))
+            result = original(self, gm, *args, **kwargs)
+            after(gm, result)
+            return result
+
+        return call_user_compiler
+
+    return _replace(module("torch._dynamo.output_graph").OutputGraph, "call_user_compiler", make)
+
+
+def backend_name(compiler: Any) -> str:
+    for _ in range(10):
+        name = getattr(compiler, "compiler_name", None)
+        if isinstance(name, str):
+            return name
+        inner = getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(
+            compiler, "_torchdynamo_orig_callable", None)
+        if inner is None:
+            break
+        compiler = inner
+    return str(getattr(compiler, "__name__", type(compiler).__name__))
+
+
+def on_aot_graph(after: Callable[[str, Any], None]) -> Undo:
+    """``after(stage, graph module)`` once a plain function compiled a graph of AOTAutograd.
+
+    Inductor's own compilers are not wrapped: they are keys of its caches, and its graphs are not run.
+    """
+    stages = {"fw_compiler": "Forward_graph", "inference_compiler": "Forward_graph",
+              "bw_compiler": "Backward_graph"}
+
+    def make(original: Any) -> Any:
+        def aot_module_simplified(*args: Any, **kwargs: Any) -> Any:
+            for key, stage in stages.items():
+                compiler = kwargs.get(key)
+                if isinstance(compiler, FunctionType):
+                    kwargs[key] = _observed(compiler, stage)
+            return original(*args, **kwargs)
+
+        return aot_module_simplified
+
+    def _observed(compiler: FunctionType, stage: str) -> Any:
+        @functools.wraps(compiler)
+        def compile_graph(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            result = compiler(gm, *args, **kwargs)
+            after(stage, gm)
+            return result
+
+        return compile_graph
+
+    return _replace(module("torch._dynamo.backends.common"), "aot_module_simplified", make)
+
+
+def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
+    """``after(module, path)`` for each module that Inductor generated (from its caches, too)."""
+
+    def make(original: Any) -> Any:
+        def load_by_key_path(cls: Any, key: str, path: str, *args: Any, **kwargs: Any) -> Any:
+            loaded = original(cls, key, path, *args, **kwargs)
+            if hasattr(loaded, "call"):  # a wrapper with its kernels, not a single Triton kernel
+                after(loaded, path)
+            return loaded
+
+        return load_by_key_path
+
+    return _replace(module("torch._inductor.codecache").PyCodeCache, "load_by_key_path", make)
+
+
+def separate_caches(tag: str) -> Undo:
+    """Entries that torch caches from now on are kept apart from those made without the tool."""
+    config = module("torch.compiler.config")
+    before = config.cache_key_tag
+    config.cache_key_tag = before + tag
+
+    def undo() -> None:
+        if config.cache_key_tag == before + tag:
+            config.cache_key_tag = before
+
+    return undo
+
+
+def bypass_caches() -> Undo:
+    """Nothing is read from or written to torch's caches."""
+    config = module("torch._inductor.config")
+    before = config.force_disable_caches
+    config.force_disable_caches = True
+
+    def undo() -> None:
+        config.force_disable_caches = before
+
+    return undo
+
+
+def cache_entries(code: CodeType) -> list[Any]:
+    """Cache entries of a code object, in the order in which their guards are tried."""
+    get = module("torch._dynamo.eval_frame")._debug_get_cache_entry_list
+    return list(get(code))
+
+
+def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, str]:
+    """``(transformed code, (frame, recompile), printed guard tree)`` of a cache entry."""
+    found = getattr(entry, "compile_id", None)
+    ids = (int(found.frame_id), int(found.frame_compile_id)) if found is not None else None
+    manager = getattr(entry, "guard_manager", None)
+    return entry.code, ids, str(manager)
+
+
+def innermost_function(compiled: Any) -> Any:
+    """The user's function behind what ``torch.compile`` returned."""
+    seen = 0
+    while seen < 20:
+        inner = getattr(compiled, "_torchdynamo_orig_callable", None)
+        if inner is None:
+            inner = getattr(compiled, "_orig_mod", None)
+        if inner is None:
+            return compiled
+        compiled = inner
+        seen += 1
+    return compiled
+
+
+def readable_graph(gm: Any) -> str:
+    """The graph as Python: shapes, strides, dtypes and devices as annotations, user lines as comments."""
+    text = gm.print_readable(print_output=False, include_stride=True, include_device=True)
+    return str(text)

@@ -1,0 +1,162 @@
+"""The directory of one run: where every text is written.
+
+A file that cannot be written (disk full, directory removed) costs that file: one warning, and the
+program goes on.  Files are written under another name first and moved into place, so that a killed
+program leaves no half file.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import threading
+import warnings
+from types import CodeType
+
+from ..capture.records import GraphStage, Kernel, SourceLocation, TransformedCode
+from .naming import FileNames, legal_identifier
+
+MEANINGS = {
+    "exact": "compiles to the same program (proven)",
+    "equivalent": "proven to do the same, after the simplifications named below",
+    "fallback": "a dispatch loop: right by construction, its structure was not recovered",
+    "unproven": "not proven",
+}
+#: A directory of ours holds this file; it names the version that wrote it.
+MARK = ".depyf"
+
+
+class DirectoryError(OSError):
+    """The directory cannot be used; the message says which, why and what to do."""
+
+
+def run_directory(wanted: str) -> tuple[str, str]:
+    """``(directory to write to, what to tell the user)``.
+
+    A directory that holds something already is left as it is; the run then goes to ``run_2``,
+    ``run_3``, ... inside it.
+
+    Raises:
+        DirectoryError: it is a file, or cannot be made or written.
+    """
+    path = os.path.abspath(os.fspath(wanted))
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise DirectoryError(f"depyf cannot write to {path!r}: it is a file. Give the name of a directory.")
+    try:
+        os.makedirs(path, exist_ok=True)
+        notice = ""
+        if os.listdir(path):
+            number = 2
+            while os.path.exists(os.path.join(path, f"run_{number}")):
+                number += 1
+            kept, path = path, os.path.join(path, f"run_{number}")
+            os.makedirs(path)
+            notice = f"depyf: {kept} holds an earlier run, which is kept; this one is written to {path}"
+        with open(os.path.join(path, MARK), "w", encoding="utf-8") as file:
+            file.write("written by depyf 1\n")
+    except OSError as error:
+        raise DirectoryError(
+            f"depyf cannot write to {path!r} ({error.strerror or error}). Give a directory that can be "
+            "made and written.") from error
+    return path, notice
+
+
+class Directory:
+    """Writes the files of a run (the ``Sink`` of a capture session).
+
+    Attributes:
+        path: the directory.
+        files: names written, in the order of their first writing.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.names = FileNames()
+        self.files: list[str] = []
+        self.lost: list[str] = []
+        self._lock = threading.Lock()
+        self._warned = False
+
+    # --- writing ---
+    def write(self, name: str, text: str | bytes) -> str | None:
+        """Writes a file; ``None`` if that failed."""
+        path = os.path.join(self.path, name)
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        partial = f"{path}.{os.getpid()}.partial"
+        try:
+            with open(partial, "wb") as file:
+                file.write(data)
+            os.replace(partial, path)
+        except OSError as error:
+            self._failed(name, error)
+            try:
+                os.unlink(partial)
+            except OSError:
+                pass
+            return None
+        with self._lock:
+            if name not in self.files:
+                self.files.append(name)
+        return path
+
+    def _failed(self, name: str, error: OSError) -> None:
+        with self._lock:
+            self.lost.append(name)
+            first, self._warned = not self._warned, True
+        if first:
+            try:
+                warnings.warn(
+                    f"depyf: {name} could not be written to {self.path} ({error.strerror or error}); the program "
+                    "goes on, and further files that cannot be written are left out silently",
+                    RuntimeWarning, stacklevel=2)
+            except Exception:
+                pass  # warnings may be errors here
+
+    # --- the sink ---
+    def graph(self, graph: str, stage: GraphStage) -> str | None:
+        name = f"{legal_identifier(graph)}.{legal_identifier(stage.stage)}.{stage.index}.py"
+        name = self.names.give(("graph", graph, stage.stage, stage.index), name)
+        return self.write(name, graph_file(graph, stage))
+
+    def kernel(self, graph: str, kernel: Kernel) -> str | None:
+        name = f"{legal_identifier(graph)}.kernel_{kernel.index}.py"
+        name = self.names.give(("kernel", graph, kernel.index), name)
+        return self.write(name, kernel.text)
+
+    def transformed(
+        self, code: TransformedCode, location: SourceLocation | None
+    ) -> tuple[str, int, str] | None:
+        header = transformed_header(code, location)
+        text = header + code.source.text
+        wanted = code.source.text.partition("def ")[2].partition("(")[0].strip()
+        if not wanted.startswith("__transformed_code_"):
+            wanted = f"__transformed_code_0_for_{legal_identifier(code.function_name)}"
+        number, _, function = wanted.removeprefix("__transformed_code_").partition("_for_")
+        wanted = f"__transformed_code_{number}_for_{legal_identifier(function)}"
+        name = self.names.give(("transformed", code.compile_id, code.function_name), wanted + ".py")
+        path = self.write(name, text)
+        return None if path is None else (path, header.count("\n") + 1, text)
+
+    def code_object(self, name: str, kind: str, code: CodeType) -> None:
+        stem = name.removesuffix(".py")
+        self.write(f"{legal_identifier(stem)}.{kind}.bin", marshal.dumps(code))
+
+
+def graph_file(graph: str, stage: GraphStage) -> str:
+    """A graph with the imports that its names need."""
+    body = stage.text.strip("\n") + "\n"
+    ids = f" of compilation {stage.compile_id}" if stage.compile_id else ""
+    head = f"# {graph}: {stage.stage.replace('_', ' ').lower()}{ids}\n"
+    return head + "import torch\nfrom torch import device, inf, nan\n\n" + body
+
+
+def transformed_header(code: TransformedCode, location: SourceLocation | None) -> str:
+    fidelity = code.source.fidelity
+    lines = [f"# what torch.compile made of {code.function_name}, compilation {code.compile_id}"]
+    if location is not None:
+        lines.append(f"# original: {location.filename}:{location.line}")
+    lines.append(f"# fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}")
+    if code.source.note:
+        lines += [f"# note: {part.strip()}" for part in code.source.note.replace("\n", " ").split(";")]
+    return "\n".join(line.encode("ascii", "replace").decode() if not line.isprintable() else line
+                     for line in lines) + "\n\n"

@@ -1,0 +1,200 @@
+"""``full_code_for_<function>_<n>.py``: everything about one compiled function, top-down.
+
+For the function and each of its resume functions: the original, and for each cache entry its guards, the
+graph and the transformed code; then the dispatching function, which does what torch does when the
+function is called.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from ..capture.records import CacheEntry, CompiledFunction, CompiledGraph, Frame
+from .guards_view import guard_function
+from .naming import legal_identifier
+
+PREAMBLE = '''\
+"""What torch.compile did with {name}.
+
+Read from the top: the original function, then for each compiled version its guards, its graph and the
+transformed code, and at the end of each section the function that chooses between them. Functions called
+__resume_at_... go on behind a graph break; their sections follow.
+
+Guards: L are the local variables, G the globals.
+  check_tensor(t, dtype=..., device=..., size=..., stride=..., requires_grad=...)  None: any size
+  check_type(x, name), check_same_object(x, ...)  the type, or the very object, seen when compiling
+  check_no_aliasing(a, b, ...)  no two are the same tensor
+  check_global_state()  grad mode, autocast, default dtype, ... as when compiling
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import device, inf, nan
+
+
+def check_tensor(t, *, dtype, device, size, stride, requires_grad, cls=None):
+    return (isinstance(t, torch.Tensor) and t.dtype == dtype and t.requires_grad == requires_grad
+            and (str(t.device) == device or t.device.type == device) and len(t.shape) == len(size)
+            and all(b is None or a == b for a, b in zip(t.shape, size))
+            and all(b is None or a == b for a, b in zip(t.stride(), stride)))
+
+
+def check_type(x, name):
+    return f"{{type(x).__module__}}.{{type(x).__qualname__}}".removeprefix("builtins.") == name
+
+
+def _checked_by_torch(*args, **kwargs):
+    """Conditions that only torch can test."""
+    return True
+
+
+check_same_object = check_no_aliasing = check_global_state = check_torch_function_mode_stack = _checked_by_torch
+check_obj_id = check_type_id = dict_contains = check_dict_contains = torch_guard = _checked_by_torch
+'''
+
+
+def full_code(function: CompiledFunction, graphs: Mapping[str, CompiledGraph]) -> str:
+    """The text for one compiled function.
+
+    Args:
+        function: its record.
+        graphs: all graphs by shown name.
+    """
+    parts = [PREAMBLE.format(name=function.name.replace("\\", "\\\\").replace('"', "'"))]
+    shown: set[str] = set()
+    for frame in function.frames:
+        parts.append(_frame(frame, graphs, shown))
+    return "\n\n".join(parts).rstrip() + "\n"
+
+
+def _frame(frame: Frame, graphs: Mapping[str, CompiledGraph], shown: set[str]) -> str:
+    name = legal_identifier(frame.name)
+    parts = [_heading(frame.name)]
+    place = f"# {frame.location.filename}:{frame.location.line}\n" if frame.location else ""
+    if frame.original_is_user_text:
+        parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame, name)}")
+    else:
+        note = f"; {frame.original.note}" if frame.original.note else ""
+        parts.append(f"{place}# decompiled ({frame.original.fidelity}{note})\n{frame.original.text.rstrip()}")
+    if not frame.entries:
+        parts.append(f"# {frame.name} was never compiled.")
+        return "\n\n\n".join(parts)
+    for number, entry in enumerate(frame.entries):
+        parts.append(guard_function(guard_name(name, number), entry.guards).rstrip())
+        for graph_name in entry.graph_names:
+            if graph_name not in shown:
+                shown.add(graph_name)
+                parts.append(_graph(graph_name, graphs.get(graph_name)))
+        parts.append(_transformed(entry))
+    parts.append(_dispatching(frame, name))
+    return "\n\n\n".join(parts)
+
+
+def guard_name(name: str, number: int) -> str:
+    return f"guard_{number}_for_{name}"
+
+
+def _heading(title: str) -> str:
+    rule = "# " + "=" * 78
+    return f"{rule}\n# {title}\n{rule}"
+
+
+def _original(frame: Frame, name: str) -> str:
+    """The user's own text. Text that is not a function definition (a lambda) is kept as a comment."""
+    text = textwrap.dedent(frame.original.text).rstrip()
+    decorated = re.sub(r"^((?:@.*\n|\s*\n)*)", lambda m: "".join(
+        f"# {line}\n" for line in m.group(1).splitlines()), text, count=1)
+    if decorated.lstrip("#").lstrip().startswith(("def ", "async def ")) or re.search(
+            rf"^(async )?def {re.escape(frame.name)}\b", decorated, re.M):
+        return decorated
+    commented = "\n".join(f"# {line}" for line in text.splitlines())
+    return f"{commented}\ndef {name}({frame.signature}):\n    ...  # see the text above"
+
+
+def _graph(name: str, graph: CompiledGraph | None) -> str:
+    captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
+    if captured is None:
+        return (f"def {legal_identifier(name)}(*args):\n"
+                f"    ...  # the captured graph is not available")
+    stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]  # type: ignore[union-attr]
+    stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]  # type: ignore[union-attr]
+    backend = graph.backend  # type: ignore[union-attr]
+    head = [f"# the graph {name}, compiled by {backend}", *(f"#   {s}" for s in stages)]
+    return "\n".join(head) + "\n" + graph_as_function(name, captured.text)
+
+
+def graph_as_function(name: str, text: str) -> str:
+    """``class GraphModule: def forward(self, ...)`` -> ``def __compiled_fn_1(...)``."""
+    lines = text.strip("\n").splitlines()
+    start = next((i for i, line in enumerate(lines) if line.strip().startswith("def forward(")), None)
+    if start is None:
+        return "\n".join(f"# {line}" for line in lines)
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    body = []
+    for line in lines[start:]:
+        if line.strip() and not line.lstrip().startswith("#") and len(line) - len(line.lstrip()) < indent:
+            break
+        body.append(line[indent:] if line[:indent].strip() == "" else line.lstrip())
+    nested = "\n".join(lines[start + len(body) :]).strip()
+    function = "\n".join(body).rstrip()
+    uses_self = re.search(r"\bself\b", function.partition("\n")[2]) is not None
+    parameters = "def " + legal_identifier(name) + "("
+    if uses_self:
+        function = function.replace("def forward(", parameters, 1)
+    else:
+        function = re.sub(r"def forward\(self(?:, )?", lambda _: parameters, function, count=1)
+    if nested:
+        function += "\n\n\n" + textwrap.dedent(nested)
+    return function
+
+
+def _transformed(entry: CacheEntry) -> str:
+    code = entry.transformed
+    note = f"; {code.source.note}" if code.source.note else ""
+    head = f"# transformed code of compilation {entry.compile_id}: {code.source.fidelity}{note}"
+    return f"{head}\n{code.source.text.rstrip()}"
+
+
+def _dispatching(frame: Frame, name: str) -> str:
+    """What happens when the function is called."""
+    arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
+    known = ", ".join(f"{a!r}: {legal_identifier(a)}" for a in frame.arguments)
+    lines = [f"def compiled_{name}({frame.signature or arguments}):",
+             f"    L, G = {{{known}}}, globals()"]
+    for number, entry in enumerate(frame.entries):
+        lines.append(f"    if {guard_name(name, number)}(L, G):")
+        lines.append(f"        return {_definition(entry.transformed.source.text)}({_pass_on(frame)})")
+    lines.append("    # No guard fits: torch compiles another version, or runs the original when there are too many.")
+    lines.append(f"    return {name}({_pass_on(frame)})")
+    return "\n".join(lines)
+
+
+def _definition(text: str) -> str:
+    found = re.search(r"^(?:async )?def (\w+)", text, re.M)
+    return found.group(1) if found else "transformed"
+
+
+def _pass_on(frame: Frame) -> str:
+    """Arguments of the same call, keyword-only and starred ones included."""
+    parts: list[str] = []
+    keyword_only = False
+    for part in (frame.signature or ", ".join(frame.arguments)).split(", "):
+        if part in ("/", ""):
+            continue
+        if part == "*":
+            keyword_only = True
+        elif part.startswith("*"):
+            parts.append(part)
+            keyword_only = not part.startswith("**")
+        else:
+            parts.append(f"{part}={part}" if keyword_only else part)
+    return ", ".join(parts)
+
+
+def all_graphs(graphs: Sequence[CompiledGraph]) -> dict[str, CompiledGraph]:
+    return {graph.name: graph for graph in graphs}

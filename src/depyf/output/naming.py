@@ -1,0 +1,51 @@
+"""File names: legal on every system, distinct, and the same in every run."""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+import re
+
+LONGEST = 120
+
+
+def legal_identifier(name: str) -> str:
+    """A Python identifier for any name (``<lambda>`` becomes ``lambda_``)."""
+    cleaned = re.sub(r"\W+", "_", name).strip("_") or "anonymous"
+    if keyword.iskeyword(cleaned):
+        cleaned += "_"
+    if cleaned[0].isdigit():
+        cleaned = "_" + cleaned
+    if name.startswith("__") and not cleaned.startswith("__"):
+        cleaned = "__" + cleaned
+    return _shortened(cleaned, name)
+
+
+def _shortened(cleaned: str, name: str) -> str:
+    if len(cleaned.encode()) <= LONGEST:
+        return cleaned
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    head = cleaned.encode()[: LONGEST - 9].decode("utf-8", "ignore")
+    return f"{head}_{digest}"
+
+
+class FileNames:
+    """Hands out file names, each once (letter case does not count: some file systems ignore it)."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._given: dict[object, str] = {}
+
+    def give(self, key: object, wanted: str) -> str:
+        """The name for ``key``: ``wanted``, or with a number if that is taken by another key."""
+        known = self._given.get(key)
+        if known is not None:
+            return known
+        stem, dot, suffix = wanted.partition(".")
+        candidate, count = wanted, 1
+        while candidate.lower() in self._taken:
+            count += 1
+            candidate = f"{stem}_{count}{dot}{suffix}"
+        self._taken.add(candidate.lower())
+        self._given[key] = candidate
+        return candidate

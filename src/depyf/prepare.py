@@ -1,0 +1,134 @@
+"""``depyf.prepare_debug``: watch a program, write what torch.compile did with it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from types import TracebackType
+from typing import Any
+
+from .link.sessions import session_ended, session_started
+
+CACHES = ("separate", "bypass", "use")
+
+
+class prepare_debug:
+    """Context manager: what is compiled inside is written to a directory as source.
+
+    Args:
+        *args: ``prepare_debug("dir")``, or ``prepare_debug(fn, "dir")`` as in older versions (the function
+            is accepted and not needed).
+        clean_wild_fx_code: do not write graphs that no compiled function calls.
+        log_bytecode: write code objects (``marshal``) beside the texts: original, transformed, recompiled.
+        internal_stages: write torch's internal graphs too.
+        caches: what to do about torch's compile caches: ``"separate"``, ``"bypass"`` or ``"use"``
+            (see :class:`depyf.capture.session.Session`).
+        link: tie running code to the files, for :func:`depyf.debug` and tracebacks.
+
+    Raises:
+        TypeError, ValueError: wrong arguments.
+        ModuleNotFoundError: torch is not installed.
+        DirectoryError: the directory cannot be used.
+    """
+
+    def __init__(
+        self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
+        internal_stages: bool = False, caches: str = "separate", link: bool = True,
+    ) -> None:
+        self.wanted = _directory_of(args)
+        if caches not in CACHES:
+            raise ValueError(f"caches={caches!r} is not known; give one of {', '.join(map(repr, CACHES))}")
+        self.clean_wild_fx_code = clean_wild_fx_code
+        self.log_bytecode = log_bytecode
+        self.internal_stages = internal_stages
+        self.caches = caches
+        self.link = link
+        self.path = ""
+        self._session: Any = None
+
+    def __enter__(self) -> prepare_debug:
+        if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
+            raise ModuleNotFoundError("depyf.prepare_debug needs PyTorch: pip install torch")
+        from .capture.session import Session
+        from .link import Linker
+        from .output.directory import Directory, run_directory
+
+        if self._session is not None:
+            raise RuntimeError("this prepare_debug is on already; make another one for a nested block")
+        self.path, notice = run_directory(self.wanted)
+        if notice:
+            print(notice, file=sys.stderr)
+        self._directory = Directory(self.path)
+        self._linker = Linker()
+        self._debug = session_started(self.path)
+        self._session = Session(
+            self._directory, self._linker if self.link else None, internal_stages=self.internal_stages,
+            caches=self.caches, log_bytecode=self.log_bytecode)
+        self._session.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            if os.getpid() == session.process:
+                self._write(session.stop())
+            else:
+                session.detach()
+        except Exception as problem:  # ours: the program's own exception, if any, goes on
+            session._report(problem)
+        finally:
+            session_ended(self._debug, self._linker.files)
+
+    def _write(self, capture: Any) -> None:
+        from .output.full_code import all_graphs, full_code
+        from .output.naming import legal_identifier
+
+        graphs = all_graphs(capture.graphs)
+        counts: dict[str, int] = {}
+        for function in capture.functions:
+            base = f"full_code_for_{legal_identifier(function.name)}"
+            number = counts.get(base.lower(), 0)
+            counts[base.lower()] = number + 1
+            self._directory.write(f"{base}_{number}.py", full_code(function, graphs))
+        if self.clean_wild_fx_code:
+            self._drop_wild(capture)
+        notes = [*capture.notes, *self._linker.notes]
+        if self._directory.lost:
+            notes.append("not written: " + ", ".join(self._directory.lost))
+        if notes:
+            self._directory.write("notes.txt", "\n".join(notes) + "\n")
+
+    def _drop_wild(self, capture: Any) -> None:
+        """Graphs that no compiled function calls (a backend's experiments, a compilation that failed)."""
+        called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
+        for graph in capture.graphs:
+            if graph.name in called:
+                continue
+            for name in [n for n in self._directory.files if n.startswith(graph.name + ".")]:
+                try:
+                    os.unlink(os.path.join(self.path, name))
+                    self._directory.files.remove(name)
+                except OSError:
+                    pass
+
+
+def _directory_of(args: tuple[Any, ...]) -> str:
+    usage = 'use prepare_debug("some_dir") or prepare_debug(fn, "some_dir")'
+    if len(args) == 1:
+        directory = args[0]
+    elif len(args) == 2 and callable(args[0]):
+        directory = args[1]
+    else:
+        raise TypeError(f"prepare_debug got {len(args)} positional arguments of the wrong kind; {usage}")
+    if not isinstance(directory, (str, os.PathLike)):
+        raise TypeError(
+            f"prepare_debug needs the name of a directory, not a {type(directory).__name__}; {usage}")
+    path = os.fspath(directory)
+    if not isinstance(path, str) or not path:
+        raise ValueError(f"prepare_debug needs the name of a directory, not {path!r}; {usage}")
+    return path
