@@ -978,6 +978,9 @@ class Machine:
 
     def finish_import(self, state: State, entry: Special) -> None:
         name, level, names, bound, _ = entry.value
+        if entry.value[4] is not None:
+            self.emit(state, entry.value[4])
+            return
         if not bound:
             top = state.stack[-1] if state.stack else None
             if isinstance(top, Special) and top.kind == "from" and top.value[0] is entry:
@@ -1004,11 +1007,15 @@ class Machine:
                 chain.append(module.value[1])
                 module = module.value[0]
             stack = state.stack
+            full, level, names, bound, _ = module.value
+            if stack and stack[-1] is module and is_none(names) and full.split(".")[1:] == chain[::-1]:
+                # the store has changed places with the POP of the module
+                module.value[4] = ast.Import([ast.alias(full, target.id)])
+                return True
             if stack and stack[-1] is module and len(chain) == 1:
                 module.value[3].append((name, None if self.scope.plain_name(name) == target.id else target.id))
                 return True
             # ``import a.b.c as d``: IMPORT_FROM b; SWAP 2; POP; IMPORT_FROM c; STORE d; POP
-            full, level, names, bound, _ = module.value
             if is_none(names) and full.split(".")[1:] == chain[::-1]:
                 self.emit(state, ast.Import([ast.alias(full, target.id)]))
                 return True

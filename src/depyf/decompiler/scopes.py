@@ -137,7 +137,7 @@ class CodeScope(Scope):
         code = self.code
         if self.kind != "function":
             return None
-        if code.version >= (3, 13):
+        if code.version >= (3, 14):
             if not code.flags & CO_HAS_DOCSTRING:
                 return None
         if code.consts and isinstance(code.consts[0], str):

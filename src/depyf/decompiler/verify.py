@@ -210,7 +210,7 @@ def _walk(
                 i, j = true_a, true_b
                 continue
             if kind is o.CONST:
-                if not same_constant(a.arg, b.arg, work, f"{name}."):
+                if not same_constant(a.arg, b.arg, work, f"{name}.") and not _is_layout(ops, i, a):
                     raise _Different(_at(name, a, b))
             elif a.arg != b.arg or type(a.arg) is not type(b.arg):
                 if kind not in _GLOBALS or rename.get(a.arg, a.arg) != b.arg:
@@ -221,6 +221,12 @@ def _walk(
                 break
             i += 1
             j += 1
+
+
+def _is_layout(ops: list[Op], index: int, op: Op) -> bool:
+    """Whether a constant is ``__firstlineno__`` of a class (3.13+): a line number."""
+    following = ops[index + 1] if index + 1 < len(ops) else op
+    return following.kind is o.STORE_NAME and following.arg == "__firstlineno__" and type(op.arg) is int
 
 
 def _skip_not(ops: list[Op], index: int) -> int | None:

@@ -47,6 +47,7 @@ class Walker:
         self.flow = flow
         self.machine = machine
         self.budget = budget
+        self.is_lambda = False
         self.analyse()
 
     # --- analyses ---------------------------------------------------------------------------------
@@ -239,7 +240,8 @@ class Walker:
             self.machine.line = node.line
             if end == "return":
                 value = self.machine.pop(state)
-                stmt: ast.stmt = ast.Return(value)
+                nothing = isinstance(value, ast.Constant) and value.value is None and not self.is_lambda
+                stmt: ast.stmt = ast.Return(None if nothing else value)
                 stmt.line = node.line  # type: ignore[attr-defined]
                 out.append(stmt)
                 return out, False, stack
@@ -441,6 +443,13 @@ class Walker:
                     if target != succ and any(op.arg == "iterator" for op in nodes[succ].ops):
                         # ``return`` computes its value before it drops the iterator, unless it is a constant
                         goal = nodes[target]
+                        if natural is not None and target != natural and self.same_way(target, natural):
+                            # a copy of what follows the loop
+                            at = succ
+                            while nodes[at].succs[0] != target:
+                                at = nodes[at].succs[0]
+                            nodes[at].succs[0] = natural
+                            continue
                         if goal.end != "return" or [op.kind for op in goal.ops] not in ([], ["CONST"]):
                             strong.append(target)
                     if target not in targets and not (id == head and succ == natural):
