@@ -414,6 +414,15 @@ class Walker:
             id = node.succs[0]
         return id
 
+    def drops_iterator(self, id: int, target: int) -> bool:
+        """Whether the way from ``id`` to ``target`` drops an iterator."""
+        nodes = self.flow.nodes
+        while id != target:
+            if any(op.kind == "POP" and op.arg == "iterator" for op in nodes[id].ops):
+                return True
+            id = nodes[id].succs[0]
+        return False
+
     def handles(self, region: int, head: int) -> bool:
         """Whether the ``except E as n`` body of ``region`` (a named one) holds the loop at ``head``."""
         return region in self.flow.chain(self.flow.nodes[head].region)
@@ -440,7 +449,7 @@ class Walker:
                     target = self.skip_unwinding(succ, head)
                     if nodes[target].end == "reraise":
                         continue
-                    if target != succ and any(op.arg == "iterator" for op in nodes[succ].ops):
+                    if target != succ and self.drops_iterator(succ, target):
                         # ``return`` computes its value before it drops the iterator, unless it is a constant
                         goal = nodes[target]
                         if natural is not None and target != natural and self.same_way(target, natural):
