@@ -267,3 +267,39 @@ class _Nested:
 
     def class_body(self, code: Code) -> list[ast.stmt]:
         return self.scope.nested(code, "class", code.name).statements()
+
+
+def stages(code: CodeType | Code) -> str:
+    """One code object through every stage, as text (for people who work on the decompiler)."""
+    from .lift import Machine
+    from .structure.loops import mark_breaks, rotate, split_breaks
+    from .structure.reduce import Reducer
+    from .structure.regions import prepare
+
+    source = code if isinstance(code, Code) else Code.of(code)
+    out: list[str] = []
+    graph = build(canonicalise(source))
+    out.append("== graph ==")
+    for block in graph.blocks.values():
+        out.append(f"{block!r} {block.region or ''}")
+        out.extend(f"    {op!r}" for op in block.ops)
+
+    def show(title: str, flow: Any) -> None:
+        out.append(f"== {title} ==")
+        out.extend(repr(flow.nodes[id]) for id in sorted(flow.nodes, key=flow.order.__getitem__))
+
+    try:
+        flow = prepare(graph, mark_breaks(graph))
+        show(f"regions {flow.kinds}", flow)
+        split_breaks(flow)
+        rotate(flow)
+        show("loops", flow)
+        scope = CodeScope(source, Options())
+        Reducer(flow, Machine(scope), False).run()
+        show("expressions", flow)
+    except FAILURES as error:
+        out.append(f"{type(error).__name__}: {error}")
+    found = decompile_code(source)
+    out.append(f"== text: {found.fidelity.value} {found.note} ==")
+    out.append(found.text)
+    return "\n".join(out)
