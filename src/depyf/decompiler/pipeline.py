@@ -14,6 +14,7 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ..flow.graph import build
 from .compare import compare
 from .emit import Unwritable, emit
+from .lift import FunctionExpr, Iter
 from .scopes import FAILURES, CodeScope, Options, make_function, top_level
 from .verify import line_map, same_program
 
@@ -219,7 +220,9 @@ def compile_function(tree: ast.Module, code: Code) -> Code:
         if part == "<locals>":
             continue
         inside = index + 1 < len(parents) and parents[index + 1] == "<locals>"
-        wrappers.append(("def" if inside else "class", part if part.isidentifier() else "_"))
+        # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
+        # and Dynamo puts others (``__compiled_fn_1``) into methods.
+        wrappers.append(("def", part if part.isidentifier() else "_") if inside else ("class", "_"))
     needs_class = "__class__" in code.freevars and not any(kind == "class" for kind, _ in wrappers)
     if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
         wrappers = [("def", "__depyf_scope__")]
@@ -260,6 +263,12 @@ class _Nested:
         self.scope = scope
 
     def function(self, code: Code, name: str) -> list[ast.stmt]:
+        if code.arguments[:1] == (".0",):
+            # a comprehension: a function of the iterator
+            iterator = ast.Name("iterator", ast.Load())
+            made = self.scope.comprehension(FunctionExpr(code, {}), Iter(iterator))
+            only = ast.arguments([], [ast.arg("iterator")], None, [], [], None, [])
+            return [make_function(name, only, [ast.Return(made)], [], None, False)]
         scope = self.scope.nested(code, "function")
         arguments, _ = scope.arguments(code, {}, scope)
         asynchronous = bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))

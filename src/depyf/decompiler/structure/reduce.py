@@ -180,6 +180,16 @@ class Reducer:
                 continue
             yt, yf = y.succs
             other = f if on else t
+            if other not in (yt, yf) and y.line == x.line is not None:
+                # tests on one line that lead to copies of one ``return None`` lead to one place
+                for copy in (yt, yf):
+                    goal = nodes[copy]
+                    if goal.end == "return" and len(goal.ops) <= 1 and self.same(copy, other) and (
+                        goal.region == nodes[other].region
+                    ):
+                        self.changed(y, [other if s == copy else s for s in y.succs], "branch")
+                        yt, yf = y.succs
+                        break
             if other not in (yt, yf) or yt == yf:
                 continue
             test = self.value(y_id)
