@@ -525,6 +525,11 @@ class Walker:
     ) -> tuple[list[ast.stmt], int | None, list[Any]]:
         node = self.flow.nodes[at]
         body = self.loops.get(at, {at})
+        around: Frame | None = frame
+        while around is not None:
+            if around.kind == "loop" and around.head == at and around.region == frame.region:
+                raise Untangled("a jump to the head of an outer loop")
+            around = around.parent
         if node.end == "for":
             return self.for_loop(at, node, body, stack, follow, frame)
         natural: int | None = None
