@@ -26,6 +26,7 @@ _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*), (?P<cls>\w+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
     r"device=(?P<device>[^,]*), requires_grad=(?P<grad>True|False), size=\[(?P<size>[^\]]*)\], "
     r"stride=\[(?P<stride>[^\]]*)\]\)")
+_MARK = re.compile(r"hasattr\(.*, '(?P<mark>_dynamo_\w+)'\) == False")
 #: First key of a tensor's dispatch keys -> its device type.
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
 
@@ -51,7 +52,29 @@ def parse_guards(text: str) -> tuple[Guard, ...]:
         owner, owner_type = (managers[-1][1], managers[-1][2]) if managers else ("", "")
         condition, cause = _split_cause(rest)
         guards.append(Guard(_expression(kind, condition, owner, owner_type), owner, kind, rest.strip(), cause))
-    return tuple(guards)
+    return tuple(_join_marks(guards))
+
+
+def _join_marks(guards: list[Guard]) -> list[Guard]:
+    """``mark_dynamic`` and its like leave attributes on a tensor; torch tests that each is absent, one guard
+    an attribute.  They say one thing and become one condition."""
+    joined: list[Guard] = []
+    for guard in guards:
+        last = joined[-1] if joined else None
+        mark = _MARK.fullmatch(guard.expression)
+        if mark is None or guard.kind != "DIMENSION_DYNAMIC_MARKING_GUARD":
+            joined.append(guard)
+            continue
+        names = [mark["mark"]]
+        raw = guard.raw
+        if last is not None and last.kind == guard.kind and last.source == guard.source \
+                and last.cause == guard.cause and last.expression.startswith("has_no_marks("):
+            names = [*re.findall(r"'(_dynamo_\w+)'", last.expression), *names]
+            raw = f"{last.raw}\n{raw}"
+            joined.pop()
+        expression = f"has_no_marks({guard.source}, {', '.join(map(repr, names))})"
+        joined.append(Guard(expression, guard.source, guard.kind, raw, guard.cause))
+    return joined
 
 
 def _split_cause(rest: str) -> tuple[str, SourceLocation | None]:

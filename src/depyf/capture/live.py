@@ -23,7 +23,8 @@ from .torch_private import hooks
 
 def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
     """Records of the code object and its resume functions (graphs only where they can still be had)."""
-    frames, graphs = [], {}
+    frames = []
+    graphs: dict[str, CompiledGraph] = {}
     pending: list[tuple[str, CodeType]] = [(code.co_name, code)]
     seen: set[CodeType] = set()
     while pending:

@@ -16,6 +16,8 @@ the first arrival states it, later arrivals can only weaken it, and a weaker one
 What is assumed, and said in ``Verdict.notes`` when it was used:
 
 * torch's profiler is off: its markers and the test of its flag are left out;
+* globals that Dynamo itself puts into the module (``__compiled_fn_1``, ``__resume_at_...``,
+  ``__import_...``) are there and do not change, so it does not matter when they are read;
 * items of a graph's result (a tuple that only torch made) can be read in any order, or not at all;
 * which locals exist in the frame, how long values live, and the identity of tuples do not matter.
 """
@@ -37,6 +39,7 @@ MARKER_NAMES = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit
 FLAG_MODULE = "__import_torch_dot_autograd_dot_profiler"
 FLAG_NAME = "_is_profiler_enabled"
 GRAPH_PREFIX = "__compiled_fn_"
+OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_")
 
 PROFILER_NOTE = "torch's profiler markers are left out"
 ITEMS_NOTE = "items of a graph's result are read where they are used"
@@ -163,7 +166,6 @@ class _Prover:
         self.events = 0
         self.joins = _joins(p)
         self.graphs: set[tuple[Any, ...]] = set()  # symbols that are results of graph calls
-        self.globals: dict[tuple[Any, ...], str] = {}  # symbols that are values of globals
         #: Relation at each pair of places where the walk joined: see ``join``.
         self.relations: dict[tuple[int, int], frozenset[frozenset[tuple[str, Any]]]] = {}
         #: Pairs of places at which values have been forgotten.
@@ -252,8 +254,8 @@ class _Prover:
             _own_list(stack[-1 - op.arg]).items.append(stack.pop())  # type: ignore[union-attr]
         elif kind is o.LIST_EXTEND and _own_list(stack[-1 - op.arg]) is not None \
                 and _sequence(stack[-1]) is not None:
-            items = _sequence(stack.pop())
-            _own_list(stack[-op.arg]).items.extend(items)  # type: ignore[union-attr]
+            more = _sequence(stack.pop()) or []
+            _own_list(stack[-op.arg]).items.extend(more)  # type: ignore[union-attr]
         elif kind is o.GETITEM and self.getitem(side):
             pass
         elif kind is o.SETITEM and self.setitem(side):
@@ -264,6 +266,9 @@ class _Prover:
             pass
         elif kind is o.LOAD_GLOBAL and op.arg in (MARKER_MODULE, FLAG_MODULE):
             stack.append(_Symbol(("module", op.arg)))
+        elif kind is o.LOAD_GLOBAL and op.arg.startswith(OWN_GLOBALS):
+            name = self.rename.get(op.arg, op.arg) if side.program is self.p else op.arg
+            stack.append(_Symbol(("own", name)))
         elif kind is o.LOAD_ATTR and self.marker_attribute(side, op):
             pass
         elif kind is o.IS and isinstance(_seen(stack[-1]), _Constant) and isinstance(_seen(stack[-2]), _Constant) \
@@ -523,15 +528,11 @@ class _Prover:
         if kind is o.MATCH_KEYS:
             return [taken[0], taken[1], _Symbol(("event", self.events))]
         found = [_Symbol(("event", self.events, i)) for i in range(count)]
-        if kind is o.LOAD_GLOBAL:
-            self.globals[found[0].key] = event.argument
-            self.globals[("original", *found[0].key)] = event.op.arg
-        elif kind is o.CALL and found:
+        if kind is o.CALL and found:
             function = _seen(event.operands[0])
-            if isinstance(function, _Symbol):
-                name = self.globals.get(function.key, "")
-                if name.startswith(GRAPH_PREFIX):
-                    self.graphs.add(found[0].key)
+            if isinstance(function, _Symbol) and function.key[0] == "own" \
+                    and function.key[1].startswith(GRAPH_PREFIX):
+                self.graphs.add(found[0].key)
         return list(found)
 
     def handlers(self, left: _Side, right: _Side, a: _Event, b: _Event) -> None:
@@ -619,7 +620,7 @@ class _Prover:
     def assume(self, left: _Side, right: _Side, relation: frozenset[Any], key: tuple[int, int]) -> None:
         """Gives each class of equal places a fresh symbol."""
         self.events += 1
-        constants = {}
+        constants: dict[tuple[str, Any], Any] = {}
         for tag, side in (("p", left), ("q", right)):
             for name, value in side.locals.items():
                 constants[tag, name] = value

@@ -17,6 +17,7 @@ Every result is proven afterwards (``equivalence``); an error here costs readabi
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,9 @@ PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
 #: What calls of a graph start with. A graph returns a tuple or list, so reading its items by constant
 #: index neither fails nor is seen by anyone.
 GRAPH_PREFIX = "__compiled_fn_"
+#: What globals start with that Dynamo puts into the module itself, once: reading them always works and
+#: gives the same, so it does not matter when it happens.
+OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_")
 
 #: Functions of torch's own that only mark time for its profiler: ``module alias -> attribute names``.
 #: (torch/_dynamo/output_graph.py, since 2.12)
@@ -456,7 +460,7 @@ class _Runner:
         else:
             built = Let(Op(kind, len(items), self.op.offset, self.op.line), items, self.block.id)
             self.plan.lets.append(built)
-            built.optional = True  # building alone has no effect
+            built.optional = built.pure = True  # building alone has no effect
         self.state.replace(value, built)
         return built
 
@@ -683,8 +687,8 @@ class _Runner:
     def op_LOAD_GLOBAL(self, op: Op) -> None:
         self.generic(op)
         let = self.stack[-1]
-        if isinstance(let, Let) and (op.arg in PROFILER_FLAGS or op.arg in PROFILER_MARKERS):
-            let.optional = True  # Dynamo puts these modules there itself
+        if isinstance(let, Let) and op.arg.startswith(OWN_GLOBALS):
+            let.optional = let.pure = True
 
     def op_LOAD_ATTR(self, op: Op) -> None:
         self.generic(op)
@@ -815,8 +819,10 @@ class _Namer:
     def name(self, let: Let) -> str:
         if let.variable is None:
             hints = [h for h in let.hints if h.isidentifier() and not _is_torch_temporary(h)]
-            hints += [h for h in let.hints if h.isidentifier()]
-            base = next((h for h in hints if h not in self.taken), hints[0] if hints else "tmp")
+            described = _described(let)
+            hints += [described] if described != "tmp" else []
+            hints += [h for h in let.hints if h.isidentifier()] or ["tmp"]
+            base = next((h for h in hints if h not in self.taken), hints[0])
             candidate, count = base, 0
             while candidate in self.taken:
                 count += 1
@@ -824,6 +830,28 @@ class _Namer:
             self.taken.add(candidate)
             let.variable = candidate
         return let.variable
+
+
+def _described(let: Let, depth: int = 0) -> str:
+    """A name from where the value comes: ``self._modules['model']`` is ``model``."""
+    if let.op is None or depth > 3 or not let.operands:
+        return "tmp"
+    owner = let.operands[0]
+    inner = _described(owner, depth + 1) if isinstance(owner, Let) else "tmp"
+    if let.op.kind is o.LOAD_ATTR:
+        # Modules keep what they hold in dictionaries: those are called like the module.
+        return inner if let.op.arg in ("_modules", "_parameters", "_buffers") else _short(let.op.arg)
+    if let.op.kind is o.GETITEM and isinstance(let.operands[1], Const) and type(let.operands[1].value) is str:
+        key = let.operands[1].value
+        if inner == "tmp":
+            return _short(key)
+        return _short(f"{inner}_{key}")
+    return "tmp"
+
+
+def _short(name: str) -> str:
+    name = name.lstrip("_")
+    return name if name.isidentifier() and len(name) <= 40 and not keyword.iskeyword(name) else "tmp"
 
 
 def _is_torch_temporary(name: str) -> bool:
@@ -884,6 +912,11 @@ class _BlockWriter:
         """Whether it is computed where it is used: its only operand that happens stands in a variable."""
         if not let.pure or let.uses != 1 or let.elsewhere:
             return False
+        if let.op is not None and let.op.kind in (o.BUILD_LIST, o.BUILD_TUPLE, o.BUILD_SLICE):
+            # What takes it follows at once: no local it reads is stored in between.
+            return all(isinstance(value, (Const, Local)) for value in let.operands)
+        if not let.operands:
+            return True
         owner = let.operands[0]
         return isinstance(owner, Let) and (owner.uses > 1 or owner.elsewhere or owner.variable is not None)
 

@@ -25,6 +25,7 @@ __resume_at_... go on behind a graph break; their sections follow.
 Guards: L are the local variables, G the globals.
   check_tensor(t, dtype=..., device=..., size=..., stride=..., requires_grad=...)  None: any size
   check_type(x, name), check_same_object(x, ...)  the type, or the very object, seen when compiling
+  has_no_marks(t, ...)  nobody called mark_dynamic, mark_static, ... on the tensor
   check_no_aliasing(a, b, ...)  no two are the same tensor
   check_global_state()  grad mode, autocast, default dtype, ... as when compiling
 """
@@ -34,6 +35,7 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.utils._device as utils_device
 from torch import device, inf, nan
 
 
@@ -42,6 +44,10 @@ def check_tensor(t, *, dtype, device, size, stride, requires_grad, cls=None):
             and (str(t.device) == device or t.device.type == device) and len(t.shape) == len(size)
             and all(b is None or a == b for a, b in zip(t.shape, size))
             and all(b is None or a == b for a, b in zip(t.stride(), stride)))
+
+
+def has_no_marks(t, *marks):
+    return not any(hasattr(t, mark) for mark in marks)
 
 
 def check_type(x, name):
