@@ -96,8 +96,15 @@ class CodeScope(Scope):
         return flow, machine, reducer
 
     def structured(self) -> list[ast.stmt]:
+        try:
+            return self.walked(False)
+        except Untangled:
+            return self.walked(True)
+
+    def walked(self, late: bool) -> list[ast.stmt]:
         flow, machine, _ = self.flow(self.kind == "lambda")
         walker = Walker(flow, machine, 2000 + 40 * len(self.program.ops))  # type: ignore[union-attr]
+        walker.late = late
         return walker.module() if self.kind in ("module", "class") else walker.function()
 
     def statements(self) -> list[ast.stmt]:

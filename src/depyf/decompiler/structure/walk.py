@@ -48,6 +48,8 @@ class Walker:
         self.machine = machine
         self.budget = budget
         self.is_lambda = False
+        #: also look for breaks that come after other statements (the second form that is tried)
+        self.late = False
         self.analyse()
 
     # --- analyses ---------------------------------------------------------------------------------
@@ -414,6 +416,37 @@ class Walker:
             id = node.succs[0]
         return id
 
+    def late_breaks(self, head: int, body: set[int], natural: int) -> list[int]:
+        """Where breaks lead that come after other statements (``if x: y = 1; break``)."""
+        nodes = self.flow.nodes
+        found: list[int] = []
+        inner = set()
+        for other, blocks in self.loops.items():
+            if other != head and other in body:
+                # what leaves an inner loop drops that one's iterator first
+                inner |= blocks - {other}
+        starts = [s for id in body - inner for s in nodes[id].succs if s not in body and s != natural]
+        for start in starts:
+            seen = set()
+            work = [start]
+            while work and len(seen) < 50:
+                id = work.pop()
+                if id in seen or not self.dominates(start, id):
+                    continue
+                seen.add(id)
+                node = nodes[id]
+                if node.ops and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator":
+                    target = node.succs[0] if node.end == "jump" else id
+                    goal = nodes[target]
+                    constant = goal.end == "return" and len(goal.ops) <= 1
+                    if len(node.ops) > 1 and not constant and goal.end != "reraise" and node.end == "jump":
+                        found.append(target)
+                elif node.end in ("jump", "branch") and not any(
+                    op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in node.ops
+                ):
+                    work.extend(node.succs)
+        return found
+
     def drops_iterator(self, id: int, target: int) -> bool:
         """Whether the way from ``id`` to ``target`` drops an iterator."""
         nodes = self.flow.nodes
@@ -463,6 +496,12 @@ class Walker:
                             strong.append(target)
                     if target not in targets and not (id == head and succ == natural):
                         targets.append(target)
+        if self.late and natural is not None and nodes[head].end == "for":
+            for found in self.late_breaks(head, body, natural):
+                if found not in targets:
+                    targets.append(found)
+                if found not in strong:
+                    strong.append(found)
         ends = self.outer_ends(frame, follow)
         if natural is not None:
             natural = natural if natural in ends else natural
