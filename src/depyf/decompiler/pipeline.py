@@ -214,6 +214,7 @@ def compile_function(tree: ast.Module, code: Code) -> Code:
         return Code.of(compile(tree, code.filename, "exec", dont_inherit=True))
     function = tree.body[0]
     parents = code.qualname.split(".")[:-1]
+    private = _has_private_names(code)
     free = [n for n in code.freevars if n.isidentifier() and n != "__class__"]
     wrappers: list[tuple[str, str]] = []
     for index, part in enumerate(parents):
@@ -222,7 +223,8 @@ def compile_function(tree: ast.Module, code: Code) -> Code:
         inside = index + 1 < len(parents) and parents[index + 1] == "<locals>"
         # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
         # and Dynamo puts others (``__compiled_fn_1``) into methods.
-        wrappers.append(("def", part if part.isidentifier() else "_") if inside else ("class", "_"))
+        known = part.isidentifier() and (inside or not private)
+        wrappers.append(("def" if inside else "class", part if known else "_"))
     needs_class = "__class__" in code.freevars and not any(kind == "class" for kind, _ in wrappers)
     if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
         wrappers = [("def", "__depyf_scope__")]
@@ -242,6 +244,14 @@ def compile_function(tree: ast.Module, code: Code) -> Code:
     for _ in wrappers:
         compiled = _function_in(compiled)
     return Code.of(_function_in(compiled))
+
+
+def _has_private_names(code: Code) -> bool:
+    """Whether a name would be mangled inside a class (torch's ``__compiled_fn_1`` in a method's code)."""
+    return any(
+        name.startswith("__") and not name.endswith("__")
+        for names in (code.names, code.varnames, code.cellvars, code.freevars) for name in names
+    ) or any(_has_private_names(const) for const in code.consts if isinstance(const, Code))
 
 
 def _function_in(code: CodeType) -> CodeType:
