@@ -48,7 +48,7 @@ STAGES = {
     "inductor_post_grad_graph": "AFTER_POST_GRAD",
 }
 #: Artifacts of the trace that hold a graph of a stage (by name), written as that stage.
-STAGE_ARTIFACTS = {"after_post_grad_graph": "AFTER_POST_GRAD"}
+STAGE_ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
 _GRAPH_NAME = re.compile(r"(__compiled_fn_\d+)(?:_[0-9a-f_]{36,})?$")
 
 

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from ..capture.records import CacheEntry, CompiledFunction, CompiledGraph, Frame
+from .directory import legal_graph
 from .guards_view import guard_function
 from .naming import legal_identifier
 
@@ -131,7 +132,7 @@ def _graph(name: str, graph: CompiledGraph | None) -> str:
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]  # type: ignore[union-attr]
     backend = graph.backend  # type: ignore[union-attr]
     head = [f"# the graph {name}, compiled by {backend}", *(f"#   {s}" for s in stages)]
-    return "\n".join(head) + "\n" + graph_as_function(name, captured.text)
+    return "\n".join(head) + "\n" + graph_as_function(name, legal_graph(captured.text))
 
 
 def graph_as_function(name: str, text: str) -> str:

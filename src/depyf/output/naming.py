@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import keyword
 import re
+import unicodedata
 
 LONGEST = 120
 
 
 def legal_identifier(name: str) -> str:
     """A Python identifier for any name (``<lambda>`` becomes ``lambda_``)."""
-    cleaned = re.sub(r"\W+", "_", name).strip("_") or "anonymous"
+    # Identifiers are compared in normal form NFKC, and so are names in bytecode.
+    normal = unicodedata.normalize("NFKC", name)
+    cleaned = "".join(c if ("_" + c).isidentifier() else " " for c in normal)
+    cleaned = re.sub(r"[ ]+", "_", cleaned).strip("_") or "anonymous"
     if keyword.iskeyword(cleaned):
         cleaned += "_"
-    if cleaned[0].isdigit():
+    if not cleaned[0].isidentifier():
         cleaned = "_" + cleaned
     if name.startswith("__") and not cleaned.startswith("__"):
         cleaned = "__" + cleaned

@@ -1,0 +1,80 @@
+from depyf.capture.guards import parse_guards
+from depyf.capture.records import Guard
+from depyf.output.guards_view import expand, fold, group, guard_function
+
+TREE = """
+TREE_GUARD_MANAGER:
++- RootGuardManager
+| +- GLOBAL_STATE: ___check_global_state() against {"grad_mode":true}
+| +- GuardManager: source=L['a'], accessed_by=FrameLocalsGuardAccessor(key='a', framelocals_idx=0), type=<class 'torch.Tensor'>, tag_safe=(False, False)
+| | +- TENSOR_MATCH: check_tensor(L['a'], Tensor, DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), torch.float32, device=None, requires_grad=False, size=[10], stride=[1])  # x = a + 1  # toy.py:4 in toy
+| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['a'], '_dynamo_dynamic_indices') == False  # x = a + 1  # toy.py:4 in toy
+| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['a'], '_dynamo_static_indices') == False  # x = a + 1  # toy.py:4 in toy
+| | +- NO_TENSOR_ALIASING: check_no_aliasing(L['a'], L['b'])
+| +- GuardManager: source=L['b'], accessed_by=FrameLocalsGuardAccessor(key='b', framelocals_idx=1), type=<class 'torch.Tensor'>, tag_safe=(False, False)
+| | +- TENSOR_MATCH: check_tensor(L['b'], Parameter, DispatchKeySet(CUDA, BackendSelect), torch.float16, device=1, requires_grad=True, size=[None, 3], stride=[3, 1])
+| +- GuardManager: source=L['self'], accessed_by=FrameLocalsGuardAccessor(key='self', framelocals_idx=2), type=<class '__main__.M'>, tag_safe=(False, False)
+| | +- TYPE_MATCH: ___check_type_id(L['self'], 94599069904400), type=<class '__main__.M'>  # x = a + 1  # toy.py:4 in toy
+| | +- EQUALS_MATCH: L['self'].n == <Color.RED: 1>
+"""
+
+
+def test_tensor_guard_reads_like_one():
+    guards = parse_guards(TREE)
+    assert guards[1].expression == (
+        "check_tensor(L['a'], dtype=torch.float32, device='cpu', size=(10,), stride=(1,), requires_grad=False)")
+    assert (guards[1].cause.text, guards[1].cause.filename, guards[1].cause.line) == ("x = a + 1", "toy.py", 4)
+    assert guards[1].source == "L['a']"
+
+
+def test_dynamic_sizes_devices_and_parameters():
+    [guard] = [g for g in parse_guards(TREE) if g.source == "L['b']"]
+    assert guard.expression == ("check_tensor(L['b'], dtype=torch.float16, device='cuda:1', size=(None, 3), "
+                                "stride=(3, 1), requires_grad=True, cls='Parameter')")
+
+
+def test_marks_become_one_guard_and_keep_all_raw_text():
+    [marks] = [g for g in parse_guards(TREE) if g.expression.startswith("has_no_marks")]
+    assert marks.expression == "has_no_marks(L['a'], '_dynamo_dynamic_indices', '_dynamo_static_indices')"
+    assert marks.raw.count("DIMENSION") == 0 and marks.raw.count("\n") == 1
+
+
+def test_ids_become_names():
+    [guard] = [g for g in parse_guards(TREE) if g.kind == "TYPE_MATCH"]
+    assert guard.expression == "check_type(L['self'], '__main__.M')"
+
+
+def test_what_is_not_python_stays_readable_and_valid():
+    [guard] = [g for g in parse_guards(TREE) if g.kind == "EQUALS_MATCH"]
+    assert guard.expression == "torch_guard(\"L['self'].n == <Color.RED: 1>\")"
+
+
+def test_function_is_valid_python():
+    text = guard_function("guard_0", parse_guards(TREE))
+    compile(text, "guards", "exec")
+    assert "# x = a + 1  (toy.py:4)" in text
+
+
+def layers(count, **other):
+    return [Guard(f"check_type(L['self'].layers[{i}].{name}, 'Linear')", f"L['self'].layers[{i}].{name}", "TYPE_MATCH", "")
+            for i in range(count) for name in ("up", "down")]
+
+
+def test_many_guards_fold_into_loops_and_nothing_is_lost():
+    guards = layers(5000)
+    groups = group(guards)
+    folded = fold(groups)
+    assert len(folded) == 2
+    assert sorted(expand(folded), key=str) == sorted(groups, key=str)
+    text = guard_function("guard_0", guards)
+    assert len(text.splitlines()) < 20
+    compile(text, "guards", "exec")
+
+
+def test_a_layer_that_differs_is_not_folded_away():
+    guards = layers(4)
+    guards[3] = Guard("check_type(L['self'].layers[1].down, 'Other')", "L['self'].layers[1].down", "TYPE_MATCH", "")
+    groups = group(guards)
+    folded = fold(groups)
+    assert any("Other" in e for one in folded for e, _ in one.conditions)
+    assert sorted(expand(folded), key=str) == sorted(groups, key=str)

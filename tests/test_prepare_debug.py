@@ -1,0 +1,343 @@
+"""The main job, and its faults: every file valid, values untouched, the program unharmed."""
+
+import errno
+import marshal
+import os
+import subprocess
+import sys
+import threading
+import types
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.output.directory import Directory, DirectoryError  # noqa: E402
+
+EXPECTED = """\
+def __transformed_code_0_for_toy_example(a, b):
+    graph_out_0 = __compiled_fn_1(a, b)
+    x = graph_out_0[1]
+    if graph_out_0[0]:
+        return {first}([], [], b, x)
+    return {second}([], [], b, x)
+"""
+
+
+def toy_example(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def run(function, backend="eager", gradients=False, steps=8):
+    compiled = torch.compile(function, backend=backend)
+    results = []
+    for seed in range(steps):
+        torch.manual_seed(seed)
+        a, b = torch.randn(10, requires_grad=gradients), torch.randn(10, requires_grad=gradients)
+        out = compiled(a, b)
+        if gradients:
+            out.sum().backward()
+            results += [a.grad, b.grad]
+        results.append(out.detach())
+    return results
+
+
+def same(left, right):
+    return len(left) == len(right) and all(torch.equal(x, y) for x, y in zip(left, right))
+
+
+def python_files(path):
+    return sorted(n for n in os.listdir(path) if n.endswith(".py"))
+
+
+def read(path, name):
+    with open(os.path.join(path, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_toy_example_reads_as_promised(tmp_path):
+    torch._dynamo.utils.counters.clear()
+    program = "import sys; sys.path.insert(0, %r)\nimport torch, depyf\nfrom test_prepare_debug import *\nwith depyf.prepare_debug(%r): run(toy_example)" % (
+        os.path.dirname(__file__), str(tmp_path / "d"))
+    subprocess.run([sys.executable, "-c", program], check=True)
+    text = read(tmp_path / "d", "__transformed_code_0_for_toy_example.py")
+    resumes = sorted({w for w in text.replace("(", " ").split() if w.startswith("__resume_at_")},
+                     key=lambda w: int(w.split("_")[-1]))
+    assert text.endswith(EXPECTED.format(first=resumes[0], second=resumes[1]))
+    assert "# fidelity: equivalent" in text
+
+
+@pytest.mark.parametrize("backend, gradients", [("eager", False), ("eager", True), ("aot_eager", True),
+                                                ("inductor", False)])
+def test_values_are_untouched_and_every_file_is_python(tmp_path, backend, gradients):
+    plain = run(toy_example, backend, gradients)
+    torch._dynamo.reset()
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        watched = run(toy_example, backend, gradients)
+    assert same(plain, watched)
+    names = python_files(on.path)
+    for name in names:
+        compile(read(on.path, name), name, "exec")
+    assert "full_code_for_toy_example_0.py" in names
+    stages = {n.split(".")[1] for n in names if n.startswith("__compiled_fn_")}
+    wanted = {"Captured_Graph"}
+    if backend == "aot_eager":
+        wanted |= {"Joint_graph", "Forward_graph", "Backward_graph"}
+    if backend == "inductor":
+        wanted |= {"Forward_graph", "AFTER_POST_GRAD", "kernel_0"}
+    assert wanted <= stages
+    for name in names:
+        if name.startswith("__transformed_code_"):
+            assert "# fidelity: fallback" not in read(on.path, name)
+
+
+def test_both_calls_of_the_documents(tmp_path):
+    with depyf.prepare_debug(toy_example, str(tmp_path / "d")):
+        run(toy_example)
+    assert "full_code_for_toy_example_0.py" in os.listdir(tmp_path / "d")
+
+
+def test_guards_and_dispatch_in_full_code(tmp_path):
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        run(toy_example)
+    text = read(on.path, "full_code_for_toy_example_0.py")
+    assert "check_tensor(L['a'], dtype=torch.float32, device='cpu', size=(10,), stride=(1,), requires_grad=False)" in text
+    order = [text.index(s) for s in ("\ndef toy_example(a, b)", "\ndef guard_0_for_toy_example",
+                                     "\ndef __compiled_fn_", "\ndef __transformed_code_0_for_toy_example",
+                                     "\ndef compiled_toy_example(a, b)", "\ndef __resume_at_")]
+    assert order == sorted(order)
+    space: dict = {}
+    exec(compile(text, "full", "exec"), space)
+    torch.manual_seed(0)
+    a, b = torch.randn(10), torch.randn(10)
+    assert torch.equal(space["compiled_toy_example"](a, b), toy_example(a, b))
+
+
+def test_recompiles_give_entries_in_the_order_of_their_guards(tmp_path):
+    def scale(x):
+        return x * 2
+
+    compiled = torch.compile(scale, backend="eager", dynamic=False)
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        for size in (3, 4, 5):
+            compiled(torch.ones(size))
+    text = read(on.path, "full_code_for_scale_0.py")
+    assert text.count("\ndef guard_") == 3
+    assert sum(n.startswith("__transformed_code_") for n in os.listdir(on.path)) == 3
+
+
+def test_dump_src_without_a_session():
+    compiled = torch.compile(toy_example, backend="eager")
+    with pytest.raises(ValueError, match="call it"):
+        depyf.explain.dump_src(compiled)
+    for seed in range(8):
+        torch.manual_seed(seed)
+        compiled(torch.randn(10), torch.randn(10))
+    text = depyf.explain.dump_src(compiled)
+    compile(text, "full", "exec")
+    assert "torch.abs(l_a_)" in text and "def compiled_toy_example(a, b)" in text
+
+
+def test_log_bytecode_can_be_read_with_the_standard_library(tmp_path):
+    with depyf.prepare_debug(str(tmp_path / "d"), log_bytecode=True) as on:
+        run(toy_example)
+    name = next(n for n in os.listdir(on.path) if n.endswith(".transformed.bin"))
+    with open(os.path.join(on.path, name), "rb") as file:
+        assert isinstance(marshal.load(file), types.CodeType)
+
+
+def test_clashing_and_odd_names(tmp_path):
+    double = torch.compile(lambda x: x * 2, backend="eager")
+    triple = torch.compile(lambda x: x * 3, backend="eager")
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        double(torch.ones(2))
+        triple(torch.ones(2))
+    names = python_files(on.path)
+    assert sum(n.startswith("full_code_for_lambda_") for n in names) == 2
+    assert sum(n.startswith("__transformed_code_0_for_lambda_") for n in names) == 2
+    for name in names:
+        compile(read(on.path, name), name, "exec")
+
+
+# --- faults ---------------------------------------------------------------------------------------
+def test_directory_is_a_file(tmp_path):
+    path = tmp_path / "d"
+    path.write_text("mine")
+    with pytest.raises(DirectoryError, match="it is a file"):
+        with depyf.prepare_debug(str(path)):
+            pass
+    assert path.read_text() == "mine"
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match="prepare_debug"):
+        depyf.prepare_debug()
+    with pytest.raises(TypeError, match="not a int"):
+        depyf.prepare_debug(3)
+    with pytest.raises(ValueError, match="caches"):
+        depyf.prepare_debug("d", caches="never")
+
+
+def test_second_run_leaves_the_first_alone(tmp_path, capsys):
+    for _ in range(2):
+        torch._dynamo.reset()
+        with depyf.prepare_debug(str(tmp_path / "d ä")):
+            run(toy_example)
+    assert "is kept" in capsys.readouterr().err
+    first, second = tmp_path / "d ä", tmp_path / "d ä" / "run_2"
+    assert "full_code_for_toy_example_0.py" in os.listdir(first)
+    assert "full_code_for_toy_example_0.py" in os.listdir(second)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_exception_in_the_body_goes_on_and_all_is_written(tmp_path, error):
+    with pytest.raises(error):
+        with depyf.prepare_debug(str(tmp_path / "d")) as on:
+            run(toy_example)
+            raise error
+    assert "full_code_for_toy_example_0.py" in os.listdir(on.path)
+    assert not torch._dynamo.convert_frame._bytecode_hooks
+
+
+def test_disk_full_halfway(tmp_path, monkeypatch):
+    real, count = Directory.write, []
+
+    def full(self, name, text):
+        count.append(name)
+        if len(count) > 2:
+            self._failed(name, OSError(errno.ENOSPC, "No space left on device"))
+            return None
+        return real(self, name, text)
+
+    plain = run(toy_example)
+    torch._dynamo.reset()
+    monkeypatch.setattr(Directory, "write", full)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with depyf.prepare_debug(str(tmp_path / "d")):
+            watched = run(toy_example)
+    assert same(plain, watched)
+    assert sum("No space left" in str(w.message) for w in seen) == 1
+
+
+def test_errors_of_ours_never_reach_the_program(tmp_path, monkeypatch):
+    from depyf.capture import session
+
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError("ours")
+
+    plain = run(toy_example)
+    torch._dynamo.reset()
+    monkeypatch.setattr(session, "decompile_code", broken)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with depyf.prepare_debug(str(tmp_path / "d")):
+            watched = run(toy_example)
+    assert same(plain, watched)
+    assert sum("internal error" in str(w.message) for w in seen) == 1
+
+
+def test_nested_sessions(tmp_path):
+    with depyf.prepare_debug(str(tmp_path / "outer")) as outer:
+        with depyf.prepare_debug(str(tmp_path / "inner")) as inner:
+            run(toy_example)
+    assert "full_code_for_toy_example_0.py" in os.listdir(outer.path)
+    assert "full_code_for_toy_example_0.py" in os.listdir(inner.path)
+    assert not torch._dynamo.convert_frame._bytecode_hooks
+
+
+def test_compile_error_of_a_backend(tmp_path):
+    def backend(gm, inputs):
+        raise RuntimeError("no such backend today")
+
+    with pytest.raises(Exception, match="no such backend today"):
+        with depyf.prepare_debug(str(tmp_path / "d")):
+            torch.compile(toy_example, backend=backend)(torch.ones(3), torch.ones(3))
+    assert not torch._dynamo.convert_frame._bytecode_hooks
+
+
+def test_reset_inside(tmp_path):
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        run(toy_example)
+        torch._dynamo.reset()
+    assert "check_tensor(L['a']" in read(on.path, "full_code_for_toy_example_0.py")
+
+
+def test_model_deleted_before_the_end(tmp_path):
+    import gc
+    import weakref
+
+    model = torch.nn.Linear(4, 4)
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        compiled = torch.compile(model, backend="eager")
+        compiled(torch.ones(2, 4))
+        gone = weakref.ref(model)
+        del model, compiled
+        torch._dynamo.reset()
+        gc.collect()
+        assert gone() is None
+    assert any(n.startswith("full_code_for_") for n in os.listdir(on.path))
+
+
+def test_threads_compile_at_once(tmp_path):
+    def work(k):
+        def scale(x):
+            return x * k + 1
+
+        scale.__name__ = f"scale_{k}"
+        results[k] = torch.compile(scale, backend="eager")(torch.ones(3))
+
+    results: dict = {}
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+    assert [results[k][0].item() for k in range(4)] == [1, 2, 3, 4]
+    for name in python_files(on.path):
+        compile(read(on.path, name), name, "exec")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_fork_leaves_the_files_to_the_parent(tmp_path):
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        run(toy_example)
+        before = sorted(os.listdir(on.path))
+        child = os.fork()
+        if child == 0:
+            try:
+                torch.compile(lambda x: x - 1, backend="eager")(torch.ones(2))
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert sorted(os.listdir(on.path)) == before
+
+
+def test_import_is_cheap_and_without_torch():
+    program = "import sys, depyf; assert 'torch' not in sys.modules; assert 'depyf.decompiler' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_without_torch(tmp_path):
+    program = (
+        "import sys, importlib.util\n"
+        "real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda n, *a: None if n == 'torch' else real(n, *a)\n"
+        "import depyf\n"
+        "print(depyf.decompile(lambda x: x + 1))\n"
+        "try:\n    depyf.prepare_debug('d').__enter__()\n"
+        "except ModuleNotFoundError as error: print(error)\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": os.path.abspath(os.path.join(os.path.dirname(depyf.__file__), ".."))})
+    assert "x + 1" in done.stdout and "pip install torch" in done.stdout, done.stderr
