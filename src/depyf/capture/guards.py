@@ -4,7 +4,7 @@ Torch prints a guard manager as a tree (``str(guard_manager)``, also in its stru
 ``dynamo_cpp_guards_str``)::
 
     | +- GuardManager: source=L['a'], accessed_by=..., type=<class 'torch.Tensor'>, ...
-    | | +- TENSOR_MATCH: check_tensor(L['a'], Tensor, DispatchKeySet(CPU, ...), torch.float32, ...)  # y = a + 1  # file.py:3 in f
+    | | +- TENSOR_MATCH: check_tensor(L['a'], Tensor, DispatchKeySet(CPU, ...), ...)  # y = a + 1  # file.py:3 in f
 
 Each leaf becomes one condition in valid Python.  Object ids, which differ from run to run, become the
 names of what they stand for; torch's own text is kept in ``Guard.raw``.

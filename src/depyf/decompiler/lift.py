@@ -121,7 +121,7 @@ class Unpack:
                     found = ast.Name(name.id, STORE)
                 name = found
                 self.targets[at] = ast.Starred(found, STORE) if at == self.star else found
-            machine.store_value(state, ast.Tuple(self.targets, STORE), self.source)
+            machine.store_value(state, ast.Tuple(self.targets, STORE), self.source)  # type: ignore[arg-type]
 
 
 class Assigning(Marker):
@@ -446,7 +446,7 @@ class Machine:
                 stack[-1] = inner
             else:
                 assigning = Assigning([target], inner)
-                assigning.q = getattr(inner, "q", 0)
+                assigning.q = getattr(inner, "q", 0)  # type: ignore[attr-defined]
                 stack[-1] = assigning
             return
         if isinstance(value, Caught):
@@ -494,7 +494,7 @@ class Machine:
         if kind is Augmented:
             if len(targets) > 1 or not self.same_target(target, value.left):
                 raise Unliftable("an in-place operation stored elsewhere")
-            return ast.AugAssign(target, BINARY_OPS[value.op](), value.right)
+            return ast.AugAssign(target, BINARY_OPS[value.op](), value.right)  # type: ignore[arg-type]
         if len(targets) == 1 and type(target) is ast.Name:
             if kind is FunctionExpr or kind is ast.Call or kind is ClassExpr:
                 made = self.definition(target.id, value)
@@ -702,7 +702,7 @@ class Machine:
 
     def op_BUILD_MAP(self, state: State, count: int) -> None:
         items = self.popn(state, 2 * count)
-        self.push(state, ast.Dict(items[::2], items[1::2]))
+        self.push(state, ast.Dict(items[::2], items[1::2]))  # type: ignore[arg-type]
 
     def op_BUILD_CONST_KEY_MAP(self, state: State, keys: tuple[Any, ...]) -> None:
         values = self.popn(state, len(keys))
@@ -857,7 +857,7 @@ class Machine:
     def build_class(self, state: State, values: list[Any], keywords: list[ast.keyword]) -> None:
         if len(values) < 2 or not isinstance(values[0], FunctionExpr) or not isinstance(values[1], ast.Constant):
             raise Unliftable("a class that is made in another way")
-        self.push(state, ClassExpr(self.scope.class_(values[0], values[1].value, values[2:], keywords)))
+        self.push(state, ClassExpr(self.scope.class_(values[0], values[1].value, values[2:], keywords)))  # type: ignore[arg-type]
 
     def op_CALL_EX(self, state: State, has_keywords: bool) -> None:
         keywords: list[ast.keyword] = []

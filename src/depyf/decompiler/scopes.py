@@ -133,8 +133,8 @@ class CodeScope(Scope):
         head += self.declarations()
         at = 0
         while self.kind == "module" and at < len(body) and (
-            isinstance(body[at], ast.Expr) and isinstance(body[at].value, ast.Constant)
-            or isinstance(body[at], ast.ImportFrom) and body[at].module == "__future__"
+            isinstance(body[at], ast.Expr) and isinstance(body[at].value, ast.Constant)  # type: ignore[attr-defined]
+            or isinstance(body[at], ast.ImportFrom) and body[at].module == "__future__"  # type: ignore[attr-defined]
         ):
             at += 1
         body[at:at] = head
@@ -272,8 +272,8 @@ class CodeScope(Scope):
             for key, value in zip(node.elts[::2], node.elts[1::2]):
                 annotations[key.value] = self.annotation(value)  # type: ignore[attr-defined]
         elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values):
-                annotations[key.value] = self.annotation(value)  # type: ignore[union-attr]
+            for key, value in zip(node.keys, node.values):  # type: ignore[assignment]
+                annotations[key.value] = self.annotation(value)  # type: ignore[attr-defined, union-attr]
         elif node is not None:
             raise Unliftable("annotations made in another way")
         if parts.get("annotate") is not None:
@@ -356,8 +356,8 @@ class CodeScope(Scope):
             found = parse_loops(reducer, head, [accumulator, *stack[1:]])
             if found is None or accumulator.element is None:
                 raise Untangled("a comprehension")
-            generators, element = found[0], accumulator.element
-        return build_comprehension(build_kind, element, generators, iterable)
+            generators, element = found[0], accumulator.element  # type: ignore[assignment]
+        return build_comprehension(build_kind, element, generators, iterable)  # type: ignore[arg-type]
 
 
 def make_function(

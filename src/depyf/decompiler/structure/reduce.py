@@ -13,7 +13,7 @@ from typing import Any
 
 from ...bytecode.operations import Op
 from ...flow.stack import effect
-from ..lift import Accumulator, Input, Iter, Machine, Shared, Slot, State, Target, Unliftable, is_value, negate
+from ..lift import Accumulator, Input, Iter, Machine, Shared, Slot, State, Target, Unliftable, negate
 from .regions import Flow, Node
 
 
@@ -551,7 +551,7 @@ def parse_loops(
                 return None
             owner = Target()
             stack.append(Slot(owner))
-            generators.append(ast.comprehension(owner, iterator.value, [], int(asynchronous)))
+            generators.append(ast.comprehension(owner, iterator.value, [], int(asynchronous)))  # type: ignore[arg-type]
             if len(heads) and reducer_follow(nodes, exit_id) != heads[-1]:
                 return None
             heads.append(at)
@@ -592,7 +592,7 @@ def parse_loops(
     else:
         return None
     for generator in generators:
-        owner = generator.target
+        owner = generator.target  # type: ignore[assignment]
         if owner.target is None:
             return None
         generator.target = owner.target

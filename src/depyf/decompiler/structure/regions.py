@@ -120,7 +120,8 @@ def prepare(graph: Graph, marked: Mapping[int, list[Op]]) -> Flow:
     for id, block in graph.blocks.items():
         line = block.end_op.line if block.end_op is not None else None
         region = block.region.handler if block.region is not None else None
-        nodes[id] = Node(id, marked[id] if id in marked else block.ops, block.end, list(block.successors), block.arg, line, region)
+        ops = marked[id] if id in marked else block.ops
+        nodes[id] = Node(id, ops, block.end, list(block.successors), block.arg, line, region)
     _thread(nodes)
     # 3.13 leaves some jumps out of the region around them; a test belongs to where its value is computed
     for node in list(nodes.values()):
@@ -218,9 +219,6 @@ def _classify(flow: Flow) -> None:
             hops += 1
             if hops > 100:
                 raise Untangled("regions go round")
-    for id in transparent:
-        # the code of the clean-up itself is never walked
-        pass
 
 
 def _inside(flow: Flow, region: int) -> set[int]:
@@ -404,7 +402,7 @@ def _after_fixed(flow: Flow, kind: str, start: int, asynchronous: bool) -> int:
             if op.kind == "CALL" and op.arg != (3, ()):
                 good = False
         else:
-            wanted = ("POP_EXCEPT", "CONST", "STORE", "DELETE")
+            wanted = ("POP_EXCEPT", "CONST", "STORE", "DELETE")  # type: ignore[assignment]
             good = op.kind.startswith(wanted[step])
         if not good:
             raise Untangled(f"a way out of {kind}")

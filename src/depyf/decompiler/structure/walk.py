@@ -199,7 +199,8 @@ class Walker:
                         frame = Frame("named", frame, inner)
                         region = inner
                         continue
-                    stmts, nxt, stack = self.protected(inner, at, stack, follow, frame, at if first and at == entered else -1)
+                    begun = at if first and at == entered else -1
+                    stmts, nxt, stack = self.protected(inner, at, stack, follow, frame, begun)
                     out += stmts
                     first = False
                     if nxt is None:
@@ -427,7 +428,7 @@ class Walker:
                 inner |= blocks - {other}
         starts = [s for id in body - inner for s in nodes[id].succs if s not in body and s != natural]
         for start in starts:
-            seen = set()
+            seen = set()  # type: ignore[var-annotated]
             work = [start]
             while work and len(seen) < 50:
                 id = work.pop()
@@ -728,7 +729,6 @@ class Walker:
             if nodes[id].succs[0] not in targets:
                 targets.append(nodes[id].succs[0])
         inner = Frame(kind, frame, region)
-        line = None
         if kind == "with":
             resume = nodes[region].succs[0]
             join = self.best_normal(targets, follow, frame)
@@ -892,7 +892,7 @@ class Walker:
             t, f = node.succs
             caught = self.machine.caught = Target("e")
             body, falls, _ = self.walk(t, state.stack[:], join, inner)
-            name = caught.target.id if caught.target is not None else None
+            name = caught.target.id if caught.target is not None else None  # type: ignore[attr-defined]
             handlers.append(ast.ExceptHandler(test.value, name, body or [ast.Pass()]))
             any_falls |= falls
             at = f
