@@ -69,12 +69,12 @@ class _Misses:
     """Says once per function that it ran uncompiled."""
 
     def __init__(self) -> None:
-        self._said: set[CodeType] = set()
+        self._said: dict[int, CodeType] = {}
 
     def __call__(self, code: CodeType) -> None:
-        if code in self._said:
+        if id(code) in self._said:
             return
-        self._said.add(code)
+        self._said[id(code)] = code
         name = getattr(code, "co_qualname", code.co_name)
         print(
             f"depyf: {name} ({code.co_filename}:{code.co_firstlineno}) has no compiled version for these "

@@ -17,7 +17,7 @@ from .records import (
     GraphStage,
     TransformedCode,
 )
-from .session import _GRAPH_NAME, environment, make_frame
+from .session import _GRAPH_NAME, environment, make_frame, readable_alone
 from .torch_private import hooks
 
 
@@ -26,12 +26,12 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
     frames = []
     graphs: dict[str, CompiledGraph] = {}
     pending: list[tuple[str, CodeType]] = [(code.co_name, code)]
-    seen: set[CodeType] = set()
+    seen: set[int] = set()
     while pending:
         name, here = pending.pop(0)
-        if here in seen:
+        if id(here) in seen:
             continue
-        seen.add(here)
+        seen.add(id(here))
         entries = []
         for number, entry in enumerate(hooks.cache_entries(here)):
             transformed, ids, guard_text = hooks.entry_facts(entry)
@@ -49,7 +49,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
                                  for n, f in resumes.items()})
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
-                compile_id, name, CodeText(source.text, source.fidelity.value, source.note), None,
+                compile_id, name, CodeText(readable_alone(source.text), source.fidelity.value, source.note), None,
                 tuple(transformed.co_varnames[: transformed.co_argcount]))
             entries.append(CacheEntry(compile_id, parse_guards(guard_text), record, tuple(rename.values())))
         frames.append(make_frame(here, name, tuple(entries)))

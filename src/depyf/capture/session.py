@@ -134,7 +134,8 @@ class Session:
         self.compilations: list[_Compilation] = []
         self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
         self.taken: set[str] = set()
-        self.resume_names: dict[CodeType, str] = {}
+        #: By id: code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
+        self.resume_names: dict[int, tuple[CodeType, str]] = {}
         self.guard_texts: dict[tuple[int, int], str] = {}
         self.process = os.getpid()
         self.warned = False
@@ -371,14 +372,14 @@ class Session:
             self._name(draft, torch_name)
         resumes = hooks.resume_functions(names, hooks.frame_globals())
         for name, function in resumes.items():
-            self.resume_names.setdefault(function.__code__, name)
+            self.resume_names.setdefault(id(function.__code__), (function.__code__, name))
         rename = {n: self.names.get(n, n) for n in graph_names}
         parameters = {n: f.__code__.co_varnames[: f.__code__.co_argcount] for n, f in resumes.items()}
-        function_name = self.resume_names.get(original, original.co_name)
+        function_name = self._name_of(original)
         decompiled = decompile_code(
             transformed, name=self._transformed_name(original, function_name), simplify=True,
             parameter_names=parameters, rename=rename)
-        source = CodeText(decompiled.text, decompiled.fidelity.value, decompiled.note)
+        source = CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
         location = _location(original)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
         record = TransformedCode(ids, function_name, source, None, tuple(arguments))
@@ -398,32 +399,36 @@ class Session:
             tuple((n, f.__code__) for n, f in resumes.items())))
         return None if running is transformed else running
 
+    def _name_of(self, code: CodeType) -> str:
+        known = self.resume_names.get(id(code))
+        return known[1] if known is not None else code.co_name
+
     def _transformed_name(self, original: CodeType, function_name: str) -> str:
         count = sum(c.original is original for c in self.compilations)
         return f"__transformed_code_{count}_for_{function_name}"
 
     # --- the whole --------------------------------------------------------------------------------
     def _capture(self) -> Capture:
-        originals = list(dict.fromkeys(c.original for c in self.compilations))
-        resumed_by: dict[CodeType, list[CodeType]] = {}
-        children: set[CodeType] = set()
+        originals = list({id(c.original): c.original for c in self.compilations}.values())
+        resumed_by: dict[int, list[CodeType]] = {}
+        children: set[int] = set()
         for compilation in self.compilations:
             for _, code in compilation.resumes:
-                resumed_by.setdefault(compilation.original, []).append(code)
-                children.add(code)
+                resumed_by.setdefault(id(compilation.original), []).append(code)
+                children.add(id(code))
         functions = []
         for code in originals:
-            if code in children:
+            if id(code) in children:
                 continue
             frames, pending = [], [code]
-            seen: set[CodeType] = set()
+            seen: set[int] = set()
             while pending:
                 here = pending.pop(0)
-                if here in seen:
+                if id(here) in seen:
                     continue
-                seen.add(here)
+                seen.add(id(here))
                 frames.append(self._frame(here))
-                pending.extend(resumed_by.get(here, ()))
+                pending.extend(resumed_by.get(id(here), ()))
             functions.append(CompiledFunction(frames[0].name, tuple(frames)))
         graphs = [self._graph(d) for drafts in self.graphs.values() for d in drafts]
         return Capture(tuple(functions), tuple(graphs), tuple(self.notes), environment())
@@ -436,18 +441,18 @@ class Session:
         mine = [c for c in self.compilations if c.original is code]
         entries = []
         order = self._entry_order(code)
-        for compilation in sorted(mine, key=lambda c: order.get(c.running, len(order))):
+        for compilation in sorted(mine, key=lambda c: order.get(id(c.running), len(order))):
             key = (compilation.ids.frame, compilation.ids.recompile)
             entries.append(CacheEntry(
                 compilation.ids, self._guards(key), compilation.text, compilation.graph_names))
-        return make_frame(code, self.resume_names.get(code, code.co_name), tuple(entries))
+        return make_frame(code, self._name_of(code), tuple(entries))
 
-    def _entry_order(self, code: CodeType) -> dict[CodeType, int]:
-        order: dict[CodeType, int] = {}
+    def _entry_order(self, code: CodeType) -> dict[int, int]:
+        order: dict[int, int] = {}
         try:
             for index, entry in enumerate(hooks.cache_entries(code)):
                 running, ids, text = hooks.entry_facts(entry)
-                order[running] = index
+                order[id(running)] = index
                 if ids is not None:
                     self.guard_texts.setdefault(ids, text)
         except Exception as error:
@@ -456,6 +461,11 @@ class Session:
 
     def _guards(self, key: tuple[int, int]) -> tuple[Guard, ...]:
         return parse_guards(self.guard_texts.get(key, ""))
+
+
+def readable_alone(text: str) -> str:
+    """A captured variable that is assigned needs ``nonlocal``, which is not valid outside of its function."""
+    return re.sub(r"(?m)^    nonlocal (.*)$", r"    global \1  # nonlocal: captured from the enclosing function", text)
 
 
 def _place(path: str, first_line: int, file_text: str) -> Any:
@@ -475,7 +485,7 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Fr
     if not is_resume:
         try:
             lines, start = inspect.getsourcelines(code)
-            text = textwrap.dedent("".join(lines))
+            text = readable_alone(textwrap.dedent("".join(lines)))
             compile(text, code.co_filename, "exec", dont_inherit=True)
             user = True
         except (OSError, TypeError, SyntaxError, ValueError, IndexError):
@@ -484,7 +494,7 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Fr
         original = CodeText(text, "exact")
     else:
         found = decompile_code(code, name=name if name.isidentifier() else None)
-        original = CodeText(found.text, found.fidelity.value, found.note)
+        original = CodeText(readable_alone(found.text), found.fidelity.value, found.note)
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
     return Frame(name, code.co_name, _location(code), original, user, tuple(code.co_varnames[:count]),

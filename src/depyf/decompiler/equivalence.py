@@ -39,7 +39,7 @@ MARKER_NAMES = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit
 FLAG_MODULE = "__import_torch_dot_autograd_dot_profiler"
 FLAG_NAME = "_is_profiler_enabled"
 GRAPH_PREFIX = "__compiled_fn_"
-OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_")
+OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", "__constant_")
 
 PROFILER_NOTE = "torch's profiler markers are left out"
 ITEMS_NOTE = "items of a graph's result are read where they are used"
@@ -177,7 +177,7 @@ class _Prover:
     # --- the walk ---------------------------------------------------------------------------------
     def run(self) -> None:
         arguments = self.p.code.arguments
-        cells = set(self.p.code.cellvars)
+        cells = _cells_used(self.p) | _cells_used(self.q)
         start = {name: _Symbol(("argument", name)) for name in arguments if name not in cells}
         self.pending.append((_Side(self.p, 0, [], dict(start), set()), _Side(self.q, 0, [], dict(start), set())))
         while self.pending:
@@ -269,6 +269,12 @@ class _Prover:
         elif kind is o.LOAD_GLOBAL and op.arg.startswith(OWN_GLOBALS):
             name = self.rename.get(op.arg, op.arg) if side.program is self.p else op.arg
             stack.append(_Symbol(("own", name)))
+        elif kind is o.LOAD_CLOSURE:
+            stack.append(_Symbol(("cell", op.arg)))
+        elif kind is o.LOAD_ATTR and op.arg == "cell_contents" and _cell(stack[-1]) is not None:
+            return _Event(o.LOAD_DEREF, _cell(stack[-1]), [], op)
+        elif kind is o.STORE_ATTR and op.arg == "cell_contents" and _cell(stack[-1]) is not None:
+            return _Event(o.STORE_DEREF, _cell(stack[-1]), [stack[-2]], op)
         elif kind is o.LOAD_ATTR and self.marker_attribute(side, op):
             pass
         elif kind is o.IS and isinstance(_seen(stack[-1]), _Constant) and isinstance(_seen(stack[-2]), _Constant) \
@@ -679,6 +685,13 @@ def _meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
     return frozenset(frozenset(members) for members in classes.values())
 
 
+def _cells_used(program: Program) -> set[str]:
+    """Variables that the program reaches through cells (Dynamo's code carries cells that it does not use)."""
+    kinds = (o.LOAD_DEREF, o.STORE_DEREF, o.DELETE_DEREF, o.LOAD_CLASSDEREF, o.LOAD_CLOSURE,
+             o.LOAD_FROM_DICT_OR_DEREF, o.MAKE_CELL)
+    return {op.arg for op in program.ops if op.kind in kinds}
+
+
 def _is_open(value: Any) -> bool:
     return isinstance(value, _Built) and value.escaped is None and value.kind in ("list", "dict")
 
@@ -697,6 +710,32 @@ def _alike(x: _Built, y: _Built) -> bool:
         else:
             return False
     return True
+
+
+def _cell(value: Any) -> str | None:
+    """Name of the variable whose cell the value is."""
+    value = _seen(value)
+    return value.key[1] if isinstance(value, _Symbol) and value.key[0] == "cell" else None
+
+
+def _without_private_cells(program: Program) -> Program:
+    """Cells that nobody else holds are plain locals.
+
+    A cell variable whose cell is never handed out (``LOAD_CLOSURE``) is seen by this code only; Dynamo keeps
+    such cells because the original function had them.
+    """
+    shared = {op.arg for op in program.ops if op.kind in (o.LOAD_CLOSURE, o.LOAD_CLASSDEREF, o.MAKE_CELL,
+                                                          o.LOAD_FROM_DICT_OR_DEREF)}
+    private = set(program.code.cellvars) - shared
+    if not private:
+        return program
+    plain = {o.LOAD_DEREF: o.LOAD_FAST, o.STORE_DEREF: o.STORE_FAST, o.DELETE_DEREF: o.DELETE_FAST}
+    ops = [
+        Op(plain[op.kind], op.arg, op.offset, op.line, op.target, op.handler)
+        if op.kind in plain and op.arg in private else op
+        for op in program.ops
+    ]
+    return Program(program.code, ops, program.handlers)
 
 
 def _own_list(value: Any) -> _Built | None:
@@ -731,12 +770,14 @@ def equivalent(
     """
     p = original if isinstance(original, Program) else canonicalise(original)
     q = recompiled if isinstance(recompiled, Program) else canonicalise(recompiled)
+    p, q = _without_private_cells(p), _without_private_cells(q)
     a, b = p.code, q.code
     if (a.argcount, a.posonlyargcount, a.kwonlyargcount, a.arguments) != (
         b.argcount, b.posonlyargcount, b.kwonlyargcount, b.arguments
     ) or (a.flags ^ b.flags) & MEANINGFUL_FLAGS:
         return Verdict(False, "parameters or flags differ")
-    if set(a.freevars) != set(b.freevars) or set(a.cellvars) != set(b.cellvars):
+    differing = (set(a.freevars) ^ set(b.freevars)) | (set(a.cellvars) ^ set(b.cellvars))
+    if differing & (_cells_used(p) | _cells_used(q)):
         return Verdict(False, "free or cell variables differ")
     prover = _Prover(p, q, rename or {})
     try:

@@ -13,6 +13,7 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ..flow.graph import build
 from .compare import compare
+from .constants import name_constants
 from .emit import Unwritable, emit
 from .lift import FunctionExpr, Iter
 from .scopes import FAILURES, CodeScope, Options, make_function, top_level
@@ -100,6 +101,13 @@ class _Job:
         self.parameter_names = parameter_names
         self.rename = dict(rename or {})
         self.reasons: list[str] = []
+        self.program, self.constants = name_constants(canonicalise(code))
+
+    def options(self) -> Options:
+        options = Options(fallback=_dispatch)
+        if self.constants:
+            options.graphs[self.code] = build(self.program)
+        return options
 
     def run(self) -> Decompiled:
         if self.simplify:
@@ -115,12 +123,12 @@ class _Job:
         except ImportError:
             return None
         try:
-            graph = simplify(build(canonicalise(self.code)), parameter_names=self.parameter_names)
+            graph = simplify(build(self.program), parameter_names=self.parameter_names)
         except Exception as error:  # whatever goes wrong there only costs readability
             self.reasons.append(f"not simplified ({error})")
             return None
         for spill in (False, True):
-            options = Options(fallback=_dispatch)
+            options = self.options()
             options.graphs[self.code] = graph
             options.spill = spill
             found = self.attempt(options, Fidelity.EQUIVALENT, "simplified")
@@ -129,10 +137,10 @@ class _Job:
         return None
 
     def direct(self) -> Decompiled | None:
-        return self.attempt(Options(fallback=_dispatch), Fidelity.EXACT, "")
+        return self.attempt(self.options(), Fidelity.EXACT, "")
 
     def spilled(self) -> Decompiled | None:
-        options = Options(fallback=_dispatch)
+        options = self.options()
         options.spill = True
         return self.attempt(options, Fidelity.EQUIVALENT, "values kept on the stack have names")
 
@@ -156,7 +164,7 @@ class _Job:
                 return Decompiled(text, fell, self.note(options, note), {}, tree)
             if options.fallen:
                 return Decompiled(text, Fidelity.FALLBACK, self.note(options, note), {}, tree)
-            verdict = same_program(self.code, recompiled, ignore_name=True, rename=self.rename or None)
+            verdict = same_program(self.program, recompiled, ignore_name=True, rename=self.rename or None)
             if verdict:
                 return self.proven(text, tree, Fidelity.EXACT, "", verdict, recompiled)
             where = verdict.where
@@ -179,27 +187,33 @@ class _Job:
         except ImportError:
             return None
         try:
-            return equivalent(self.code, recompiled, rename=self.rename or None)
+            return equivalent(self.program, recompiled, rename=self.rename or None)
         except Exception as error:  # a prover that fails has proven nothing
             self.reasons.append(f"equivalence: {type(error).__name__}: {error}")
             return None
 
     def fallen(self) -> Decompiled:
         """The dispatch loop; what is nested is still decompiled in the usual way."""
-        options = Options(fallback=_dispatch)
+        options = self.options()
         options.refused.add(self.code)
         options.rename = self.rename
         try:
             text, tree = emit(top_level(self.code, options, self.name))
         except Exception as error:
             raise Failed("; ".join([*self.reasons, f"{type(error).__name__}: {error}"])) from error
-        return Decompiled(text, Fidelity.FALLBACK, "; ".join(dict.fromkeys(self.reasons)), {}, tree)
+        reasons = [*self.stated_constants(), *self.reasons]
+        return Decompiled(text, Fidelity.FALLBACK, "; ".join(dict.fromkeys(reasons)), {}, tree)
+
+    def stated_constants(self) -> list[str]:
+        return [f"{name} stands for {what}, a constant that source cannot say" for name, what in self.constants.items()]
 
     def proven(
         self, text: str, tree: ast.Module, fidelity: Fidelity, note: str, verdict: Any, recompiled: Code
     ) -> Decompiled:
         lines = line_map(verdict, recompiled.origin) if recompiled.origin is not None else {}
-        notes = [note, *getattr(verdict, "notes", ())]
+        notes = [note, *self.stated_constants(), *getattr(verdict, "notes", ())]
+        if self.constants and fidelity is Fidelity.EXACT:
+            fidelity = Fidelity.EQUIVALENT
         return Decompiled(text, fidelity, "; ".join(dict.fromkeys(n for n in notes if n)), lines, tree)
 
     def note(self, options: Options, note: str) -> str:
@@ -263,7 +277,8 @@ def _dispatch(code: Code, scope: CodeScope) -> list[ast.stmt]:
     """The total fallback (``dispatch``), as the body of a function."""
     from .dispatch import dispatch
 
-    return dispatch(build(canonicalise(code)), _Nested(scope))
+    graph = scope.options.graphs.get(code)
+    return dispatch(graph if graph is not None else build(canonicalise(code)), _Nested(scope))
 
 
 class _Nested:

@@ -37,7 +37,7 @@ PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
 GRAPH_PREFIX = "__compiled_fn_"
 #: What globals start with that Dynamo puts into the module itself, once: reading them always works and
 #: gives the same, so it does not matter when it happens.
-OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_")
+OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", "__constant_")
 
 #: Functions of torch's own that only mark time for its profiler: ``module alias -> attribute names``.
 #: (torch/_dynamo/output_graph.py, since 2.12)
@@ -525,6 +525,20 @@ class _Runner:
         else:
             self.generic(op)
 
+    def op_LOAD_CLOSURE(self, op: Op) -> None:
+        self.generic(op)
+        cell = self.stack[-1]
+        assert isinstance(cell, Let)
+        cell.optional = cell.pure = True
+
+    def op_STORE_ATTR(self, op: Op) -> None:
+        cell = self.stack[-1]
+        if op.arg == "cell_contents" and isinstance(cell, Let) and cell.op is not None \
+                and cell.op.kind is o.LOAD_CLOSURE:
+            self.pop(1)
+            op = Op(o.STORE_DEREF, cell.op.arg, op.offset, op.line, -1, op.handler)
+        self.generic(op)
+
     def op_STORE_FAST(self, op: Op) -> None:
         name = op.arg
         (value,) = self.pop(1)
@@ -691,6 +705,12 @@ class _Runner:
             let.optional = let.pure = True
 
     def op_LOAD_ATTR(self, op: Op) -> None:
+        cell = self.stack[-1]
+        if op.arg == "cell_contents" and isinstance(cell, Let) and cell.op is not None \
+                and cell.op.kind is o.LOAD_CLOSURE:
+            self.pop(1)
+            self.generic(Op(o.LOAD_DEREF, cell.op.arg, op.offset, op.line, -1, op.handler))
+            return
         self.generic(op)
         let = self.stack[-1]
         assert isinstance(let, Let)
@@ -895,7 +915,7 @@ class _BlockWriter:
             unused = [r for r in let.results if r.uses != 1 or r.elsewhere]
             if unused:
                 self.spill(len(let.results))
-        elif let.op.kind in (o.STORE_FAST, o.POP, o.DELETE_FAST) or not pushes:
+        elif let.op.kind in (o.STORE_FAST, o.STORE_DEREF, o.POP, o.DELETE_FAST) or not pushes:
             self.flush()
             self.ops += fragment
         elif not let.uses:

@@ -19,6 +19,7 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from ..bytecode.linetable import relocate
+from ..decompiler.constants import PREFIX as CONSTANT_PREFIX
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
@@ -68,6 +69,8 @@ def linked_code(
     try:
         if str(getattr(decompiled.fidelity, "value", decompiled.fidelity)) not in PROVEN:
             raise CannotStandIn(f"the source is not proven ({decompiled.fidelity})")
+        if CONSTANT_PREFIX in decompiled.text:
+            raise CannotStandIn("it has constants that source cannot say")
         return _recompiled(original, transformed, decompiled, path, first_line, rename or {}), "recompiled"
     except CannotStandIn as why:
         lines = {offset: line + first_line - 1 for offset, line in decompiled.line_map.items()}

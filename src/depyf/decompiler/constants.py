@@ -1,0 +1,93 @@
+"""Constants that have no literal form, given names.
+
+A compiler puts only literals and code into ``co_consts``; Dynamo also puts objects there: the module's
+globals, code objects that it hands on as values, sentinels.  Source cannot say them, so the program is
+read as if each were a global variable with a telling name, and the text says what the name stands for.
+Cells that are handed on as values (not to build a closure) are treated in the same way: source has no
+word for the cell of a variable.  What is proven is the program with those names; it never replaces
+running code.
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+
+from ..bytecode import operations as o
+from ..bytecode.code import Code
+from ..bytecode.operations import Op, Program
+
+PREFIX = "__constant_"
+
+_LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
+
+
+def is_literal(value: Any) -> bool:
+    """Whether source can say the constant."""
+    if type(value) in (tuple, frozenset):
+        return all(is_literal(item) for item in value)
+    if type(value) is slice:
+        return all(is_literal(item) for item in (value.start, value.stop, value.step))
+    return type(value) in _LITERALS
+
+
+def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
+    """The program with such constants as globals, and ``{name: what it stands for}``.
+
+    The given program comes back when there are none.
+    """
+    ops = list(program.ops)
+    names: dict[str, str] = {}
+    known: list[tuple[str, Any]] = []
+    for index, op in enumerate(program.ops):
+        if op.kind is o.LOAD_CLOSURE and not _builds_closure(program.ops, index):
+            name = f"{PREFIX}cell_of_{op.arg}"
+            names[name] = f"the cell of the variable {op.arg}"
+            ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
+        if op.kind is not o.CONST:
+            continue
+        value = op.arg
+        if isinstance(value, Code):
+            following = ops[index + 1] if index + 1 < len(ops) else None
+            if following is not None and following.kind is o.MAKE_FUNCTION:
+                continue
+        elif is_literal(value):
+            continue
+        name = next((n for n, v in known if v is value), "")
+        if not name:
+            name = f"{PREFIX}{len(known)}_{_kind(value)}"
+            known.append((name, value))
+            names[name] = _described(value)
+        ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
+    if not names:
+        return program, {}
+    return Program(program.code, ops, program.handlers), names
+
+
+def _builds_closure(ops: list[Op], index: int) -> bool:
+    """Whether the cell goes into the closure of a function made next, or is only looked into."""
+    index += 1
+    if index < len(ops) and ops[index].kind in (o.LOAD_ATTR, o.STORE_ATTR) and ops[index].arg == "cell_contents":
+        return True
+    while index < len(ops) and ops[index].kind is o.LOAD_CLOSURE:
+        index += 1
+    kinds = [op.kind for op in ops[index : index + 3]]
+    return kinds == [o.BUILD_TUPLE, o.CONST, o.MAKE_FUNCTION]
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (Code, CodeType)):
+        return "code"
+    if type(value) is dict and "__builtins__" in value:
+        return "globals"
+    name = type(value).__name__
+    return name if name.isidentifier() else "object"
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, (Code, CodeType)):
+        name = value.name if isinstance(value, Code) else value.co_name
+        return f"the code of {name}"
+    if type(value) is dict and "__builtins__" in value:
+        return f"the globals of module {value.get('__name__')}"
+    return f"an object of type {type(value).__name__}"
