@@ -120,7 +120,7 @@ def _program(code: Code | Program) -> Program:
 
 def docstring(code: Code) -> str | None:
     """The docstring a function made of the code would have."""
-    if code.version >= (3, 13) and not code.flags & 0x4000000:
+    if code.version >= (3, 14) and not code.flags & 0x4000000:
         return None
     first = code.consts[0] if code.consts else None
     return first if isinstance(first, str) else None
