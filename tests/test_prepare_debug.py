@@ -341,3 +341,34 @@ def test_without_torch(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path,
                           env={**os.environ, "PYTHONPATH": os.path.abspath(os.path.join(os.path.dirname(depyf.__file__), ".."))})
     assert "x + 1" in done.stdout and "pip install torch" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("backend, stage", [("eager", "Captured_Graph"), ("aot_eager", "Forward_graph")])
+def test_running_graphs_point_at_the_lines_of_their_files(tmp_path, backend, stage):
+    """Every line that runs in a dumped file is the line of a statement, and tells the truth about itself."""
+    seen = []
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename.startswith(str(tmp_path)):
+            if event == "line":
+                seen.append((frame.f_code.co_filename, frame.f_lineno))
+            return trace
+        return None
+
+    def scale(x):
+        return torch.sin(x) * 2
+
+    compiled = torch.compile(scale, backend=backend)
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        compiled(torch.ones(3))
+    with depyf.debug(pause=False):
+        sys.settrace(trace)
+        try:
+            compiled(torch.ones(3))
+        finally:
+            sys.settrace(None)
+    names = {os.path.basename(name) for name, _ in seen}
+    assert any(stage in name for name in names) and any(n.startswith("__transformed_code_") for n in names)
+    lines = [read(on.path, os.path.basename(name)).splitlines()[line - 1] for name, line in seen]
+    assert any("sin" in line for line in lines)
+    assert any(line.strip().startswith("return __compiled_fn_") for line in lines)

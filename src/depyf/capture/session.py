@@ -254,9 +254,10 @@ class Session:
         owner = getattr(compiled, "__self__", compiled)
         if draft is None or self.linker is None or owner is not gm:
             return
-        # The graph runs as it was captured. (The reference ends with the file being written.)
-        text = draft.stages[0].text
-        self._link(draft, draft.stages[0], gm, text)
+        # The graph runs as it was captured. (The module is let go once the file is written.)
+        captured = [stage for stage in draft.stages if stage.stage == "Captured_Graph"]
+        if captured:
+            self._link(draft, captured[-1], gm)
 
     def _on_aot_graph(self, stage: str, gm: Any) -> None:
         draft = self._draft()
@@ -272,7 +273,7 @@ class Session:
         else:
             self._stage(draft, stage, text)
             replaced = draft.stages[-1]
-        self._link(draft, replaced, gm, text)
+        self._link(draft, replaced, gm)
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         if "dynamo_cpp_guards_str" in metadata:
@@ -332,10 +333,15 @@ class Session:
     def _write_stage(self, draft: _Graph, record: GraphStage) -> None:
         self.sink.graph(draft.name, record)
 
-    def _link(self, draft: _Graph, record: GraphStage, target: Any, text: str) -> None:
+    def _link(self, draft: _Graph, record: GraphStage, target: Any) -> None:
         def link() -> None:
             path = self.sink.graph(draft.name, record)
             if path is not None and self.linker is not None:
+                # The file as it stands on disk, header and all: its lines are what running code points at.
+                # But for its imports: CPython compiles ``torch.sin(x)`` in another way where it can see that
+                # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
+                with open(path, encoding="utf-8") as file:
+                    text = re.sub(r"(?m)^(import|from) ", r"# \1 ", file.read())
                 self.linker.link_graph(draft.name, record.stage, target, text, path)
 
         self._when_named(draft, link)
