@@ -23,7 +23,7 @@ test: $(VENV)/.ready
 	$(MAKE) --no-print-directory lint others unit
 
 lint: $(VENV)/.ready
-	$(VENV)/bin/ruff check src tests scripts examples
+	$(VENV)/bin/ruff check src tests scripts examples benchmarks
 	$(VENV)/bin/mypy
 
 others: $(VENV)/.ready
@@ -32,17 +32,17 @@ others: $(VENV)/.ready
 unit: $(VENV)/.ready
 	$(PY) -m pytest tests
 
-# Every program of the zoo on all three backends.
+# The small programs of tests/test_programs.py on all three backends.
 zoo: $(VENV)/.ready
-	$(PY) -m tests.zoo.runner --backends eager aot_eager inductor
+	DEPYF_TEST_BACKENDS="eager aot_eager inductor" $(PY) -m pytest tests/test_programs.py
 
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready
-	$(PY) -m tests.models.runner --write docs/models.md
+	$(PY) benchmarks/models.py --write docs/models.md
 
 # Decompile the standard library, function by function.
 roundtrip: $(VENV)/.ready
-	$(PY) scripts/roundtrip.py
+	$(PY) scripts/roundtrip_quick.py -n 300 -t 30
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

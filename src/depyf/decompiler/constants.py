@@ -90,4 +90,7 @@ def _described(value: Any) -> str:
         return f"the code of {name}"
     if type(value) is dict and "__builtins__" in value:
         return f"the globals of module {value.get('__name__')}"
+    kind = type(value)
+    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format"):
+        return repr(value)  # small values of torch's whose text is their meaning
     return f"an object of type {type(value).__name__}"

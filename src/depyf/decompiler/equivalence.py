@@ -248,6 +248,11 @@ class _Prover:
             stack.append(_Built(name, items))
         elif kind is o.BUILD_MAP and op.arg == 0:
             stack.append(_Built("dict", []))
+        elif kind is o.BUILD_CONST_KEY_MAP:
+            # The same dictionary as BUILD_MAP; which of them is used is the compiler's choice.
+            values = stack[len(stack) - len(op.arg) :]
+            pairs = [part for pair in zip(map(_Constant, op.arg), values) for part in pair]
+            return _Event(o.BUILD_MAP, len(op.arg), pairs, op)
         elif kind is o.LIST_TO_TUPLE and _own_list(stack[-1]) is not None:
             stack.append(_Built("tuple", list(_own_list(stack.pop()).items)))  # type: ignore[union-attr]
         elif kind is o.LIST_APPEND and _own_list(stack[-1 - op.arg]) is not None:
