@@ -24,7 +24,10 @@ class prepare_debug:
         internal_stages: write torch's internal graphs too.
         caches: what to do about torch's compile caches: ``"separate"``, ``"bypass"`` or ``"use"``
             (see :class:`depyf.capture.session.Session`).
-        link: tie running code to the files, for :func:`depyf.debug` and tracebacks.
+        link: tie running code to the files, for :func:`depyf.debug` and tracebacks. ``True``: what runs is what
+            torch made, its lines point at the files. ``"source"``: proven source runs instead, so that the
+            debugger shows every name in the text; torch's profiler markers then do not run, and values may live
+            until their function returns. ``False``: nothing is tied.
 
     Raises:
         TypeError, ValueError: wrong arguments.
@@ -34,11 +37,13 @@ class prepare_debug:
 
     def __init__(
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
-        internal_stages: bool = False, caches: str = "separate", link: bool = True,
+        internal_stages: bool = False, caches: str = "separate", link: bool | str = True,
     ) -> None:
         self.wanted = _directory_of(args)
         if caches not in CACHES:
             raise ValueError(f"caches={caches!r} is not known; give one of {', '.join(map(repr, CACHES))}")
+        if link not in (True, False, "source"):
+            raise ValueError(f'link={link!r} is not known; give True, False or "source"')
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.internal_stages = internal_stages
@@ -60,7 +65,7 @@ class prepare_debug:
         if notice:
             print(notice, file=sys.stderr)
         self._directory = Directory(self.path)
-        self._linker = Linker()
+        self._linker = Linker(simplified_may_run=self.link == "source")
         self._debug = session_started(self.path)
         self._session = Session(
             self._directory, self._linker if self.link else None, internal_stages=self.internal_stages,

@@ -47,6 +47,7 @@ def linked_code(
     path: str,
     first_line: int = 1,
     rename: Mapping[str, str] | None = None,
+    simplified_may_run: bool = True,
 ) -> tuple[CodeType, str]:
     """The code to run for ``transformed``, tied to its text, and which kind it is.
 
@@ -58,6 +59,8 @@ def linked_code(
         first_line: the line of that file at which the text begins.
         rename: the global names that are shown differently (real name -> shown name), as given to
             ``decompile_code``.
+        simplified_may_run: whether source that is only ``equivalent`` may run. Every name in the text is then a
+            live local, but torch's profiler markers do not run, and values may live until the function returns.
 
     Returns:
         The code, and ``"recompiled"`` (every name in the text is a live local) or ``"relocated: <why>"``
@@ -69,6 +72,8 @@ def linked_code(
     try:
         if str(getattr(decompiled.fidelity, "value", decompiled.fidelity)) not in PROVEN:
             raise CannotStandIn(f"the source is not proven ({decompiled.fidelity})")
+        if not simplified_may_run and str(getattr(decompiled.fidelity, "value", decompiled.fidelity)) != "exact":
+            raise CannotStandIn("its source is simplified")
         if CONSTANT_PREFIX in decompiled.text:
             raise CannotStandIn("it has constants that source cannot say")
         return _recompiled(original, transformed, decompiled, path, first_line, rename or {}), "recompiled"
