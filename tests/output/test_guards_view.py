@@ -78,3 +78,19 @@ def test_a_layer_that_differs_is_not_folded_away():
     folded = fold(groups)
     assert any("Other" in e for one in folded for e, _ in one.conditions)
     assert sorted(expand(folded), key=str) == sorted(groups, key=str)
+
+
+def one(line):
+    return parse_guards("+- RootGuardManager\n| +- GuardManager: source=L['s'], accessed_by=X, type=<class 'str'>\n"
+                        f"| | +- EQUALS_MATCH: {line}\n")[0]
+
+
+def test_names_of_the_user_are_left_alone():
+    assert one("L['a___b'] == 3  # y = a  # f.py:1 in f").expression == "L['a___b'] == 3"
+    assert one("not ___dict_contains('___x(', L['s'])").expression == "not dict_contains('___x(', L['s'])"
+
+
+def test_comment_signs_inside_strings():
+    guard = one("L['s'] == 'x  # y'  # if s == 'x  # y':  # f.py:1 in f")
+    assert guard.expression == "L['s'] == 'x  # y'"
+    assert guard.cause.line == 1

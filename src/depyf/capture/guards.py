@@ -78,15 +78,20 @@ def _join_marks(guards: list[Guard]) -> list[Guard]:
 
 
 def _split_cause(rest: str) -> tuple[str, SourceLocation | None]:
-    found = _CAUSE.search(rest)
+    # A comment sign may stand inside a string of the condition: the comment begins where Python ends.
+    cut = rest.find("  # ")
+    while cut >= 0 and not is_expression(rest[:cut].strip()):
+        cut = rest.find("  # ", cut + 1)
+    cut = max(cut, 0)
+    found = _CAUSE.search(rest, cut)
     if found is not None:
         return rest[: found.start()].rstrip(), SourceLocation(
             found["file"], int(found["line"]), found["function"], found["code"].strip())
-    found = _PLACE.search(rest)
+    found = _PLACE.search(rest, cut)
     if found is not None:
         return rest[: found.start()].rstrip(), SourceLocation(
             found["file"], int(found["line"]), found["function"])
-    return rest.split("  # ")[0].rstrip(), None
+    return (rest[:cut] if cut else rest.split("  # ")[0]).rstrip(), None
 
 
 def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
@@ -105,7 +110,8 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
         return "check_global_state()"
     if kind == "TORCH_FUNCTION_MODE_STACK":
         return "check_torch_function_mode_stack()"
-    condition = condition.replace("___check_", "check_").replace("___", "")
+    # Only whole names of torch's helpers lose their underscores, never a part of the user's names or strings.
+    condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
     if is_expression(condition):
         return condition
     return f"torch_guard({' '.join(condition.split())!r})"

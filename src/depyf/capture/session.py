@@ -139,6 +139,7 @@ class Session:
         self.guard_texts: dict[tuple[int, int], str] = {}
         self.process = os.getpid()
         self.warned = False
+        self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
         self.spent = 0.0
 
     # --- life -------------------------------------------------------------------------------------
@@ -184,6 +185,7 @@ class Session:
 
     def stop(self) -> Capture:
         self.detach()
+        self.stopped = True
         with self.lock:
             for drafts in self.graphs.values():
                 for draft in drafts:
@@ -204,7 +206,7 @@ class Session:
         """The function as a hook: it never raises, and is silent in a forked child."""
 
         def hook(*args: Any) -> Any:
-            if os.getpid() != self.process:
+            if self.stopped or os.getpid() != self.process:
                 return None
             begun = time.perf_counter()
             try:
