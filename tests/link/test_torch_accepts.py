@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch._dynamo.convert_frame import register_bytecode_hook
 
 from depyf.decompiler import decompile_code
-from depyf.decompiler.constants import PREFIX as CONSTANT_PREFIX
+from depyf.decompiler.dynamo_names import CONSTANT_PREFIX
 from depyf.link import Linker, Place
 
 

@@ -16,8 +16,7 @@ from typing import Any
 from ..bytecode import operations as o
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
-
-PREFIX = "__constant_"
+from .dynamo_names import CONSTANT_PREFIX
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
 
@@ -41,7 +40,7 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
     known: list[tuple[str, Any]] = []
     for index, op in enumerate(program.ops):
         if op.kind is o.LOAD_CLOSURE and not _builds_closure(program.ops, index):
-            name = f"{PREFIX}cell_of_{op.arg}"
+            name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"
             names[name] = f"the cell of the variable {op.arg}"
             ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
         if op.kind is not o.CONST:
@@ -55,7 +54,7 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
             continue
         name = next((n for n, v in known if v is value), "")
         if not name:
-            name = f"{PREFIX}{len(known)}_{_kind(value)}"
+            name = f"{CONSTANT_PREFIX}{len(known)}_{_kind(value)}"
             known.append((name, value))
             names[name] = _described(value)
         ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)

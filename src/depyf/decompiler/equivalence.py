@@ -32,14 +32,13 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
 from ..flow.stack import effect
+from .dynamo_names import GRAPH_PREFIX, OWN_GLOBALS
 from .verify import MEANINGFUL_FLAGS, Verdict, same_constant, same_program
 
 MARKER_MODULE = "__import_torch_dot__dynamo_dot_utils"
 MARKER_NAMES = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit")
 FLAG_MODULE = "__import_torch_dot_autograd_dot_profiler"
 FLAG_NAME = "_is_profiler_enabled"
-GRAPH_PREFIX = "__compiled_fn_"
-OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", "__constant_")
 
 PROFILER_NOTE = "torch's profiler markers are left out"
 ITEMS_NOTE = "items of a graph's result are read where they are used"
@@ -154,6 +153,10 @@ class _Join:
 #: Operations on the container ``arg`` below the top that change it.
 _IN_PLACE = {o.LIST_APPEND: 1, o.SET_ADD: 1, o.MAP_ADD: 2, o.LIST_EXTEND: 1, o.SET_UPDATE: 1,
              o.DICT_UPDATE: 1, o.DICT_MERGE: 1}
+
+
+#: First parts of symbols that mean one thing wherever they are made: their value survives a join.
+_THE_SAME_ANYWHERE = frozenset({"own", "module"})
 
 
 class _Prover:
@@ -612,6 +615,8 @@ class _Prover:
             return str(identity[0])
         if isinstance(identity, tuple) and identity[0] == "constant":
             return f"constant {identity[1]} {identity[2]}"
+        if isinstance(identity, tuple) and identity[0] in _THE_SAME_ANYWHERE:
+            return f"{identity[0]} {identity[1]}"
         return "graph" if identity in self.graphs else ""
 
     def identity(self, value: Any, tag: str) -> Any:
@@ -647,6 +652,9 @@ class _Prover:
                 fresh = _Symbol(("lasti",))
             elif kind == "graph":
                 self.graphs.add(fresh.key)
+            elif kind.partition(" ")[0] in _THE_SAME_ANYWHERE:
+                what, _, name = kind.partition(" ")
+                fresh = _Symbol((what, name))
             for tag, place in places:
                 side = left if tag == "p" else right
                 value = fresh

@@ -19,7 +19,7 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from ..bytecode.linetable import relocate
-from ..decompiler.constants import PREFIX as CONSTANT_PREFIX
+from ..decompiler.dynamo_names import CONSTANT_PREFIX
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled

@@ -1,0 +1,27 @@
+"""Names by which torch's own globals and profiler marks are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: Flags of torch's own that guard such marks since 2.15: taken to be off.
+PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
+    "__import_torch_dot_autograd_dot_profiler": frozenset({"_is_profiler_enabled"}),
+}
+
+#: What calls of a graph start with. A graph returns a tuple or list, so reading its items by constant
+#: index neither fails nor is seen by anyone.
+GRAPH_PREFIX = "__compiled_fn_"
+#: What names start with that stand for constants which no source can say (``constants``).
+CONSTANT_PREFIX = "__constant_"
+#: What globals start with that Dynamo puts into the module itself, once: reading them always works and
+#: gives the same, so it does not matter when it happens.
+OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", CONSTANT_PREFIX)
+
+#: Functions of torch's own that only mark time for its profiler: ``module alias -> attribute names``.
+#: (torch/_dynamo/output_graph.py, since 2.12)
+PROFILER_MARKERS: Mapping[str, frozenset[str]] = {
+    "__import_torch_dot__dynamo_dot_utils": frozenset({
+        "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit",
+    }),
+}

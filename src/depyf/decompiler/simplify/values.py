@@ -1,0 +1,145 @@
+"""What a partial evaluator knows: values, and the stack and locals that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...bytecode.operations import Op
+
+
+class CannotSimplify(Exception):
+    """The code does something with its stack that has no simplified form; it is left as it is."""
+
+
+class Value:
+    __slots__ = ()
+
+
+class Const(Value):
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Local(Value):
+    """A fast local that is bound, read when it is used."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Let(Value):
+    """Result of an operation.
+
+    Attributes:
+        op: the operation; ``None`` for a value that is on the stack already (``where`` says which).
+        operands: what it takes, in the order in which the stack holds them.
+        block: id of the block it happens in.
+        uses: how often it is taken.
+        elsewhere: it is taken in another block.
+        hints: names it could have, best first.
+        pure: it may happen later, or never (an item of a graph's result).
+        optional: nothing is lost if it does not happen (profiler markers).
+        results: for operations with several results, the lets that stand for them.
+        variable: name of the local that holds it, once it has one.
+    """
+
+    __slots__ = ("block", "elsewhere", "hints", "op", "operands", "optional", "pure", "results", "uses",
+                 "variable")
+
+    def __init__(self, op: Op | None, operands: Sequence[Value], block: int) -> None:
+        self.op = op
+        self.operands = list(operands)
+        self.block = block
+        self.uses = 0
+        self.elsewhere = False
+        self.hints: list[str] = []
+        self.optional = False
+        self.pure = False
+        self.results: list[Let] = []
+        self.variable: str | None = None
+
+
+class Container(Value):
+    """A list, tuple or slice that only this code has seen. ``kind``: ``"list"``, ``"tuple"``, ``"slice"``."""
+
+    __slots__ = ("items", "kind")
+
+    def __init__(self, kind: str, items: list[Value]) -> None:
+        self.kind = kind
+        self.items = items
+
+
+class State:
+    """Stack and known locals at a point of the program."""
+
+    __slots__ = ("bound", "stack", "variables")
+
+    def __init__(self, stack: list[Value], variables: dict[str, Value], bound: set[str]) -> None:
+        self.stack = stack
+        self.variables = variables  # locals whose value is known: name -> value
+        self.bound = bound  # locals that certainly have a value
+
+    def copy(self) -> State:
+        """For one of several ways on: containers are copied, shared ones stay shared."""
+        memo: dict[int, Value] = {}
+
+        def dup(value: Value) -> Value:
+            if not isinstance(value, Container):
+                return value
+            done = memo.get(id(value))
+            if done is None:
+                done = memo[id(value)] = Container(value.kind, [])
+                done.items = [dup(item) for item in value.items]
+            return done
+
+        return State([dup(v) for v in self.stack], {n: dup(v) for n, v in self.variables.items()},
+                     set(self.bound))
+
+    def replace(self, old: Value, new: Value) -> None:
+        seen: set[int] = set()
+
+        def inside(items: list[Value]) -> None:
+            for index, value in enumerate(items):
+                if value is old:
+                    items[index] = new
+                elif isinstance(value, Container) and id(value) not in seen:
+                    seen.add(id(value))
+                    inside(value.items)
+
+        inside(self.stack)
+        known = list(self.variables.values())
+        inside(known)
+        self.variables = dict(zip(self.variables, known))
+
+    def mentions(self, name: str) -> bool:
+        """Whether a value still to be used is the present value of the local."""
+        seen: set[int] = set()
+
+        def inside(items: Sequence[Value]) -> bool:
+            for value in items:
+                if isinstance(value, Local) and value.name == name:
+                    return True
+                if isinstance(value, Container) and id(value) not in seen:
+                    seen.add(id(value))
+                    if inside(value.items):
+                        return True
+            return False
+
+        return inside(self.stack) or inside(list(self.variables.values()))
+
+
+class Plan:
+    """What becomes of one block: its lets in order, and what its end takes."""
+
+    __slots__ = ("end_operands", "entry_stack", "lets", "verbatim")
+
+    def __init__(self) -> None:
+        self.lets: list[Let] = []
+        self.entry_stack: list[Let] = []
+        self.end_operands: list[Value] = []
+        self.verbatim = False
