@@ -32,9 +32,9 @@ others: $(VENV)/.ready
 unit: $(VENV)/.ready
 	$(PY) -m pytest tests
 
-# The small programs of tests/test_programs.py on all three backends.
+# The small programs of tests/zoo on all three backends.
 zoo: $(VENV)/.ready
-	DEPYF_TEST_BACKENDS="eager aot_eager inductor" $(PY) -m pytest tests/test_programs.py
+	DEPYF_TEST_BACKENDS="eager aot_eager inductor" $(PY) -m pytest tests/zoo
 
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready

@@ -26,8 +26,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
 
+
 def canonicalise(code: Code) -> Program:
-    """The canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood."""
+    """The canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood.
+
+    It is made once and kept with the code object: several stages ask for it. Nobody changes it.
+    """
+    known: Program | None = code.__dict__.get("_program")
+    if known is None:
+        known = code.__dict__["_program"] = _translate(code)
+    return known
+
+
+def _translate(code: Code) -> Program:
     try:
         translator = Translator(code)
     except (IndexError, MalformedTable) as error:

@@ -13,6 +13,7 @@ names of what they stand for; torch's own text is kept in ``Guard.raw``.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 from .records import Guard, SourceLocation
@@ -31,8 +32,14 @@ _MARK = re.compile(r"hasattr\(.*, '(?P<mark>_dynamo_\w+)'\) == False")
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
 
 
-def parse_guards(text: str) -> tuple[Guard, ...]:
-    """The guards of one cache entry, in the order in which torch tests them."""
+def parse_guards(text: str, known: dict[tuple[str, ...], Guard] | None = None) -> tuple[Guard, ...]:
+    """The guards of one cache entry, in the order in which torch tests them.
+
+    Args:
+        text: torch's printed tree.
+        known: guards parsed before; filled, so that entries of one function, which are much alike, share them.
+    """
+    known = {} if known is None else known
     guards: list[Guard] = []
     managers: list[tuple[int, str, str]] = []  # (depth, source, type) of the managers around
     for line in text.splitlines():
@@ -50,8 +57,13 @@ def parse_guards(text: str) -> tuple[Guard, ...]:
         if kind.endswith("Manager"):
             continue
         owner, owner_type = (managers[-1][1], managers[-1][2]) if managers else ("", "")
-        condition, cause = _split_cause(rest)
-        guards.append(Guard(_expression(kind, condition, owner, owner_type), owner, kind, rest.strip(), cause))
+        key = (kind, rest, owner, owner_type)
+        guard = known.get(key)
+        if guard is None:
+            condition, cause = _split_cause(rest)
+            guard = Guard(_expression(kind, condition, owner, owner_type), owner, kind, rest.strip(), cause)
+            known[key] = guard
+        guards.append(guard)
     return tuple(_join_marks(guards))
 
 
@@ -80,7 +92,7 @@ def _join_marks(guards: list[Guard]) -> list[Guard]:
 def _split_cause(rest: str) -> tuple[str, SourceLocation | None]:
     # A comment sign may stand inside a string of the condition: the comment begins where Python ends.
     cut = rest.find("  # ")
-    while cut >= 0 and not is_expression(rest[:cut].strip()):
+    while cut >= 0 and _maybe_inside_string(rest[:cut]) and not is_expression(rest[:cut].strip()):
         cut = rest.find("  # ", cut + 1)
     cut = max(cut, 0)
     found = _CAUSE.search(rest, cut)
@@ -133,10 +145,28 @@ def _tuple(items: str) -> str:
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
 
 
+def _maybe_inside_string(text: str) -> bool:
+    """Whether the text may end inside a string literal. (Quotes are cheaper to count than to parse.)"""
+    return bool(text.count("'") % 2 or text.count('"') % 2 or "\\" in text)
+
+
 def is_expression(text: str) -> bool:
     """Whether the text is one Python expression."""
+    if "\n" in text:
+        return False
+    # Guards on the layers of a model differ in their numbers only, and a number is as good as another. (But
+    # for one that begins with 0, which Python refuses.)
+    return _parses(text if _LEADING_ZERO.search(text) else _DIGITS.sub("1", text)) or _parses(text)
+
+
+_DIGITS = re.compile(r"\d+")
+_LEADING_ZERO = re.compile(r"(?<![\w.])0\d")
+
+
+@functools.lru_cache(maxsize=4096)
+def _parses(text: str) -> bool:
     try:
         ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    return "\n" not in text
+    return True

@@ -34,7 +34,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
         seen.add(id(here))
         entries = []
         for number, entry in enumerate(hooks.cache_entries(here)):
-            transformed, ids, guard_text = hooks.entry_facts(entry)
+            transformed, ids, print_guards = hooks.entry_facts(entry)
             resumes = hooks.resume_functions(transformed.co_names, namespace)
             pending += [(n, f.__code__) for n, f in resumes.items()]
             rename = {}
@@ -51,7 +51,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
             record = TransformedCode(
                 compile_id, name, CodeText(readable_alone(source.text), source.fidelity.value, source.note), None,
                 tuple(transformed.co_varnames[: transformed.co_argcount]))
-            entries.append(CacheEntry(compile_id, parse_guards(guard_text), record, tuple(rename.values())))
+            entries.append(CacheEntry(compile_id, parse_guards(print_guards()), record, tuple(rename.values())))
         frames.append(make_frame(here, name, tuple(entries)))
     return Capture((CompiledFunction(code.co_name, tuple(frames)),), tuple(graphs.values()), (), environment())
 

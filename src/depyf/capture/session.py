@@ -49,6 +49,7 @@ STAGES = {
 }
 #: Artifacts of the trace that hold a graph of a stage (by name), written as that stage.
 STAGE_ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
+_IMPORTS = re.compile(r"(?m)^(import|from) ")
 _GRAPH_NAME = re.compile(r"(__compiled_fn_\d+)(?:_[0-9a-f_]{36,})?$")
 
 
@@ -137,6 +138,9 @@ class Session:
         #: By id: code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
         self.resume_names: dict[int, tuple[CodeType, str]] = {}
         self.guard_texts: dict[tuple[int, int], str] = {}
+        self.known_guards: dict[tuple[str, ...], Guard] = {}
+        #: Text of the graph just captured, from torch's trace, by ``(frame, recompile, attempt)``.
+        self.captured_texts: dict[tuple[int, int, int], str] = {}
         self.process = os.getpid()
         self.warned = False
         self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
@@ -249,7 +253,9 @@ class Session:
         if draft is None:
             return
         draft.backend = backend
-        self._stage(draft, "Captured_Graph", hooks.readable_graph(gm))
+        # Torch's trace has printed it a moment ago.
+        text = self.captured_texts.pop((*draft.key, draft.attempt), None)
+        self._stage(draft, "Captured_Graph", text if text is not None else hooks.readable_graph(gm))
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         draft = self._draft()
@@ -291,7 +297,11 @@ class Session:
             stage = STAGE_ARTIFACTS.get(artifact, "")
             if not stage and self.internal_stages and "graph" in artifact and "class " in payload:
                 stage, internal = artifact, True
-        if not stage or stage == "Captured_Graph":
+        if stage == "Captured_Graph":
+            self.captured_texts[
+                metadata["frame_id"], metadata.get("frame_compile_id", 0), metadata.get("attempt", 0)] = payload
+            return
+        if not stage:
             return
         draft = self._draft()
         if draft is None:
@@ -343,7 +353,7 @@ class Session:
                 # But for its imports: CPython compiles ``torch.sin(x)`` in another way where it can see that
                 # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
                 with open(path, encoding="utf-8") as file:
-                    text = re.sub(r"(?m)^(import|from) ", r"# \1 ", file.read())
+                    text = _IMPORTS.sub(r"# \1 ", file.read())
                 self.linker.link_graph(draft.name, record.stage, target, text, path)
 
         self._when_named(draft, link)
@@ -459,16 +469,16 @@ class Session:
         order: dict[int, int] = {}
         try:
             for index, entry in enumerate(hooks.cache_entries(code)):
-                running, ids, text = hooks.entry_facts(entry)
+                running, ids, print_guards = hooks.entry_facts(entry)
                 order[id(running)] = index
-                if ids is not None:
-                    self.guard_texts.setdefault(ids, text)
+                if ids is not None and ids not in self.guard_texts:
+                    self.guard_texts[ids] = print_guards()
         except Exception as error:
             self.note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
 
     def _guards(self, key: tuple[int, int]) -> tuple[Guard, ...]:
-        return parse_guards(self.guard_texts.get(key, ""))
+        return parse_guards(self.guard_texts.get(key, ""), self.known_guards)
 
 
 def readable_alone(text: str) -> str:

@@ -147,6 +147,7 @@ class _Job:
     def attempt(self, options: Options, fidelity: Fidelity, note: str) -> Decompiled | None:
         """One form of the code with everything it holds; ``None`` if it cannot be written or proven."""
         options.rename = self.rename
+        options.outermost = self.code
         where = ""
         for _ in range(25):
             options.fallen = {}
@@ -155,9 +156,6 @@ class _Job:
                 recompiled = compile_function(tree, self.code) if self.verify else None
             except _TROUBLE as error:
                 self.reasons.append(f"{type(error).__name__}: {error}")
-                return None
-            if self.code in options.fallen:
-                self.reasons.append(options.fallen[self.code])
                 return None
             if recompiled is None:
                 fell = Fidelity.FALLBACK if options.fallen else Fidelity.UNPROVEN

@@ -41,6 +41,8 @@ class Options:
         self.refused: set[Code] = set()
         #: those that were, with the reason
         self.fallen: dict[Code, str] = {}
+        #: the code object asked for: where it cannot be structured, the caller is told
+        self.outermost: Code | None = None
 
 
 class CodeScope(Scope):
@@ -116,6 +118,8 @@ class CodeScope(Scope):
             try:
                 body = self.structured()
             except FAILURES as error:
+                if self.code is options.outermost:
+                    raise  # the caller tries another form of the whole
                 options.fallen[self.code] = f"{type(error).__name__}: {error}"
                 body = options.fallback(self.code, self)
         else:

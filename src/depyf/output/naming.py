@@ -14,6 +14,8 @@ def legal_identifier(name: str) -> str:
     """A Python identifier for any name (``<lambda>`` becomes ``lambda_``)."""
     # Identifiers are compared in normal form NFKC, and so are names in bytecode.
     normal = unicodedata.normalize("NFKC", name)
+    if normal.isidentifier() and not keyword.iskeyword(normal):
+        return _shortened(normal, name)
     cleaned = "".join(c if ("_" + c).isidentifier() else " " for c in normal)
     cleaned = re.sub(r"[ ]+", "_", cleaned).strip("_") or "anonymous"
     if keyword.iskeyword(cleaned):

@@ -215,12 +215,11 @@ def cache_entries(code: CodeType) -> list[Any]:
     return list(get(code))
 
 
-def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, str]:
-    """``(transformed code, (frame, recompile), printed guard tree)`` of a cache entry."""
+def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[[], str]]:
+    """``(transformed code, (frame, recompile), what prints the guard tree)`` of a cache entry."""
     found = getattr(entry, "compile_id", None)
     ids = (int(found.frame_id), int(found.frame_compile_id)) if found is not None else None
-    manager = getattr(entry, "guard_manager", None)
-    return entry.code, ids, str(manager)
+    return entry.code, ids, lambda: str(getattr(entry, "guard_manager", None))
 
 
 def innermost_function(compiled: Any) -> Any:
