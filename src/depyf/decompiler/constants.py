@@ -19,6 +19,7 @@ from ..bytecode.operations import Op, Program
 from .dynamo_names import CONSTANT_PREFIX
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
+_SUBSCRIPTS = (o.GETITEM, o.SETITEM, o.DELITEM)
 
 
 def is_literal(value: Any) -> bool:
@@ -49,6 +50,10 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
         if isinstance(value, Code):
             following = ops[index + 1] if index + 1 < len(ops) else None
             if following is not None and following.kind is o.MAKE_FUNCTION:
+                continue
+        elif type(value) is slice:
+            # Only a subscript has a form for it.
+            if is_literal(value) and index + 1 < len(ops) and ops[index + 1].kind in _SUBSCRIPTS:
                 continue
         elif is_literal(value):
             continue
@@ -90,6 +95,8 @@ def _described(value: Any) -> str:
     if type(value) is dict and "__builtins__" in value:
         return f"the globals of module {value.get('__name__')}"
     kind = type(value)
-    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format"):
+    if kind is slice:
+        return repr(value)
+    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format", "Size"):
         return repr(value)  # small values of torch's whose text is their meaning
     return f"an object of type {type(value).__name__}"

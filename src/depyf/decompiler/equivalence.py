@@ -135,15 +135,19 @@ class _Side:
 
 
 class _Event:
-    """What a side does next: an operation with its operands (bottom first)."""
+    """What a side does next: an operation with its operands (bottom first).
 
-    __slots__ = ("argument", "kind", "op", "operands")
+    ``negated``: a test of which the side holds the contrary (``is not``).
+    """
 
-    def __init__(self, kind: str, argument: Any, operands: list[Any], op: Op) -> None:
+    __slots__ = ("argument", "kind", "negated", "op", "operands")
+
+    def __init__(self, kind: str, argument: Any, operands: list[Any], op: Op, negated: bool = False) -> None:
         self.kind = kind
         self.argument = argument
         self.operands = operands
         self.op = op
+        self.negated = negated
 
 
 class _Join:
@@ -249,13 +253,36 @@ class _Prover:
             del stack[len(stack) - op.arg :]
             name = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}[kind]
             stack.append(_Built(name, items))
-        elif kind is o.BUILD_MAP and op.arg == 0:
-            stack.append(_Built("dict", []))
+        elif kind is o.BUILD_MAP and all(map(_is_text, stack[len(stack) - 2 * op.arg :: 2] if op.arg else ())):
+            # Hashing strings is not seen by anyone.
+            items = stack[len(stack) - 2 * op.arg :] if op.arg else []
+            del stack[len(stack) - 2 * op.arg :]
+            stack.append(_Built("dict", items))
         elif kind is o.BUILD_CONST_KEY_MAP:
             # The same dictionary as BUILD_MAP; which of them is used is the compiler's choice.
             values = stack[len(stack) - len(op.arg) :]
             pairs = [part for pair in zip(map(_Constant, op.arg), values) for part in pair]
-            return _Event(o.BUILD_MAP, len(op.arg), pairs, op)
+            if not all(type(key) is str for key in op.arg):
+                return _Event(o.BUILD_MAP, len(op.arg), pairs, op)
+            del stack[len(stack) - len(op.arg) :]
+            stack.append(_Built("dict", pairs))
+        elif kind is o.DICT_MERGE and op.arg == 1 and _is_new_dict(stack[-2]) \
+                and side.program.ops[side.at + 1].kind is o.CALL_EX:
+            # ``f(**d)`` hands a copy of ``d`` to the call that follows at once; Dynamo's code hands ``d``,
+            # and the call copies it.
+            stack[-2:] = [_Built("copy", [stack[-1]])]
+        elif kind is o.BUILD_SET and all(
+                isinstance(_seen(item), _Constant) for item in (stack[len(stack) - op.arg :] if op.arg else ())):
+            items = stack[len(stack) - op.arg :] if op.arg else []
+            del stack[len(stack) - op.arg :]
+            stack.append(_Built("set", items))
+        elif kind is o.SET_UPDATE and op.arg == 1 and _is_new_set(stack[-2]) and _constants_of(stack[-1]) is not None:
+            # How the compiler writes ``{1, 2, 3}``.
+            items = _constants_of(stack.pop())
+            stack[-1].items = items
+        elif kind is o.IS and op.arg and side.program.ops[side.at + 1].kind is o.BRANCH \
+                and not _both_none(stack[-1], stack[-2]):
+            return _Event(kind, False, stack[-2:], op, negated=True)
         elif kind is o.LIST_TO_TUPLE and _own_list(stack[-1]) is not None:
             stack.append(_Built("tuple", list(_own_list(stack.pop()).items)))  # type: ignore[union-attr]
         elif kind is o.LIST_APPEND and _own_list(stack[-1 - op.arg]) is not None:
@@ -285,8 +312,7 @@ class _Prover:
             return _Event(o.STORE_DEREF, _cell(stack[-1]), [stack[-2]], op)
         elif kind is o.LOAD_ATTR and self.marker_attribute(side, op):
             pass
-        elif kind is o.IS and isinstance(_seen(stack[-1]), _Constant) and isinstance(_seen(stack[-2]), _Constant) \
-                and _seen(stack[-1]).value is None and _seen(stack[-2]).value is None:
+        elif kind is o.IS and _both_none(stack[-1], stack[-2]):
             del stack[-2:]
             stack.append(_Constant(not op.arg))
         elif kind is o.CALL:
@@ -405,14 +431,19 @@ class _Prover:
         count = 3 if op.arg else 2
         operands = side.stack[len(side.stack) - count :]
         items = _sequence(operands[1])
+        names: list[str] | None = []
+        values: list[Any] = []
         if op.arg:
             mapping = _seen(operands[2])
-            empty = isinstance(mapping, _Built) and mapping.kind == "dict"
-        else:
-            empty = True
-        if items is None or not empty:
+            if isinstance(mapping, _Built) and mapping.kind == "copy":
+                operands = [*operands[:2], mapping.items[0]]
+                mapping = _seen(mapping.items[0])
+            names = None
+            if isinstance(mapping, _Built) and mapping.kind == "dict":
+                names, values = [_seen(key).value for key in mapping.items[::2]], mapping.items[1::2]
+        if items is None or names is None or len(set(names)) != len(names):
             return _Event(o.CALL_EX, op.arg, operands, op)
-        return _Event(o.CALL, (len(items), ()), [operands[0], *items], op)
+        return _Event(o.CALL, (len(items), tuple(names)), [operands[0], *items, *values], op)
 
     def branch(self, side: _Side, op: Op) -> _Event | None:
         tested = _seen(side.stack[-1])
@@ -421,6 +452,8 @@ class _Prover:
             answer = bool(tested.value)
         elif isinstance(tested, _Symbol) and tested.key[0] == "profiler flag":
             answer = False
+        elif isinstance(tested, _Symbol) and tested.key[0] == "not":
+            return _Event(o.BRANCH, None, [_Symbol(tested.key[1])], op, negated=True)
         if answer is None:
             return _Event(o.BRANCH, None, [tested], op)
         side.stack.pop()
@@ -457,12 +490,22 @@ class _Prover:
         if left is not None and right is not None:  # a constant tuple against a built one
             kinds = [v.kind for v in (x, y) if isinstance(v, _Built)]
             return kinds == ["tuple"] and len(left) == len(right) and all(map(self.equal, left, right))
-        if isinstance(x, _Built) and isinstance(y, _Built) and x.kind == y.kind == "slice":
-            return len(x.items) == len(y.items) and all(map(self.equal, x.items, y.items))
-        if isinstance(x, _Built) and isinstance(y, _Built) and x.kind == y.kind == "dict":  # both empty
+        parts = _slice(x)
+        if parts is not None:
+            others = _slice(y)
+            return others is not None and all(map(self.equal, parts, others))
+        if isinstance(x, _Built) and isinstance(y, _Built) and x.kind == y.kind == "set":
+            if _frozen(x) != _frozen(y):
+                return False
             self.events += 1
             x.escaped = y.escaped = _Symbol(("built", self.events))
             return True
+        if isinstance(x, _Built) and isinstance(y, _Built) and x.kind == y.kind == "dict":
+            if len(x.items) != len(y.items):
+                return False
+            self.events += 1
+            x.escaped = y.escaped = _Symbol(("built", self.events))
+            return all(map(self.equal, x.items, y.items))
         return False
 
     @staticmethod
@@ -493,7 +536,7 @@ class _Prover:
             others = (left.copy(memo), right.copy(memo))
             for sides, answer in (((left, right), True), (others, False)):
                 for side, event in zip(sides, (a, b)):
-                    side.at = event.op.target if answer == event.op.arg else side.at + 1
+                    side.at = event.op.target if (answer != event.negated) == event.op.arg else side.at + 1
                     side.turns = 0
             self.pending.append(others)
             return True
@@ -542,6 +585,8 @@ class _Prover:
         if kind is o.MATCH_KEYS:
             return [taken[0], taken[1], _Symbol(("event", self.events))]
         found = [_Symbol(("event", self.events, i)) for i in range(count)]
+        if event.negated:
+            found = [_Symbol(("not", found[0].key))]
         if kind is o.CALL and found:
             function = _seen(event.operands[0])
             if isinstance(function, _Symbol) and function.key[0] == "own" \
@@ -706,23 +751,67 @@ def _cells_used(program: Program) -> set[str]:
 
 
 def _is_open(value: Any) -> bool:
-    return isinstance(value, _Built) and value.escaped is None and value.kind in ("list", "dict")
+    return isinstance(value, _Built) and value.escaped is None and value.kind in ("list", "dict", "set")
 
 
-def _alike(x: _Built, y: _Built) -> bool:
-    """Whether two containers hold the same, and no open containers (nothing is changed by asking)."""
-    if x.kind != y.kind or len(x.items) != len(y.items):
+def _is_new_dict(value: Any) -> bool:
+    return isinstance(value, _Built) and value.escaped is None and value.kind == "dict" and not value.items
+
+
+def _is_new_set(value: Any) -> bool:
+    return isinstance(value, _Built) and value.escaped is None and value.kind == "set" and not value.items
+
+
+def _is_text(value: Any) -> bool:
+    value = _seen(value)
+    return isinstance(value, _Constant) and type(value.value) is str
+
+
+def _both_none(x: Any, y: Any) -> bool:
+    x, y = _seen(x), _seen(y)
+    return isinstance(x, _Constant) and isinstance(y, _Constant) and x.value is None is y.value
+
+
+def _constants_of(value: Any) -> list[Any] | None:
+    """Items of a constant frozenset."""
+    value = _seen(value)
+    if isinstance(value, _Constant) and type(value.value) is frozenset:
+        return [_Constant(item) for item in value.value]
+    return None
+
+
+def _frozen(value: _Built) -> list[tuple[str, str]]:
+    """What a set of constants holds, in an order of its own."""
+    return sorted({(type(_seen(i).value).__name__, repr(_seen(i).value)) for i in value.items})
+
+
+def _slice(value: Any) -> list[Any] | None:
+    """Start, stop and step of a slice whose parts are known."""
+    if isinstance(value, _Constant) and type(value.value) is slice:
+        return [_Constant(part) for part in (value.value.start, value.value.stop, value.value.step)]
+    if isinstance(value, _Built) and value.kind == "slice":
+        return [*value.items, _Constant(None)][:3]
+    return None
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Whether two values are the same as far as they hold no open containers (nothing is changed by asking)."""
+    x, y = _seen(x), _seen(y)
+    if isinstance(x, _Symbol) and isinstance(y, _Symbol):
+        return bool(x.key == y.key)
+    if isinstance(x, _Constant) and isinstance(y, _Constant):
+        return not isinstance(x.value, Code) and same_constant(x.value, y.value)
+    if _kind_of(x) != _kind_of(y):
         return False
-    for a, b in zip(map(_seen, x.items), map(_seen, y.items)):
-        if isinstance(a, _Symbol) and isinstance(b, _Symbol):
-            if a.key != b.key:
-                return False
-        elif isinstance(a, _Constant) and isinstance(b, _Constant):
-            if isinstance(a.value, Code) or not same_constant(a.value, b.value):
-                return False
-        else:
-            return False
-    return True
+    left, right = _sequence(x), _sequence(y)
+    if left is None or right is None:
+        left, right = getattr(x, "items", None), getattr(y, "items", None)
+    return left is not None and right is not None and len(left) == len(right) and all(
+        not _is_open(a) and not _is_open(b) and _alike(a, b) for a, b in zip(left, right))
+
+
+def _kind_of(value: Any) -> str:
+    return value.kind if isinstance(value, _Built) else type(getattr(value, "value", None)).__name__
 
 
 def _cell(value: Any) -> str | None:

@@ -153,7 +153,7 @@ class _Job:
             options.fallen = {}
             try:
                 text, tree = emit(top_level(self.code, options, self.name))
-                recompiled = compile_function(tree, self.code) if self.verify else None
+                recompiled = compile_function(tree, self.code, bool(self.constants)) if self.verify else None
             except _TROUBLE as error:
                 self.reasons.append(f"{type(error).__name__}: {error}")
                 return None
@@ -220,13 +220,19 @@ class _Job:
         return "; ".join(dict.fromkeys(r for r in reasons if r))
 
 
-def compile_function(tree: ast.Module, code: Code) -> Code:
-    """The code object that the text of ``code`` compiles to."""
+def compile_function(tree: ast.Module, code: Code, constants: bool = False) -> Code:
+    """The code object that the text of ``code`` compiles to.
+
+    Args:
+        tree: the text.
+        code: what it is the text of.
+        constants: the text names constants (``__constant_0_dtype``), which no class may mangle.
+    """
     if code.name == "<module>":
         return Code.of(compile(tree, code.filename, "exec", dont_inherit=True))
     function = tree.body[0]
     parents = code.qualname.split(".")[:-1]
-    private = _has_private_names(code)
+    private = constants or _has_private_names(code)
     free = [n for n in code.freevars if n.isidentifier() and n != "__class__"]
     wrappers: list[tuple[str, str]] = []
     for index, part in enumerate(parents):

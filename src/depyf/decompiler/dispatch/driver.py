@@ -40,7 +40,7 @@ class _Driver:
     def __init__(self, graph: Graph, nested: Nested | None) -> None:
         self.graph = graph
         self.nested = nested
-        self.prefix = _free_prefix(graph.code)
+        self.prefix = _free_prefix(graph)
         self.segments, self.first = cut(graph)
         self.writer = Writer(self.prefix, graph.code)
         self.entry_tags: dict[int, list[str]] = {}
@@ -253,9 +253,11 @@ class _Placeholders(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]
 
 
-def _free_prefix(code: Code) -> str:
-    """A start for our names that no name of the code shares."""
+def _free_prefix(graph: Graph) -> str:
+    """A start for our names that no name of the code shares, nor one that a pass gave it."""
+    code = graph.code
     names = {*code.names, *code.varnames, *code.cellvars, *code.freevars}
+    names |= {op.arg for block in graph.blocks.values() for op in block.ops if type(op.arg) is str}
     prefix = "__"
     while any(name.startswith(prefix) and not name.endswith("__") for name in names):
         prefix += "_"

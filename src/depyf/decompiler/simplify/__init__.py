@@ -26,6 +26,7 @@ from ...flow import graph as g
 from ...flow.graph import Block, Graph
 from ...flow.stack import StackMismatch, entry_depths
 from .carry import carried_slots
+from .cleanup import forget_under_cleanups
 from .evaluate import Runner
 from .values import CannotSimplify, Container, Let, Plan, State, Value
 from .write import BlockWriter, Namer
@@ -45,7 +46,7 @@ def simplify(
     """
     try:
         # Each decided branch makes more of the graph straight; a graph has finitely many.
-        present = graph
+        present = forget_under_cleanups(graph)
         for _ in range(len(graph.blocks) + 1):
             simplifier = _Simplifier(present, parameter_names or {})
             result = simplifier.run()

@@ -46,6 +46,8 @@ class Runner:
         """The value as others may see it: a container is built, once, and is that object from now on."""
         if not isinstance(value, Container):
             return value
+        if value.built is not None:
+            return value.built
         assert self.op is not None
         items = [self.escape(item) for item in list(value.items)]
         kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
@@ -55,6 +57,7 @@ class Runner:
             built = Let(Op(kind, len(items), self.op.offset, self.op.line), items, self.block.id)
             self.plan.lets.append(built)
             built.optional = built.pure = True  # building alone has no effect
+        value.built = built
         self.state.replace(value, built)
         return built
 
@@ -69,7 +72,7 @@ class Runner:
     def generic(self, op: Op) -> None:
         pops, pushes = effect(op)
         let = self.let(op, self.pop(pops))
-        if pushes == 1:
+        if pushes == 1 and op.kind not in (o.UNPACK, o.UNPACK_EX):
             self.stack.append(let)
         elif pushes:
             let.results = [Let(None, (), self.block.id) for _ in range(pushes)]

@@ -65,13 +65,17 @@ class Let(Value):
 
 
 class Container(Value):
-    """A list, tuple or slice that only this code has seen. ``kind``: ``"list"``, ``"tuple"``, ``"slice"``."""
+    """A list, tuple or slice that only this code has seen. ``kind``: ``"list"``, ``"tuple"``, ``"slice"``.
 
-    __slots__ = ("items", "kind")
+    ``built``: the value it became when others got to see it.
+    """
+
+    __slots__ = ("built", "items", "kind")
 
     def __init__(self, kind: str, items: list[Value]) -> None:
         self.kind = kind
         self.items = items
+        self.built: Value | None = None
 
 
 class State:

@@ -34,7 +34,7 @@ class Namer:
 
     def name(self, let: Let) -> str:
         if let.variable is None:
-            hints = [h for h in let.hints if h.isidentifier() and not _is_torch_temporary(h)]
+            hints = [h for h in let.hints if h.isidentifier() and not _is_torch_name(h)]
             described = _described(let)
             if described != "tmp":
                 hints.append(described)
@@ -85,9 +85,12 @@ def _short(name: str) -> str:
     return name if name.isidentifier() and len(name) <= LONGEST_NAME and not keyword.iskeyword(name) else "tmp"
 
 
-def _is_torch_temporary(name: str) -> bool:
-    """``tmp_3``: torch's name for anything (torch/_dynamo/codegen.py)."""
-    return name.startswith("tmp_") and name[4:].isdigit()
+def _is_torch_name(name: str) -> bool:
+    """``tmp_3``, ``___stack0``: torch's names for anything (torch/_dynamo/codegen.py, resume_execution.py)."""
+    return name.startswith("___stack") or name.startswith("tmp_") and name[4:].isdigit()
+
+
+_TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
 
 
 class BlockWriter:
@@ -100,6 +103,9 @@ class BlockWriter:
         self.ops: list[Op] = []
         #: Values that are computed next, in this order: on the stack already (``reals``) or not yet.
         self.reals: list[Let] = list(plan.entry_stack)
+        #: Values that are stored, or taken apart, as they are: what an assignment's targets get.
+        self.targets = {id(operand) for let in plan.lets if let.op is not None and let.op.kind in _TARGETS
+                        for operand in let.operands}
         self.pending: list[tuple[Let, list[Op]]] = []
         #: Some of what waits takes a value that is on the stack already, which must then stay on its top.
         self.waits_on_reals = False
@@ -125,8 +131,8 @@ class BlockWriter:
             self.flush()
             self.ops += fragment
             self.reals += let.results
-            unused = [r for r in let.results if r.uses != 1 or r.elsewhere]
-            if unused:
+            if let.op.kind in (o.UNPACK, o.UNPACK_EX) and not all(id(r) in self.targets for r in let.results) \
+                    or any(r.uses != 1 or r.elsewhere for r in let.results):
                 self.spill(len(let.results))
         elif let.op.kind in (o.STORE_FAST, o.STORE_DEREF, o.POP, o.DELETE_FAST) or not pushes:
             self.flush()
