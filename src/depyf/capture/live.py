@@ -36,7 +36,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
         for number, entry in enumerate(hooks.cache_entries(here)):
             transformed, ids, print_guards = hooks.entry_facts(entry)
             resumes = hooks.resume_functions(transformed.co_names, namespace)
-            pending += [(n, f.__code__) for n, f in resumes.items()]
+            pending += [(n, resume.code) for n, resume in resumes.items()]
             rename = {}
             for torch_name in transformed.co_names:
                 found = _GRAPH_NAME.match(torch_name)
@@ -45,8 +45,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
                     graphs.setdefault(found.group(1), _graph(torch_name, found.group(1), namespace, ids))
             source = decompile_code(
                 transformed, name=f"__transformed_code_{number}_for_{name}", simplify=True, rename=rename,
-                parameter_names={n: f.__code__.co_varnames[: f.__code__.co_argcount]
-                                 for n, f in resumes.items()})
+                parameter_names={n: resume.parameters for n, resume in resumes.items()})
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
                 compile_id, name, CodeText(readable_alone(source.text), source.fidelity.value, source.note), None,

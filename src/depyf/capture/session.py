@@ -7,6 +7,8 @@ alive but code objects; an error in here is reported once and never reaches the 
 
 from __future__ import annotations
 
+import ast
+import dis
 import inspect
 import os
 import re
@@ -16,11 +18,12 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, Protocol
 
-from ..decompiler import Decompiled, decompile_code
+from ..decompiler import Decompiled, Fidelity, decompile_code
+from ..output.naming import legal_identifier
 from .guards import parse_guards
 from .records import (
     CacheEntry,
@@ -149,6 +152,7 @@ class Session:
     # --- life -------------------------------------------------------------------------------------
     def start(self) -> None:
         for what, install in (
+            ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: hooks.on_trace(self._safely(self._on_trace))),
             ("captured graphs", lambda: hooks.on_captured_graph(
@@ -389,33 +393,45 @@ class Session:
         for torch_name, draft in zip([n for n in graph_names if n not in self.names], drafts):
             self._name(draft, torch_name)
         resumes = hooks.resume_functions(names, hooks.frame_globals())
-        for name, function in resumes.items():
-            self.resume_names.setdefault(id(function.__code__), (function.__code__, name))
+        for name, resume in resumes.items():
+            self.resume_names.setdefault(id(resume.code), (resume.code, name))
         rename = {n: self.names.get(n, n) for n in graph_names}
-        parameters = {n: f.__code__.co_varnames[: f.__code__.co_argcount] for n, f in resumes.items()}
+        parameters = {n: resume.parameters for n, resume in resumes.items()}
         function_name = self._name_of(original)
-        decompiled = decompile_code(
-            transformed, name=self._transformed_name(original, function_name), simplify=True,
-            parameter_names=parameters, rename=rename)
+        name = self._transformed_name(original, function_name)
+        decompiled = self._decompiled(transformed, name, parameters, rename)
         source = CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
-        location = _location(original)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
         record = TransformedCode(ids, function_name, source, None, tuple(arguments))
-        place = self.sink.transformed(record, location)
-        running = transformed
+        compilation = _Compilation(
+            ids, original, transformed, transformed, record, tuple(rename.values()),
+            tuple((n, resume.code) for n, resume in resumes.items()))
+        self.compilations.append(compilation)  # whatever happens to its files
+        place = self.sink.transformed(record, _location(original))
         if place is not None:
-            record = TransformedCode(ids, function_name, source, None, tuple(arguments), place[0])
+            compilation.text = replace(record, file=place[0])
             if self.linker is not None:
                 linked = self.linker.link_transformed(
                     original, transformed, decompiled, _place(*place), rename)
-                running = linked if linked is not None else transformed
+                compilation.running = linked if linked is not None else transformed
+        running = compilation.running
         if self.log_bytecode:
             for kind, code in (("original", original), ("transformed", transformed), ("recompiled", running)):
-                self.sink.code_object(os.path.basename(record.file) or function_name, kind, code)
-        self.compilations.append(_Compilation(
-            ids, original, transformed, running, record, tuple(rename.values()),
-            tuple((n, f.__code__) for n, f in resumes.items())))
+                self.sink.code_object(os.path.basename(compilation.text.file) or function_name, kind, code)
         return None if running is transformed else running
+
+    def _decompiled(
+        self, code: CodeType, name: str, parameters: dict[str, tuple[str, ...]], rename: dict[str, str]
+    ) -> Decompiled:
+        """The source; where there is an error of ours, a text that says so. The compilation is shown either way."""
+        try:
+            return decompile_code(code, name=name, simplify=True, parameter_names=parameters, rename=rename)
+        except Exception as error:
+            self._report(error)
+            listing = "".join(f"    # {line}\n" for line in dis.Bytecode(code).dis().splitlines())
+            text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{listing}    ...\n"
+            note = f"not decompiled: {type(error).__name__}: {error}"
+            return Decompiled(text, Fidelity.UNPROVEN, note, {}, ast.parse(text))
 
     def _name_of(self, code: CodeType) -> str:
         known = self.resume_names.get(id(code))
@@ -423,7 +439,7 @@ class Session:
 
     def _transformed_name(self, original: CodeType, function_name: str) -> str:
         count = sum(c.original is original for c in self.compilations)
-        return f"__transformed_code_{count}_for_{function_name}"
+        return f"__transformed_code_{count}_for_{legal_identifier(function_name)}"
 
     # --- the whole --------------------------------------------------------------------------------
     def _capture(self) -> Capture:

@@ -40,7 +40,7 @@ MARKER_NAMES = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit
 FLAG_MODULE = "__import_torch_dot_autograd_dot_profiler"
 FLAG_NAME = "_is_profiler_enabled"
 
-PROFILER_NOTE = "torch's profiler markers are left out"
+PROFILER_NOTE = "torch's marks for its profiler are left out: the profiler is taken to be off"
 ITEMS_NOTE = "items of a graph's result are read where they are used"
 
 #: Steps after which the answer is no (programs of ordinary size need a few per operation).
@@ -278,7 +278,7 @@ class _Prover:
             stack.append(_Built("set", items))
         elif kind is o.SET_UPDATE and op.arg == 1 and _is_new_set(stack[-2]) and _constants_of(stack[-1]) is not None:
             # How the compiler writes ``{1, 2, 3}``.
-            items = _constants_of(stack.pop())
+            items = _constants_of(stack.pop()) or []
             stack[-1].items = items
         elif kind is o.IS and op.arg and side.program.ops[side.at + 1].kind is o.BRANCH \
                 and not _both_none(stack[-1], stack[-2]):

@@ -74,6 +74,9 @@ def decompile_code(
     return _Job(source, name, simplify, verify, parameter_names, rename).run()
 
 
+SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
+
+
 class Failed(Exception):
     """No form of the code could be written and proven (an error of ours)."""
 
@@ -131,7 +134,7 @@ class _Job:
             options = self.options()
             options.graphs[self.code] = graph
             options.spill = spill
-            found = self.attempt(options, Fidelity.EQUIVALENT, "simplified")
+            found = self.attempt(options, Fidelity.EQUIVALENT, SIMPLIFIED)
             if found is not None:
                 return found
         return None

@@ -19,6 +19,7 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from ..bytecode.linetable import relocate
+from ..decompiler import Fidelity
 from ..decompiler.dynamo_names import CONSTANT_PREFIX
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ def linked_code(
         CannotLink: the source is not proven and no line of it is known to belong to any instruction.
     """
     try:
-        if str(getattr(decompiled.fidelity, "value", decompiled.fidelity)) not in PROVEN:
-            raise CannotStandIn(f"the source is not proven ({decompiled.fidelity})")
-        if not simplified_may_run and str(getattr(decompiled.fidelity, "value", decompiled.fidelity)) != "exact":
+        if Fidelity(decompiled.fidelity).value not in PROVEN:
+            raise CannotStandIn(f"the source is not proven ({Fidelity(decompiled.fidelity).value})")
+        if not simplified_may_run and Fidelity(decompiled.fidelity).value != "exact":
             raise CannotStandIn("its source is simplified")
         if CONSTANT_PREFIX in decompiled.text:
             raise CannotStandIn("it has constants that source cannot say")

@@ -7,12 +7,14 @@ program leaves no half file.
 
 from __future__ import annotations
 
+import functools
 import marshal
 import os
 import re
 import threading
 import warnings
 from types import CodeType
+from typing import Any
 
 from ..capture.records import GraphStage, Kernel, SourceLocation, TransformedCode
 from .naming import FileNames, legal_identifier
@@ -140,7 +142,20 @@ class Directory:
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
         stem = name.removesuffix(".py")
-        self.write(f"{legal_identifier(stem)}.{kind}.bin", marshal.dumps(code))
+        self.write(f"{legal_identifier(stem)}.{kind}.bin", marshal.dumps(_portable(code)))
+
+
+def _portable(value: Any) -> Any:
+    """The constant as ``marshal`` can write it: Dynamo puts objects into code, which become their ``repr``."""
+    if isinstance(value, CodeType):
+        return value.replace(co_consts=tuple(map(_portable, value.co_consts)))
+    if type(value) in (tuple, frozenset):
+        return type(value)(map(_portable, value))
+    try:
+        marshal.dumps(value)
+    except (ValueError, TypeError):
+        return repr(value)
+    return value
 
 
 def graph_file(graph: str, stage: GraphStage) -> str:
@@ -151,6 +166,7 @@ def graph_file(graph: str, stage: GraphStage) -> str:
     return head + "import torch\nfrom torch import device, inf, nan\n\n" + body
 
 
+@functools.lru_cache(maxsize=16)  # written once on its own and once with its function
 def legal_graph(text: str) -> str:
     """Torch's print of a graph as Python: some of its classes are called ``<lambda>``.
 

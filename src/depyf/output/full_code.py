@@ -7,6 +7,7 @@ function is called.
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -86,8 +87,8 @@ def _frame(frame: Frame, graphs: Mapping[str, CompiledGraph], shown: set[str]) -
     if frame.original_is_user_text:
         parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame, name)}")
     else:
-        note = f"; {frame.original.note}" if frame.original.note else ""
-        parts.append(f"{place}# decompiled ({frame.original.fidelity}{note})\n{frame.original.text.rstrip()}")
+        head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)]
+        parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
     if not frame.entries:
         parts.append(f"# {frame.name} was never compiled.")
         return "\n\n\n".join(parts)
@@ -112,13 +113,16 @@ def _heading(title: str) -> str:
 
 
 def _original(frame: Frame, name: str) -> str:
-    """The user's own text. Text that is not a function definition (a lambda) is kept as a comment."""
+    """The user's own text. Decorators become comments, and so does text that is not a function (a lambda)."""
     text = textwrap.dedent(frame.original.text).rstrip()
-    decorated = re.sub(r"^((?:@.*\n|\s*\n)*)", lambda m: "".join(
-        f"# {line}\n" for line in m.group(1).splitlines()), text, count=1)
-    if decorated.lstrip("#").lstrip().startswith(("def ", "async def ")) or re.search(
-            rf"^(async )?def {re.escape(frame.name)}\b", decorated, re.M):
-        return decorated
+    try:
+        first = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, IndexError):
+        first = None
+    if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        lines = text.splitlines()
+        above = first.lineno - 1  # the line of ``def``, below all decorators
+        return "\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]])
     commented = "\n".join(f"# {line}" for line in text.splitlines())
     return f"{commented}\ndef {name}({frame.signature}):\n    ...  # see the text above"
 
@@ -162,16 +166,19 @@ def graph_as_function(name: str, text: str) -> str:
 
 def _transformed(entry: CacheEntry) -> str:
     code = entry.transformed
-    note = f"; {code.source.note}" if code.source.note else ""
-    head = f"# transformed code of compilation {entry.compile_id}: {code.source.fidelity}{note}"
-    return f"{head}\n{code.source.text.rstrip()}"
+    head = [f"# transformed code of compilation {entry.compile_id}: {code.source.fidelity}"]
+    return "\n".join([*head, *_notes(code.source.note), code.source.text.rstrip()])
+
+
+def _notes(note: str) -> list[str]:
+    return [f"#   {part.strip()}" for part in note.replace("\n", " ").split(";") if part.strip()]
 
 
 def _dispatching(frame: Frame, name: str) -> str:
     """What happens when the function is called."""
     arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
     known = ", ".join(f"{a!r}: {legal_identifier(a)}" for a in frame.arguments)
-    lines = [f"def compiled_{name}({frame.signature or arguments}):",
+    lines = [f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):",
              f"    L, G = {{{known}}}, globals()"]
     for number, entry in enumerate(frame.entries):
         lines.append(f"    if {guard_name(name, number)}(L, G):")
@@ -179,6 +186,34 @@ def _dispatching(frame: Frame, name: str) -> str:
     lines.append("    # No guard fits: torch compiles another version, or runs the original when there are too many.")
     lines.append(f"    return {name}({_pass_on(frame)})")
     return "\n".join(lines)
+
+
+def _with_defaults(frame: Frame) -> str:
+    """The parameters as the author wrote them, without annotations. Defaults that only their module can compute
+    become ``...``; empty if there is no such text."""
+    if not frame.original_is_user_text:
+        return ""
+    try:
+        function = ast.parse(textwrap.dedent(frame.original.text)).body[0]
+    except (SyntaxError, ValueError, IndexError):
+        return ""
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return ""
+    arguments = function.args
+    for argument in ast.walk(arguments):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    arguments.defaults = [_literal(node) for node in arguments.defaults]
+    arguments.kw_defaults = [None if node is None else _literal(node) for node in arguments.kw_defaults]
+    return ast.unparse(arguments)
+
+
+def _literal(node: ast.expr) -> ast.expr:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return ast.Constant(...)
+    return node
 
 
 def _definition(text: str) -> str:

@@ -25,7 +25,7 @@ import logging
 import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 Undo = Callable[[], None]
 TRACE_LOGGER = "torch.__trace"
@@ -43,6 +43,12 @@ def compile_id() -> tuple[int, int, int] | None:
         return int(found.frame_id), int(found.frame_compile_id), int(trace_id.attempt)
     except (AttributeError, TypeError):
         return None
+
+
+def never_compile(package: str) -> None:
+    """Dynamo runs functions of the package as they are: a backward graph may be compiled inside a compiled frame,
+    and our hooks with it."""
+    module("torch._dynamo.trace_rules").add(package)
 
 
 def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
@@ -64,7 +70,18 @@ def frame_globals() -> dict[str, Any]:
     return {}
 
 
-def resume_functions(names: tuple[str, ...], namespace: dict[str, Any]) -> dict[str, FunctionType]:
+class Resume(NamedTuple):
+    """A resume function: its code, and the parameters of what goes by its name.
+
+    Where it has free variables, the name is that of a factory which takes the cells
+    (torch/_dynamo/output_graph.py, ``install_resume_function_global``).
+    """
+
+    code: CodeType
+    parameters: tuple[str, ...]
+
+
+def resume_functions(names: tuple[str, ...], namespace: dict[str, Any]) -> dict[str, Resume]:
     """Resume functions among the global names."""
     found = {}
     for name in names:
@@ -72,8 +89,20 @@ def resume_functions(names: tuple[str, ...], namespace: dict[str, Any]) -> dict[
             value = namespace.get(name)
             value = getattr(value, "_torchdynamo_orig_callable", value)
             if isinstance(value, FunctionType):
-                found[name] = value
+                parameters = value.__code__.co_varnames[: value.__code__.co_argcount]
+                found[name] = Resume(_made_by(value) or value.__code__, parameters)
     return found
+
+
+def _made_by(factory: FunctionType) -> CodeType | None:
+    """The code of the functions that a factory makes."""
+    for cell in factory.__closure__ or ():
+        try:
+            if isinstance(cell.cell_contents, CodeType):
+                return cell.cell_contents
+        except ValueError:
+            pass  # an empty cell
+    return None
 
 
 class _TraceHandler(logging.Handler):

@@ -167,13 +167,23 @@ class BlockWriter:
     def like(kind: str, op: Op, arg: Any = None) -> Op:
         return Op(kind, arg, op.offset, op.line, -1, op.handler)
 
-    def flush(self) -> None:
-        """What waits is computed now, into variables."""
-        for let, fragment in self.pending:
+    def flush(self, count: int | None = None) -> None:
+        """What waits (the first ``count`` of it) is computed now, into variables."""
+        count = len(self.pending) if count is None else count
+        for let, fragment in self.pending[:count]:
             assert let.op is not None
             self.ops += [*fragment, self.like(o.STORE_FAST, let.op, self.namer.name(let))]
-        self.pending.clear()
-        self.waits_on_reals = False
+        del self.pending[:count]
+        if not self.pending:
+            self.waits_on_reals = False
+
+    def still_waiting(self, values: Sequence[Let]) -> list[Let]:
+        """Those that have no variable yet, all of which must be at hand."""
+        waiting = [let for let, _ in self.pending]
+        left = [v for v in values if v.variable is None]
+        if any(v not in waiting for v in left):
+            raise CannotSimplify("a value is used before it is computed")
+        return left
 
     def spill(self, count: int) -> None:
         """Takes values off the stack into variables, top first."""
@@ -209,11 +219,16 @@ class BlockWriter:
             on_stack = []
             computed = [v for v in operands
                         if isinstance(v, Let) and v.variable is None and v not in late]
-        if computed != waiting[len(waiting) - len(computed) :] or on_stack and len(waiting) > len(computed):
+        if on_stack and len(waiting) > len(computed):
             self.flush()
-            if any(v.variable is None for v in computed):
-                raise CannotSimplify("a value is used before it is computed")
-            computed = []
+            computed = self.still_waiting(computed)
+        elif computed != waiting[len(waiting) - len(computed) :]:
+            # What waits in another order than it is taken in goes into variables, and what came before that.
+            kept = next(k for k in range(len(waiting), -1, -1)
+                        if [v for v in computed if v in waiting[len(waiting) - k :]] == waiting[len(waiting) - k :])
+            self.flush(len(waiting) - kept)
+            computed = self.still_waiting(computed)
+        waiting = [let for let, _ in self.pending]
         fragments = {id(let): fragment for let, fragment in self.pending[len(waiting) - len(computed) :]} \
             if computed else {}
         if computed:
