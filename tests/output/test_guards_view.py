@@ -68,7 +68,43 @@ def test_many_guards_fold_into_loops_and_nothing_is_lost():
     assert sorted(expand(folded), key=str) == sorted(groups, key=str)
     text = guard_function("guard_0", guards)
     assert len(text.splitlines()) < 20
+    assert "for i in range(5000))" in text
     compile(text, "guards", "exec")
+
+
+def holds(text, **names):
+    namespace = dict(names)
+    exec(text, namespace)
+    return namespace["guard_0"]({"self": None}, {})
+
+
+def test_folded_conditions_are_all_tested():
+    seen = []
+    guards = [Guard(f"check(L['m'][{i}]['{j}'])", f"L['m'][{i}]['{j}']", "K", "") for i in range(3) for j in range(4)]
+    text = guard_function("guard_0", guards).replace("L['m'][i][j]", "(i, j)")
+    assert holds(text, check=lambda pair: seen.append(pair) or True) is True
+    assert seen == [(i, str(j)) for i in range(3) for j in range(4)]
+    assert holds(text, check=lambda pair: pair != (2, "3")) is False
+
+
+def test_several_numbers_that_are_not_all_combinations():
+    guards = [Guard(f"check(L['m'][{i}][{j}])", f"L['m'][{i}][{j}]", "K", "") for i, j in ((0, 1), (1, 5), (2, 1))]
+    folded = fold(group(guards))
+    assert len(folded) == 1 and sorted(expand(folded), key=str) == sorted(group(guards), key=str)
+    assert "for i, j in ((0, 1), (1, 5), (2, 1)))" in guard_function("guard_0", guards)
+
+
+def test_ten_thousand_conditions_without_repetition_compile():
+    guards = [Guard(f"L['x'].a{i} == {i} or False", f"L['x'].a{i}", "K", "") for i in range(10_000)]
+    text = guard_function("guard_0", guards)
+    compile(text, "guards", "exec")
+    assert len(text.splitlines()) == 20_004
+
+
+def test_what_differs_from_the_version_before_is_said():
+    guards = layers(2)
+    text = guard_function("guard_1", guards[:3], guards[1:])
+    assert text.startswith("# against the version before it:\n#   + check_type(L['self'].layers[0].up, 'Linear')\n#   - ")
 
 
 def test_a_layer_that_differs_is_not_folded_away():

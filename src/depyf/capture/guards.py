@@ -19,7 +19,9 @@ import re
 from .records import Guard, SourceLocation
 
 _LINE = re.compile(r"^(?P<depth>(?:\| )*)\+- (?P<kind>\w+): (?P<rest>.*)$")
-_SOURCE = re.compile(r"source=(?P<source>.*?), accessed_by=")
+#: (Managers of a dictionary's keys and values say no ``accessed_by``.)
+_SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
+_IDENTITY = re.compile(r"___check_(?:type|obj)_id\((?P<subject>.*), \d+\)")
 _TYPE = re.compile(r"type=<class '(?P<type>[^']*)'>")
 _CAUSE = re.compile(r"  # (?P<code>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
 _PLACE = re.compile(r"  # (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
@@ -114,10 +116,12 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
             return _tensor(tensor)
     type_name = _TYPE.search(condition)
     named = type_name["type"] if type_name else owner_type
-    if kind == "TYPE_MATCH" and source and named:
-        return f"check_type({source}, {named!r})"
-    if kind == "ID_MATCH" and source:
-        return f"check_same_object({source}, {named!r})" if named else f"check_same_object({source})"
+    identity = _IDENTITY.match(condition)
+    subject = identity["subject"] if identity else source
+    if kind == "TYPE_MATCH" and subject and named:
+        return f"check_type({subject}, {named!r})"
+    if kind == "ID_MATCH" and subject:
+        return f"check_same_object({subject}, {named!r})" if named else f"check_same_object({subject})"
     if kind == "GLOBAL_STATE":
         return "check_global_state()"
     if kind == "TORCH_FUNCTION_MODE_STACK":

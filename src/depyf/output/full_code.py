@@ -93,7 +93,8 @@ def _frame(frame: Frame, graphs: Mapping[str, CompiledGraph], shown: set[str]) -
         parts.append(f"# {frame.name} was never compiled.")
         return "\n\n\n".join(parts)
     for number, entry in enumerate(frame.entries):
-        parts.append(guard_function(guard_name(name, number), entry.guards).rstrip())
+        before = frame.entries[number - 1].guards if number else None
+        parts.append(guard_function(guard_name(name, number), entry.guards, before).rstrip())
         for graph_name in entry.graph_names:
             if graph_name not in shown:
                 shown.add(graph_name)
