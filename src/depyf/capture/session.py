@@ -527,7 +527,8 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Fr
     if text:
         original = CodeText(text, "exact")
     else:
-        found = decompile_code(code, name=name if name.isidentifier() else None)
+        found = decompile_code(
+            code, name=name if name.isidentifier() else None, simplify=is_resume, keep_variables=True)
         original = CodeText(readable_alone(found.text), found.fidelity.value, found.note)
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)

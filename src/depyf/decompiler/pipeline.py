@@ -58,6 +58,7 @@ def decompile_code(
     verify: bool = True,
     parameter_names: Mapping[str, Sequence[str]] | None = None,
     rename: Mapping[str, str] | None = None,
+    keep_variables: bool = False,
 ) -> Decompiled:
     """Decompile one code object.
 
@@ -69,9 +70,13 @@ def decompile_code(
         parameter_names: parameter names of functions that the code calls by global name; used to name
             values (``x`` in ``__resume_at_102_2(..., x)``).
         rename: global names to show differently (``__compiled_fn_1_9148bb58... -> __compiled_fn_1``).
+        keep_variables: with ``simplify``: the user's own variables stay (for resume functions, which are the
+            user's code behind a few lines of torch's).
     """
     source = code if isinstance(code, Code) else Code.of(code)
-    return _Job(source, name, simplify, verify, parameter_names, rename).run()
+    job = _Job(source, name, simplify, verify, parameter_names, rename)
+    job.keep_variables = keep_variables
+    return job.run()
 
 
 SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
@@ -103,6 +108,7 @@ class _Job:
         self.verify = verify and code.version == sys.version_info[:2]
         self.parameter_names = parameter_names
         self.rename = dict(rename or {})
+        self.keep_variables = False
         self.reasons: list[str] = []
         self.program, self.constants = name_constants(canonicalise(code))
 
@@ -126,7 +132,8 @@ class _Job:
         except ImportError:
             return None
         try:
-            graph = simplify(build(self.program), parameter_names=self.parameter_names)
+            graph = simplify(build(self.program), parameter_names=self.parameter_names,
+                             keep_variables=self.keep_variables)
         except Exception as error:  # whatever goes wrong there only costs readability
             self.reasons.append(f"not simplified ({error})")
             return None

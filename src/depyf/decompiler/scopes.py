@@ -164,7 +164,9 @@ class CodeScope(Scope):
         stored: set[str] = set()
         used = set(code.cellvars)
         yields = False
-        for op in program.ops:
+        graph = self.options.graphs.get(code)
+        shown = program.ops if graph is None else [op for block in graph.blocks.values() for op in block.ops]
+        for op in shown:
             kind = op.kind
             if kind == "STORE_GLOBAL" or kind == "DELETE_GLOBAL":
                 global_names[op.arg] = None
@@ -203,7 +205,8 @@ class CodeScope(Scope):
         if self.kind == "function":
             lost = [
                 n for n in (*code.varnames, *code.cellvars)
-                if n in used and n not in stored and n not in code.arguments and n.isidentifier() and n != "__class__"
+                if n in used and n not in stored and n not in (*code.arguments, *code.freevars) and n.isidentifier()
+                and n != "__class__"
             ]
             dead: list[ast.stmt] = [
                 ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in dict.fromkeys(lost)

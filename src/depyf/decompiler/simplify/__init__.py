@@ -29,17 +29,18 @@ from .carry import carried_slots
 from .cleanup import forget_under_cleanups
 from .evaluate import Runner
 from .values import CannotSimplify, Container, Let, Plan, State, Value
-from .write import BlockWriter, Namer
+from .write import BlockWriter, Namer, is_torch_name
 
 
 def simplify(
-    graph: Graph, *, parameter_names: Mapping[str, Sequence[str]] | None = None
+    graph: Graph, *, parameter_names: Mapping[str, Sequence[str]] | None = None, keep_variables: bool = False,
 ) -> Graph:
     """The same program with less in it (see the module).
 
     Args:
         graph: what to simplify; it is not changed.
         parameter_names: parameters of functions that the code calls by global name, to name values by.
+        keep_variables: assignments to variables of the user's stay, needed or not.
 
     Returns:
         A new graph; the given one if nothing could be done.
@@ -48,7 +49,7 @@ def simplify(
         # Each decided branch makes more of the graph straight; a graph has finitely many.
         present = forget_under_cleanups(graph)
         for _ in range(len(graph.blocks) + 1):
-            simplifier = _Simplifier(present, parameter_names or {})
+            simplifier = _Simplifier(present, parameter_names or {}, keep_variables)
             result = simplifier.run()
             if not simplifier.decided:
                 return result
@@ -113,7 +114,9 @@ def _edges(graph: Graph) -> tuple[dict[int, list[int]], set[int]]:
 
 
 class _Simplifier:
-    def __init__(self, graph: Graph, parameter_names: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, graph: Graph, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool = False
+    ) -> None:
         self.graph = graph
         self.parameter_names = parameter_names
         self.depths = entry_depths(graph)
@@ -124,6 +127,9 @@ class _Simplifier:
         self.decided: dict[int, int] = {}
         #: Locals that code which is not followed value by value reads: their stores must stay.
         self.kept = self._kept_names()
+        if keep_variables:
+            self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
+                          if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
         self.arguments = set(graph.code.arguments)
         #: Values at the bottom of the stack that a block finds by name: block id -> how many.
         self.carried = carried_slots(graph, self._joins())
@@ -150,7 +156,13 @@ class _Simplifier:
         return found
 
     def _follows(self, id: int, origin: Block) -> bool:
-        """Whether what is known at the end of ``origin`` is known at the start of block ``id``."""
+        """Whether what is known at the end of ``origin`` is known at the start of block ``id``.
+
+        All ways on from a block find its stack in the same state: it is so for all of them or for none.
+        """
+        return all(self._could_follow(successor, origin) for successor in origin.successors)
+
+    def _could_follow(self, id: int, origin: Block) -> bool:
         block = self.graph.blocks[id]
         if len(self.predecessors[id]) != 1 or id in self.handlers or id in self.verbatim:
             return False

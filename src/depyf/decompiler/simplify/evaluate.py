@@ -103,9 +103,6 @@ class Runner:
                 return
             self.plan.end_operands = [*reals, *[self.escape(v) for v in tested]]
             return
-        if any(owner._follows(s, block) for s in block.successors):
-            # One way on is known, the other is not: both find the stack as it is.
-            raise CannotSimplify("a branch of which only one way can be followed")
         self.carry()
         self.plan.end_operands = [self.escape(v) for v in [*list(self.stack), *tested]]
 

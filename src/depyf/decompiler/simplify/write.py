@@ -34,7 +34,7 @@ class Namer:
 
     def name(self, let: Let) -> str:
         if let.variable is None:
-            hints = [h for h in let.hints if h.isidentifier() and not _is_torch_name(h)]
+            hints = [h for h in let.hints if h.isidentifier() and not is_torch_name(h)]
             described = _described(let)
             if described != "tmp":
                 hints.append(described)
@@ -85,9 +85,9 @@ def _short(name: str) -> str:
     return name if name.isidentifier() and len(name) <= LONGEST_NAME and not keyword.iskeyword(name) else "tmp"
 
 
-def _is_torch_name(name: str) -> bool:
+def is_torch_name(name: str) -> bool:
     """``tmp_3``, ``___stack0``: torch's names for anything (torch/_dynamo/codegen.py, resume_execution.py)."""
-    return name.startswith("___stack") or name.startswith("tmp_") and name[4:].isdigit()
+    return name.startswith(("___stack", "__is_tracing_")) or name.startswith("tmp_") and name[4:].isdigit()
 
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
