@@ -513,12 +513,13 @@ class _Prover:
         """Containers that both sides carry into a join, paired up by content: ``{id: number of pair}``.
         From there on a pair is one object; a wrong pair can only make the comparison fail later."""
         others = [v for v in (*right.stack, *right.locals.values()) if _is_open(v)]
+        single = _held_once(left) | _held_once(right)
         pairs: dict[int, int] = {}
         for value in (*left.stack, *left.locals.values()):
             if not _is_open(value) or id(value) in pairs:
                 continue
             for other in others:
-                if id(other) not in pairs and _alike(value, other):
+                if id(other) not in pairs and _alike(value, other, single):
                     pairs[id(value)] = pairs[id(other)] = len(pairs)
                     break
         return pairs
@@ -660,6 +661,8 @@ class _Prover:
             return str(identity[0])
         if isinstance(identity, tuple) and identity[0] == "constant":
             return f"constant {identity[1]} {identity[2]}"
+        if _is_constant(identity):
+            return f"constant {identity!r}"
         if isinstance(identity, tuple) and identity[0] in _THE_SAME_ANYWHERE:
             return f"{identity[0]} {identity[1]}"
         return "graph" if identity in self.graphs else ""
@@ -750,6 +753,15 @@ def _cells_used(program: Program) -> set[str]:
     return {op.arg for op in program.ops if op.kind in kinds}
 
 
+def _is_constant(identity: Any) -> bool:
+    """Whether the identity is that of a constant, or of a tuple or slice of constants."""
+    if not isinstance(identity, tuple) or not identity:
+        return False
+    if identity[0] in ("tuple", "slice"):
+        return all(map(_is_constant, identity[1:]))
+    return bool(identity[0] == "constant")
+
+
 def _is_open(value: Any) -> bool:
     return isinstance(value, _Built) and value.escaped is None and value.kind in ("list", "dict", "set")
 
@@ -794,8 +806,24 @@ def _slice(value: Any) -> list[Any] | None:
     return None
 
 
-def _alike(x: Any, y: Any) -> bool:
-    """Whether two values are the same as far as they hold no open containers (nothing is changed by asking)."""
+def _held_once(side: _Side) -> set[int]:
+    """Open containers that lie in one place only: in a slot, a local or another container."""
+    places: dict[int, int] = {}
+    pending: list[Any] = [*side.stack, *side.locals.values()]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, _Built) and value.escaped is None:
+            places[id(value)] = places.get(id(value), 0) + 1
+            if places[id(value)] == 1:
+                pending.extend(value.items)
+    return {identity for identity, count in places.items() if count == 1}
+
+
+def _alike(x: Any, y: Any, single: set[int]) -> bool:
+    """Whether two values are the same (nothing is changed by asking).
+
+    What they hold may change later only through them: ``single`` are the containers that nothing else holds.
+    """
     x, y = _seen(x), _seen(y)
     if isinstance(x, _Symbol) and isinstance(y, _Symbol):
         return bool(x.key == y.key)
@@ -807,7 +835,11 @@ def _alike(x: Any, y: Any) -> bool:
     if left is None or right is None:
         left, right = getattr(x, "items", None), getattr(y, "items", None)
     return left is not None and right is not None and len(left) == len(right) and all(
-        not _is_open(a) and not _is_open(b) and _alike(a, b) for a, b in zip(left, right))
+        _is_settled(a, single) and _is_settled(b, single) and _alike(a, b, single) for a, b in zip(left, right))
+
+
+def _is_settled(value: Any, single: set[int]) -> bool:
+    return not _is_open(value) or id(value) in single
 
 
 def _kind_of(value: Any) -> str:

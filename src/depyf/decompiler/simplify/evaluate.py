@@ -118,13 +118,7 @@ class Runner:
         base = block.region.depth if block.region else 0
         made_before = len(self.plan.lets)
         for slot in range(base, base + count):
-            value = self.stack[slot]
-            if isinstance(value, Let) and value.op is None:
-                raise CannotSimplify("a value that is on the stack already")
-            if isinstance(value, Local) and value.name in owner.stored:
-                self.read_now(value.name)
-            else:
-                self.escape(value)
+            self.settle(self.stack[slot])
         self.move_before_the_rest(made_before, self.stack[base + count :])
         values = self.stack[base : base + count]
         del self.stack[base : base + count]
@@ -132,6 +126,15 @@ class Runner:
             known = owner.arrived.setdefault(successor, values)
             if not all(map(_same_value, known, values)):
                 raise CannotSimplify("the ways into a block bring different values")
+
+    def settle(self, value: Value) -> None:
+        """Makes the value one that other blocks can take: slices and tuples of constants stay unbuilt."""
+        if isinstance(value, Let) and value.op is None:
+            raise CannotSimplify("a value that is on the stack already")
+        if isinstance(value, Local) and value.name in self.owner.stored:
+            self.read_now(value.name)
+        elif not _is_constant(value):
+            self.escape(value)
 
     def move_before_the_rest(self, start: int, rest: Sequence[Value]) -> None:
         """What was made last is made before the values that stay on the stack, if it needs none of them.
@@ -407,11 +410,20 @@ def known_truth(value: Value) -> bool | None:
     return None
 
 
+def _is_constant(value: Value) -> bool:
+    if isinstance(value, Container):
+        return value.kind in ("slice", "tuple") and all(map(_is_constant, value.items))
+    return isinstance(value, Const)
+
+
 def _same_value(left: Value, right: Value) -> bool:
     if isinstance(left, Const) and isinstance(right, Const):
         return left.value is right.value
     if isinstance(left, Local) and isinstance(right, Local):
         return left.name == right.name
+    if isinstance(left, Container) and isinstance(right, Container):
+        return left.kind == right.kind and len(left.items) == len(right.items) and all(
+            map(_same_value, left.items, right.items))
     return left is right
 
 
