@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo models roundtrip clean
+.PHONY: demo test lint unit others zoo models bench roundtrip clean
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -39,6 +39,10 @@ zoo: $(VENV)/.ready
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready
 	$(PY) benchmarks/models.py --write docs/models.md
+
+# What watching costs: compile time, time per call, memory.
+bench: $(VENV)/.ready
+	$(PY) benchmarks/overhead.py --write docs/overhead.md
 
 # Decompile the standard library, function by function.
 roundtrip: $(VENV)/.ready

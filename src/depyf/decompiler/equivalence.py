@@ -40,6 +40,7 @@ MARKER_NAMES = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit
 FLAG_MODULE = "__import_torch_dot_autograd_dot_profiler"
 FLAG_NAME = "_is_profiler_enabled"
 
+SWALLOWED_NOTE = "a context that was entered again behind the graph break must not swallow exceptions: torch raises"
 PROFILER_NOTE = "torch's marks for its profiler are left out: the profiler is taken to be off"
 ITEMS_NOTE = "items of a graph's result are read where they are used"
 
@@ -171,6 +172,8 @@ class _Prover:
         self.notes: set[str] = set()
         self.pairs: list[tuple[int, int]] = []
         self.events = 0
+        #: Where items of graphs' results are read, on the recompiled and on the original side.
+        self.items: tuple[dict[tuple[Any, ...], int], dict[tuple[Any, ...], int]] = ({}, {})
         self.joins = _joins(p)
         self.graphs: set[tuple[Any, ...]] = set()  # symbols that are results of graph calls
         #: Relation at each pair of places where the walk joined: see ``join``.
@@ -355,6 +358,8 @@ class _Prover:
         if isinstance(owner, _Symbol) and owner.key in self.graphs and type(index) is int and index >= 0:
             self.notes.add(ITEMS_NOTE)
             found: Any = _Symbol(("item", owner.key, index))
+            places = self.items[side.program is self.p]
+            places.setdefault(found.key, side.program.ops[side.at].offset)
         elif isinstance(owner, _Built) and owner.kind in ("list", "tuple"):
             try:
                 found = owner.items[index]
@@ -533,6 +538,11 @@ class _Prover:
         if kind is o.BRANCH:
             left.stack.pop()
             right.stack.pop()
+            if self.swallowed(a):
+                for side, event in ((left, a), (right, b)):  # only the other way is followed
+                    side.at = event.op.target if not event.op.arg else side.at + 1
+                    side.turns = 0
+                return True
             memo: dict[int, _Built] = {}
             others = (left.copy(memo), right.copy(memo))
             for sides, answer in (((left, right), True), (others, False)):
@@ -575,6 +585,28 @@ class _Prover:
                 side.locals.pop(event.op.arg, None)
                 side.maybe.discard(event.op.arg)
         return True
+
+    def swallowed(self, event: _Event) -> bool:
+        """Whether this is the test of a ``with`` that torch entered again, behind which lies only ``raise None``."""
+        ops = self.p.ops
+        at = next(i for i, op in enumerate(ops) if op is event.op)
+        if not at or ops[at - 1].kind is not o.WITH_EXCEPT_START:
+            return False
+        at = event.op.target if event.op.arg else at + 1
+        for _ in range(len(ops)):
+            op = ops[at]
+            if op.kind is o.RAISE:
+                if op.arg != 1 or ops[at - 1].kind is not o.CONST or ops[at - 1].arg is not None:
+                    return False
+                self.notes.add(SWALLOWED_NOTE)
+                return True
+            if op.kind is o.JUMP:
+                at = op.target
+            elif op.kind in (o.POP, o.POP_EXCEPT, o.CONST, o.CALL):
+                at += 1
+            else:
+                return False
+        return False
 
     def results(self, event: _Event, count: int, taken: list[Any]) -> list[Any]:
         kind = event.kind
@@ -920,4 +952,7 @@ def equivalent(
         return Verdict(False, str(difference), prover.pairs)
     except IndexError:
         return Verdict(False, "a stack holds too few values", prover.pairs)
-    return Verdict(True, "", prover.pairs, tuple(sorted(prover.notes)))
+    recompiled_items, original_items = prover.items
+    pairs = prover.pairs + [(place, recompiled_items[key]) for key, place in original_items.items()
+                            if key in recompiled_items]
+    return Verdict(True, "", pairs, tuple(sorted(prover.notes)))

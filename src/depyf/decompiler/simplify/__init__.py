@@ -28,6 +28,7 @@ from ...flow.stack import StackMismatch, entry_depths
 from .carry import carried_slots
 from .cleanup import forget_under_cleanups
 from .evaluate import Runner
+from .reentered import ordinary_with
 from .values import CannotSimplify, Container, Let, Plan, State, Value
 from .write import BlockWriter, Namer, is_torch_name
 
@@ -47,7 +48,7 @@ def simplify(
     """
     try:
         # Each decided branch makes more of the graph straight; a graph has finitely many.
-        present = forget_under_cleanups(graph)
+        present = forget_under_cleanups(ordinary_with(graph))
         for _ in range(len(graph.blocks) + 1):
             simplifier = _Simplifier(present, parameter_names or {}, keep_variables)
             result = simplifier.run()
