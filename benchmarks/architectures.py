@@ -259,5 +259,5 @@ ARCHITECTURES = {
     "layoutlm": multimodal(text_with_boxes, "LayoutLMModel", "LayoutLMConfig", **TEXT, max_2d_position_embeddings=64),
 }
 
-TRAINED = ("bert", "distilbert", "gpt2", "llama", "mixtral", "t5", "mamba2", "resnet", "vit", "wav2vec2", "clip",
+TRAINED = ("bert", "distilbert", "gpt2", "llama", "mixtral", "t5", "resnet", "vit", "wav2vec2", "clip",
            "deberta-v2")

@@ -1,5 +1,6 @@
 """``make demo``: a real model (a small Llama with random weights) with a graph break and a recompile."""
 
+import logging
 import pathlib
 import shutil
 
@@ -29,6 +30,7 @@ class Generator(torch.nn.Module):
 
 
 def main():
+    torch._logging.set_logs(all=logging.ERROR)  # torch would tell of the graph break at length
     torch.manual_seed(0)
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     generator = torch.compile(Generator(), backend="eager")

@@ -15,6 +15,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 from .records import Guard, SourceLocation
 
@@ -34,12 +36,15 @@ _MARK = re.compile(r"hasattr\(.*, '(?P<mark>_dynamo_\w+)'\) == False")
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
 
 
-def parse_guards(text: str, known: dict[tuple[str, ...], Guard] | None = None) -> tuple[Guard, ...]:
+def parse_guards(
+    text: str, known: dict[tuple[str, ...], Guard] | None = None, paths: Mapping[str, str] | None = None
+) -> tuple[Guard, ...]:
     """The guards of one cache entry, in the order in which torch tests them.
 
     Args:
         text: torch's printed tree.
         known: guards parsed before; filled, so that entries of one function, which are much alike, share them.
+        paths: ``{path as torch shortened it: full path}``, for those that it cut in the middle of a name.
     """
     known = {} if known is None else known
     guards: list[Guard] = []
@@ -63,6 +68,8 @@ def parse_guards(text: str, known: dict[tuple[str, ...], Guard] | None = None) -
         guard = known.get(key)
         if guard is None:
             condition, cause = _split_cause(rest)
+            if cause is not None and paths is not None and cause.filename in paths:
+                cause = replace(cause, filename=paths[cause.filename])
             guard = Guard(_expression(kind, condition, owner, owner_type), owner, kind, rest.strip(), cause)
             known[key] = guard
         guards.append(guard)

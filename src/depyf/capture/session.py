@@ -141,6 +141,7 @@ class Session:
         #: By id: code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
         self.resume_names: dict[int, tuple[CodeType, str]] = {}
         self.guard_texts: dict[tuple[int, int], str] = {}
+        self.cut_paths: dict[str, str] | None = None
         self.known_guards: dict[tuple[str, ...], Guard] = {}
         #: Text of the graph just captured, from torch's trace, by ``(frame, recompile, attempt)``.
         self.captured_texts: dict[tuple[int, int, int], str] = {}
@@ -494,7 +495,11 @@ class Session:
         return order
 
     def _guards(self, key: tuple[int, int]) -> tuple[Guard, ...]:
-        return parse_guards(self.guard_texts.get(key, ""), self.known_guards)
+        if self.cut_paths is None:
+            files: list[Any] = [c.original.co_filename for c in self.compilations]
+            files += [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+            self.cut_paths = hooks.cut_paths(files)
+        return parse_guards(self.guard_texts.get(key, ""), self.known_guards, self.cut_paths)
 
 
 def readable_alone(text: str) -> str:

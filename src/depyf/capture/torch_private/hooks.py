@@ -22,8 +22,9 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -236,6 +237,23 @@ def bypass_caches() -> Undo:
         config.force_disable_caches = before
 
     return undo
+
+
+def cut_paths(files: Iterable[Any]) -> dict[str, str]:
+    """``{path as torch prints it: path}`` of files that share no folder with torch.
+
+    torch/utils/_traceback.py, ``shorten_filename``, cuts what a path has in common with torch's own and one
+    character more; where only the root is common, that takes the first letter of a name.
+    """
+    drive, folders = os.path.splitdrive(os.path.abspath(module("torch").__file__))
+    torch_root = folders.split(os.sep)[1]
+    found = {}
+    for file in files:
+        if isinstance(file, str) and os.path.isabs(file):
+            its_drive, path = os.path.splitdrive(file)
+            if its_drive == drive and path.split(os.sep)[1] != torch_root:
+                found[path[2:]] = file
+    return found
 
 
 def cache_entries(code: CodeType) -> list[Any]:

@@ -1,0 +1,146 @@
+"""What stands in ``full_code_for_...``: resume functions, decorators, defaults, code we cannot write."""
+
+import functools
+import glob
+import marshal
+import os
+import types
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def dump(tmp_path, function, *arguments, backend="eager", **options):
+    """The directory, and the text of its full code."""
+    with depyf.prepare_debug(str(tmp_path / "d"), **options) as on:
+        torch.compile(function, backend=backend)(*arguments)
+    texts = []
+    for path in sorted(glob.glob(os.path.join(on.path, "full_code_for_*.py"))):
+        with open(path, encoding="utf-8") as file:
+            texts.append(file.read())
+    return on.path, "\n".join(texts)
+
+
+def test_resume_functions_with_closures_are_shown_with_their_versions(tmp_path):
+    n = 2
+
+    def scaled(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * n
+
+    _, text = dump(tmp_path, scaled, torch.ones(3))
+    assert "was never compiled" not in text
+    assert "return y * n" in text.partition("# __resume_at_")[2]
+    assert "_make_fn" not in text
+
+
+def test_a_break_inside_with_reads_as_a_with(tmp_path):
+    def f(x):
+        with torch.no_grad():
+            y = x + 1
+            torch._dynamo.graph_break()
+            y = y * 2
+        return y
+
+    _, text = dump(tmp_path, f, torch.ones(3))
+    assert "    with ___stack0(False):\n        y = y * 2\n    return y\n" in text
+
+
+def keep(*_):
+    return lambda function: function
+
+
+@keep("several",
+      "lines")
+def decorated(x, scale=2, *, shift=torch.pi, name: str = "a"):
+    return x * scale + shift
+
+
+def test_decorators_are_comments_and_defaults_stay(tmp_path):
+    _, text = dump(tmp_path, decorated, torch.ones(3))
+    assert '# @keep("several",\n#       "lines")\ndef decorated(x, scale=2, *, shift=torch.pi' in text
+    assert "def compiled_decorated(x, scale=2, *, shift=..., name='a'):" in text
+
+
+def test_names_of_parameters_stay_as_they_are(tmp_path):
+    def f(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    _, text = dump(tmp_path, f, torch.ones(3))
+    assert "'___stack0': ___stack0" in text
+
+
+def test_what_differs_between_versions_is_said(tmp_path):
+    def f(x, n):
+        return x * n
+
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        compiled = torch.compile(f, backend="eager", dynamic=False)
+        compiled(torch.ones(3), 2)
+        compiled(torch.ones(3), 3)
+    with open(os.path.join(on.path, "full_code_for_f_0.py"), encoding="utf-8") as file:
+        text = file.read()
+    assert "# against the version before it:" in text
+    assert "#   + L['n'] == 2" in text or "#   + L['n'] == 3" in text
+
+
+def test_code_objects_with_objects_in_them_can_be_read_again(tmp_path):
+    def f(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y.to(torch.float64), y[0:2]
+
+    def g(x, kind=torch.float64):
+        torch._dynamo.graph_break()
+        return functools.partial(torch.add, x)(x), kind
+
+    for name, function in (("f", f), ("g", g)):
+        path, _ = dump(tmp_path / name, function, torch.ones(3), log_bytecode=True)
+        found = glob.glob(os.path.join(path, "*.bin"))
+        assert found
+        for one in found:
+            with open(one, "rb") as file:
+                assert isinstance(marshal.load(file), types.CodeType)
+
+
+def test_hooks_are_never_compiled(tmp_path):
+    """A backward graph is compiled while a compiled frame runs; our hooks must not be compiled with it."""
+    def f(x, w):
+        loss = (x * w).pow(2).sum()
+        loss.backward()
+        return loss.detach() + 1
+
+    w = torch.tensor([3.0, 4.0], requires_grad=True)
+    path, text = dump(tmp_path, f, torch.ones(2), w, backend="aot_eager")
+    assert not [n for n in os.listdir(path) if "on_aot_graph" in n or "compile_graph" in n]
+    assert torch.equal(w.grad, torch.tensor([6.0, 8.0]))
+
+
+def test_code_that_we_cannot_write_is_shown_as_such(tmp_path, monkeypatch):
+    import depyf.capture.session as session
+
+    def fail(code, **options):
+        if options.get("keep_variables"):
+            return real(code, **options)
+        raise ZeroDivisionError("ours")
+
+    real = session.decompile_code
+    monkeypatch.setattr(session, "decompile_code", fail)
+    with pytest.warns(RuntimeWarning, match="ours"):
+        path, text = dump(tmp_path, decorated, torch.ones(3))
+    assert "not decompiled: ZeroDivisionError: ours" in text
+    assert "def guard_0_for_decorated" in text
+    compile(text, "full code", "exec")
