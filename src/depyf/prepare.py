@@ -22,6 +22,7 @@ class prepare_debug:
         clean_wild_fx_code: do not write graphs that no compiled function calls.
         log_bytecode: write code objects (``marshal``) beside the texts: original, transformed, recompiled.
         internal_stages: write torch's internal graphs too.
+        unsimplified: write each transformed function once more, with nothing simplified (``....unsimplified.py``).
         caches: what to do about torch's compile caches: ``"separate"``, ``"bypass"`` or ``"use"``
             (see :class:`depyf.capture.session.Session`).
         link: tie running code to the files, for :func:`depyf.debug` and tracebacks. ``True``: what runs is what
@@ -38,6 +39,7 @@ class prepare_debug:
     def __init__(
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
         internal_stages: bool = False, caches: str = "separate", link: bool | str = True,
+        unsimplified: bool = False,
     ) -> None:
         self.wanted = _directory_of(args)
         if caches not in CACHES:
@@ -49,6 +51,7 @@ class prepare_debug:
         self.internal_stages = internal_stages
         self.caches = caches
         self.link = link
+        self.unsimplified = unsimplified
         self.path = ""
         self._session: Any = None
 
@@ -69,7 +72,7 @@ class prepare_debug:
         self._debug = session_started(self.path)
         self._session = Session(
             self._directory, self._linker if self.link else None, internal_stages=self.internal_stages,
-            caches=self.caches, log_bytecode=self.log_bytecode)
+            caches=self.caches, log_bytecode=self.log_bytecode, unsimplified=self.unsimplified)
         self._session.start()
         return self
 

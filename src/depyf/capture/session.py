@@ -120,12 +120,14 @@ class Session:
             so that they always hold the graphs; ``"bypass"`` uses no cache; ``"use"`` changes nothing, and
             graphs that a cache entry lacks are missing.
         log_bytecode: hand code objects to the sink.
+        unsimplified: decompile transformed code once more with nothing simplified (``TransformedCode.exact``).
     """
 
     def __init__(
         self, sink: Sink, linker: GraphLinker | None = None, *, internal_stages: bool = False,
-        caches: str = "separate", log_bytecode: bool = False,
+        caches: str = "separate", log_bytecode: bool = False, unsimplified: bool = False,
     ) -> None:
+        self.unsimplified = unsimplified
         self.sink = sink
         self.linker = linker
         self.internal_stages = internal_stages
@@ -403,7 +405,11 @@ class Session:
         decompiled = self._decompiled(transformed, name, parameters, rename)
         source = CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
-        record = TransformedCode(ids, function_name, source, None, tuple(arguments))
+        exact = None
+        if self.unsimplified and source.fidelity == "equivalent":
+            found_plain = decompile_code(transformed, name=name, rename=rename)
+            exact = CodeText(readable_alone(found_plain.text), found_plain.fidelity.value, found_plain.note)
+        record = TransformedCode(ids, function_name, source, exact, tuple(arguments))
         compilation = _Compilation(
             ids, original, transformed, transformed, record, tuple(rename.values()),
             tuple((n, resume.code) for n, resume in resumes.items()))

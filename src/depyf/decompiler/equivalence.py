@@ -19,7 +19,11 @@ What is assumed, and said in ``Verdict.notes`` when it was used:
 * globals that Dynamo itself puts into the module (``__compiled_fn_1``, ``__resume_at_...``,
   ``__import_...``) are there and do not change, so it does not matter when they are read;
 * items of a graph's result (a tuple that only torch made) can be read in any order, or not at all;
-* which locals exist in the frame, how long values live, and the identity of tuples do not matter.
+* which locals exist in the frame, how long values live, and the identity of tuples do not matter;
+* a context that torch enters again behind a graph break swallows no exception.
+
+Taken for granted without a note: ``f(**d)`` calls with a copy of ``d`` and a plain call copies it too; a set of
+constants has no order; the keys of a dictionary display that are strings are hashed unseen.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import os
 import re
 import threading
 import warnings
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -138,6 +139,9 @@ class Directory:
         wanted = f"__transformed_code_{number}_for_{legal_identifier(function)}"
         name = self.names.give(("transformed", code.compile_id, code.function_name), wanted + ".py")
         path = self.write(name, text)
+        if code.exact is not None:
+            whole = replace(code, source=code.exact)
+            self.write(name.removesuffix(".py") + ".unsimplified.py", transformed_header(whole, location) + code.exact.text)
         return None if path is None else (path, header.count("\n") + 1, text)
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
