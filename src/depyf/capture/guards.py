@@ -50,16 +50,14 @@ def parse_guards(
     guards: list[Guard] = []
     managers: list[tuple[int, str, str]] = []  # (depth, source, type) of the managers around
     for line in text.splitlines():
-        found = _LINE.match(line)
-        if found is None:
+        node = _node(line)
+        if node is None:
             continue
-        depth, kind, rest = len(found["depth"]) // 2, found["kind"], found["rest"]
+        depth, kind, rest, source, type_name = node
         while managers and managers[-1][0] >= depth:
             managers.pop()
-        source = _SOURCE.match(rest)
         if source is not None:
-            kind_of = _TYPE.search(rest)
-            managers.append((depth, source["source"], kind_of["type"] if kind_of else ""))
+            managers.append((depth, source, type_name))
             continue
         if kind.endswith("Manager"):
             continue
@@ -76,14 +74,27 @@ def parse_guards(
     return tuple(_join_marks(guards))
 
 
+@functools.lru_cache(maxsize=8192)  # the trees of a function's entries are much alike
+def _node(line: str) -> tuple[int, str, str, str | None, str] | None:
+    """``(depth, kind, rest, source and type if it is a manager)`` of one line."""
+    found = _LINE.match(line)
+    if found is None:
+        return None
+    rest = found["rest"]
+    source = _SOURCE.match(rest)
+    type_name = _TYPE.search(rest) if source is not None else None
+    return (len(found["depth"]) // 2, found["kind"], rest, source["source"] if source is not None else None,
+            type_name["type"] if type_name is not None else "")
+
+
 def _join_marks(guards: list[Guard]) -> list[Guard]:
     """``mark_dynamic`` and its like leave attributes on a tensor; torch tests that each is absent, one guard
     an attribute.  They say one thing and become one condition."""
     joined: list[Guard] = []
     for guard in guards:
         last = joined[-1] if joined else None
-        mark = _MARK.fullmatch(guard.expression)
-        if mark is None or guard.kind != "DIMENSION_DYNAMIC_MARKING_GUARD":
+        mark = _MARK.fullmatch(guard.expression) if guard.kind == "DIMENSION_DYNAMIC_MARKING_GUARD" else None
+        if mark is None:
             joined.append(guard)
             continue
         names = [mark["mark"]]

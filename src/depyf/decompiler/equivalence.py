@@ -728,7 +728,7 @@ class _Prover:
                 constants[tag, place] = value
             side.locals = {}
             side.maybe = set()
-        for number, members in enumerate(sorted(relation, key=lambda c: sorted(map(repr, c)))):
+        for number, members in enumerate(relation):
             kind = next((m[1] for m in members if m[0] == "kind"), "")
             places = [m for m in members if m[0] != "kind"]
             fresh: Any = _Symbol(("joined", key, self.events, number))
@@ -758,7 +758,7 @@ def _meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
     """Places are equal only if they are so in both. Bound in one and unbound in the other: maybe bound."""
     def index(relation: frozenset[Any]) -> dict[Any, tuple[int, str]]:
         found: dict[Any, tuple[int, str]] = {}
-        for number, members in enumerate(sorted(relation, key=lambda c: sorted(map(repr, c)))):
+        for number, members in enumerate(relation):
             kind = next((m[1] for m in members if m[0] == "kind"), "")
             for member in members:
                 if member[0] != "kind":

@@ -172,10 +172,11 @@ class _Job:
                 return Decompiled(text, fell, self.note(options, note), {}, tree)
             if options.fallen:
                 return Decompiled(text, Fidelity.FALLBACK, self.note(options, note), {}, tree)
-            verdict = same_program(self.program, recompiled, ignore_name=True, rename=self.rename or None)
-            if verdict:
-                return self.proven(text, tree, Fidelity.EXACT, "", verdict, recompiled)
-            where = verdict.where
+            if self.may_be_exact(options):
+                verdict = same_program(self.program, recompiled, ignore_name=True, rename=self.rename or None)
+                if verdict:
+                    return self.proven(text, tree, Fidelity.EXACT, "", verdict, recompiled)
+                where = verdict.where
             if fidelity is Fidelity.EQUIVALENT:
                 verdict = self.equivalent(recompiled)
                 if verdict:
@@ -188,6 +189,14 @@ class _Job:
             options.refused.add(culprit)
         self.reasons.append(where)
         return None
+
+    def may_be_exact(self, options: Options) -> bool:
+        """Whether the graph that was written is as long as the program: a shorter one cannot be the same."""
+        graph = options.graphs.get(self.code)
+        if graph is None:
+            return True
+        length = sum(len(block.ops) + (block.end_op is not None) for block in graph.blocks.values())
+        return length >= len(self.program.ops) - sum(op.kind == "JUMP" for op in self.program.ops)
 
     def equivalent(self, recompiled: Code) -> Any:
         try:

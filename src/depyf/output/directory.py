@@ -141,7 +141,8 @@ class Directory:
         path = self.write(name, text)
         if code.exact is not None:
             whole = replace(code, source=code.exact)
-            self.write(name.removesuffix(".py") + ".unsimplified.py", transformed_header(whole, location) + code.exact.text)
+            plain = transformed_header(whole, location) + code.exact.text
+            self.write(name.removesuffix(".py") + ".unsimplified.py", plain)
         return None if path is None else (path, header.count("\n") + 1, text)
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
