@@ -181,6 +181,62 @@ def test_directory_is_a_file(tmp_path):
     assert path.read_text() == "mine"
 
 
+def test_directory_that_cannot_be_made():
+    with pytest.raises(DirectoryError, match="Give a directory that can be made and written"):
+        with depyf.prepare_debug("/proc/depyf"):
+            pass
+
+
+def test_directory_with_spaces_and_other_letters(tmp_path):
+    wanted = tmp_path / "a dump" / "größer 图"
+    plain = run(toy_example)
+    torch._dynamo.reset()
+    with depyf.prepare_debug(str(wanted)) as on:
+        watched = run(toy_example)
+    assert same(plain, watched) and on.path == str(wanted)
+    assert "full_code_for_toy_example_0.py" in os.listdir(wanted)
+
+
+FULL_DISK = """\
+import resource, sys, warnings
+import torch, depyf
+
+@torch.compile(backend="eager")
+def f(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+torch.manual_seed(0)
+inputs = [(torch.randn(10), torch.randn(10)) for _ in range(4)]
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    with depyf.prepare_debug(sys.argv[1]) as on:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1500, resource.RLIM_INFINITY))
+        results = [f(*i) for i in inputs]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+torch._dynamo.reset()
+assert all(torch.equal(r, f(*i)) for r, i in zip(results, inputs))
+print(sum("could not be written" in str(w.message) for w in seen))
+"""
+
+
+def test_files_that_the_system_refuses(tmp_path):
+    """A limit on file sizes: large files fail in the middle of being written, small ones do not."""
+    pytest.importorskip("resource")
+    script = tmp_path / "program.py"
+    script.write_text(FULL_DISK)
+    done = subprocess.run([sys.executable, str(script), str(tmp_path / "d")], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1"]
+    names = os.listdir(tmp_path / "d")
+    assert "__transformed_code_0_for_f.py" in names and "full_code_for_f_0.py" not in names
+    assert not [n for n in names if n.endswith(".partial")]
+    assert "full_code_for_f_0.py" in (tmp_path / "d" / "notes.txt").read_text()
+
+
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="prepare_debug"):
         depyf.prepare_debug()

@@ -14,9 +14,11 @@ PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
 GRAPH_PREFIX = "__compiled_fn_"
 #: What names start with that stand for constants which no source can say (``constants``).
 CONSTANT_PREFIX = "__constant_"
+#: What names start with that stand for the dictionary of built-in functions.
+BUILTINS_PREFIX = "__builtins_dict__"
 #: What globals start with that Dynamo puts into the module itself, once: reading them always works and
 #: gives the same, so it does not matter when it happens.
-OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", CONSTANT_PREFIX)
+OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", BUILTINS_PREFIX, CONSTANT_PREFIX)
 
 #: Functions of torch's own that only mark time for its profiler: ``module alias -> attribute names``.
 #: (torch/_dynamo/output_graph.py, since 2.12)

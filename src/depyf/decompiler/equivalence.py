@@ -17,7 +17,7 @@ What is assumed, and said in ``Verdict.notes`` when it was used:
 
 * torch's profiler is off: its markers and the test of its flag are left out;
 * globals that Dynamo itself puts into the module (``__compiled_fn_1``, ``__resume_at_...``,
-  ``__import_...``) are there and do not change, so it does not matter when they are read;
+  ``__import_...``, ``__builtins_dict__...``) are there and do not change, so it does not matter when they are read;
 * items of a graph's result (a tuple that only torch made) can be read in any order, or not at all;
 * which locals exist in the frame, how long values live, and the identity of tuples do not matter;
 * a context that torch enters again behind a graph break swallows no exception.

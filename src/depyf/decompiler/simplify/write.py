@@ -10,7 +10,7 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...flow.graph import Block
 from ...flow.stack import effect
-from ..dynamo_names import CONSTANT_PREFIX
+from ..dynamo_names import BUILTINS_PREFIX, CONSTANT_PREFIX
 from .values import CannotSimplify, Const, Let, Local, Plan, Value
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _described(let: Let, depth: int = 0) -> str:
         return "tmp"
     if let.op.kind is o.LOAD_GLOBAL:
         # Called like the module that an alias of Dynamo's stands for, or the global itself.
-        return _short(let.op.arg.rpartition("_dot_")[2])
+        return "builtin" if let.op.arg.startswith(BUILTINS_PREFIX) else _short(let.op.arg.rpartition("_dot_")[2])
     if not let.operands:
         return "tmp"
     owner = let.operands[0]
@@ -203,9 +203,10 @@ class BlockWriter:
 
     def consume(self, operands: Sequence[Value], op: Op | None) -> list[Op]:
         """Operations that push the operands; what waits and is among them becomes part of it."""
-        late = [v for v in operands if isinstance(v, Let) and v.variable is None and self.is_late(v)]
-        wanted = [v for v in operands if isinstance(v, Let) and v.variable is None and v not in late]
         waiting = [let for let, _ in self.pending]
+        late = [v for v in operands
+                if isinstance(v, Let) and v.variable is None and v not in waiting and self.is_late(v)]
+        wanted = [v for v in operands if isinstance(v, Let) and v.variable is None and v not in late]
         on_stack = [v for v in wanted if v.op is None]
         computed = [v for v in wanted if v.op is not None]
         in_order = wanted == on_stack + computed and operands[: len(on_stack)] == on_stack
