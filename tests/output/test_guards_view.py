@@ -1,4 +1,6 @@
-from depyf.capture.guards import parse_guards
+import pytest
+
+from depyf.capture.guards import is_expression, parse_guards
 from depyf.capture.records import Guard
 from depyf.output.guards_view import expand, fold, group, guard_function
 
@@ -130,3 +132,16 @@ def test_comment_signs_inside_strings():
     guard = one("L['s'] == 'x  # y'  # if s == 'x  # y':  # f.py:1 in f")
     assert guard.expression == "L['s'] == 'x  # y'"
     assert guard.cause.line == 1
+
+
+@pytest.mark.parametrize(("text", "valid"), [
+    ("L['a'].b['c'][0] is None", True),
+    ("not dict_contains('x', L['a'].__dict__)", True),
+    ("len(L['a']) == 3", True),
+    ("L['a'] == 'it's'", False),
+    ("L['a'] == <Color.RED: 1>", False),
+    ("L['a'] == 3) or (True", False),
+    ("L['a']['b\nc'] is None", False),
+])
+def test_only_expressions_pass(text, valid):
+    assert is_expression(text) is valid

@@ -176,11 +176,18 @@ def is_expression(text: str) -> bool:
     """Whether the text is one Python expression."""
     if "\n" in text:
         return False
+    if _PLAIN.fullmatch(text):
+        return True
     # Guards on the layers of a model differ in their numbers only, and a number is as good as another. (But
     # for one that begins with 0, which Python refuses.)
     return _parses(text if _LEADING_ZERO.search(text) else _DIGITS.sub("1", text)) or _parses(text)
 
 
+_OBJECT = r"[LG]\['[^'\\\n]*'\](?:\.[a-z_]\w*|\[(?:'[^'\\\n]*'|\d)\])*"
+#: The forms that most conditions have, which need not be parsed.
+_PLAIN = re.compile(
+    rf"(?:not )?(?:{_OBJECT}|len\({_OBJECT}\)|dict_contains\('[^'\\\n]*', {_OBJECT}\))"
+    rf"(?: (?:==|!=|is|is not) (?:None|True|False|\d|'[^'\\\n]*'|{_OBJECT}))?")
 _DIGITS = re.compile(r"\d+")
 _LEADING_ZERO = re.compile(r"(?<![\w.])0\d")
 
