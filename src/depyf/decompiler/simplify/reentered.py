@@ -79,8 +79,9 @@ def _behind(graph: Graph, handler: int) -> int | None:
         for successor in block.successors:
             other = graph.blocks[successor]
             outside = other.region is None or other.region.handler != handler
-            if outside and other.end == g.JUMP and [
-                    (op.kind, op.arg) for op in other.ops[: len(_LEAVES)]] == _LEAVES:
+            leaves = [(op.kind, op.arg) for op in other.ops[: len(_LEAVES)]] == _LEAVES
+            # ``return`` in the body leaves the context too, with the value under the call; nothing comes after.
+            if outside and leaves and (other.end == g.JUMP or len(other.ops) > len(_LEAVES)):
                 found.add(successor)
     return found.pop() if len(found) == 1 else None
 
