@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,8 @@ def _described(let: Let, depth: int = 0) -> str:
 
 def _short(name: str) -> str:
     name = name.strip("_")
+    if hasattr(builtins, name):
+        name += "_"  # ``list`` would hide the function
     return name if name.isidentifier() and len(name) <= LONGEST_NAME and not keyword.iskeyword(name) else "tmp"
 
 
