@@ -17,6 +17,7 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from .records import Guard, SourceLocation
 
@@ -36,55 +37,75 @@ _MARK = re.compile(r"hasattr\(.*, '(?P<mark>_dynamo_\w+)'\) == False")
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
 
 
-def parse_guards(
-    text: str, known: dict[tuple[str, ...], Guard] | None = None, paths: Mapping[str, str] | None = None
-) -> tuple[Guard, ...]:
-    """The guards of one cache entry, in the order in which torch tests them.
+def parse_guards(text: str) -> tuple[Guard, ...]:
+    """The guards of one cache entry, in the order in which torch tests them."""
+    return GuardReader().read(text)
+
+
+class GuardReader:
+    """Reads the trees of several entries. These are much alike, and share what was read before.
 
     Args:
-        text: torch's printed tree.
-        known: guards parsed before; filled, so that entries of one function, which are much alike, share them.
         paths: ``{path as torch shortened it: full path}``, for those that it cut in the middle of a name.
     """
-    known = {} if known is None else known
-    guards: list[Guard] = []
-    managers: list[tuple[int, str, str]] = []  # (depth, source, type) of the managers around
-    for line in text.splitlines():
-        node = _node(line)
-        if node is None:
-            continue
-        depth, kind, rest, source, type_name = node
-        while managers and managers[-1][0] >= depth:
-            managers.pop()
-        if source is not None:
-            managers.append((depth, source, type_name))
-            continue
-        if kind.endswith("Manager"):
-            continue
-        owner, owner_type = (managers[-1][1], managers[-1][2]) if managers else ("", "")
-        key = (kind, rest, owner, owner_type)
-        guard = known.get(key)
+
+    def __init__(self, paths: Mapping[str, str] | None = None) -> None:
+        self._paths = paths or {}
+        self._nodes: dict[str, _Node | None] = {}  # by line
+        self._guards: dict[tuple[str, str, str, str], Guard] = {}  # by kind, text, owner and its type
+
+    def read(self, text: str) -> tuple[Guard, ...]:
+        """The guards of one printed tree, in the order in which torch tests them."""
+        guards: list[Guard] = []
+        managers: list[_Node] = []  # those around
+        for line in text.splitlines():
+            if line not in self._nodes:
+                self._nodes[line] = _node(line)
+            node = self._nodes[line]
+            if node is None:
+                continue
+            while managers and managers[-1].depth >= node.depth:
+                managers.pop()
+            if node.source is not None:
+                managers.append(node)
+            elif not node.kind.endswith("Manager"):
+                owner = managers[-1] if managers else _NOBODY
+                guards.append(self._guard(node, owner.source or "", owner.type_name))
+        return tuple(_join_marks(guards))
+
+    def _guard(self, node: _Node, owner: str, owner_type: str) -> Guard:
+        key = (node.kind, node.rest, owner, owner_type)
+        guard = self._guards.get(key)
         if guard is None:
-            condition, cause = _split_cause(rest)
-            if cause is not None and paths is not None and cause.filename in paths:
-                cause = replace(cause, filename=paths[cause.filename])
-            guard = Guard(_expression(kind, condition, owner, owner_type), owner, kind, rest.strip(), cause)
-            known[key] = guard
-        guards.append(guard)
-    return tuple(_join_marks(guards))
+            condition, cause = _split_cause(node.rest)
+            if cause is not None and cause.filename in self._paths:
+                cause = replace(cause, filename=self._paths[cause.filename])
+            expression = _expression(node.kind, condition, owner, owner_type)
+            guard = self._guards[key] = Guard(expression, owner, node.kind, node.rest.strip(), cause)
+        return guard
 
 
-@functools.lru_cache(maxsize=8192)  # the trees of a function's entries are much alike
-def _node(line: str) -> tuple[int, str, str, str | None, str] | None:
-    """``(depth, kind, rest, source and type if it is a manager)`` of one line."""
+class _Node(NamedTuple):
+    """One line of the tree; ``source`` and ``type_name`` are those of a manager."""
+
+    depth: int
+    kind: str
+    rest: str
+    source: str | None
+    type_name: str
+
+
+_NOBODY = _Node(-1, "", "", "", "")
+
+
+def _node(line: str) -> _Node | None:
     found = _LINE.match(line)
     if found is None:
         return None
-    rest = found["rest"]
-    source = _SOURCE.match(rest)
-    type_name = _TYPE.search(rest) if source is not None else None
-    return (len(found["depth"]) // 2, found["kind"], rest, source["source"] if source is not None else None,
-            type_name["type"] if type_name is not None else "")
+    source = _SOURCE.match(found["rest"])
+    type_name = _TYPE.search(found["rest"]) if source is not None else None
+    return _Node(len(found["depth"]) // 2, found["kind"], found["rest"], source["source"] if source else None,
+                 type_name["type"] if type_name else "")
 
 
 def _join_marks(guards: list[Guard]) -> list[Guard]:

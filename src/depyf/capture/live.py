@@ -6,6 +6,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..decompiler import decompile_code
+from .graphs import legal_graph
 from .guards import parse_guards
 from .records import (
     CacheEntry,
@@ -62,7 +63,7 @@ def _graph(
     module = _graph_module(namespace.get(torch_name))
     stages: tuple[GraphStage, ...] = ()
     if module is not None:
-        stages = (GraphStage("Captured_Graph", 0, hooks.readable_graph(module), False, compile_id),)
+        stages = (GraphStage("Captured_Graph", 0, legal_graph(hooks.readable_graph(module)), False, compile_id),)
     return CompiledGraph(name, torch_name, compile_id, "eager" if stages else "a backend that keeps no graph", stages)
 
 

@@ -24,7 +24,8 @@ from typing import Any, Protocol
 
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..output.naming import legal_identifier
-from .guards import parse_guards
+from .graphs import legal_graph
+from .guards import GuardReader
 from .records import (
     CacheEntry,
     Capture,
@@ -143,8 +144,7 @@ class Session:
         #: By id: code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
         self.resume_names: dict[int, tuple[CodeType, str]] = {}
         self.guard_texts: dict[tuple[int, int], str] = {}
-        self.cut_paths: dict[str, str] | None = None
-        self.known_guards: dict[tuple[str, ...], Guard] = {}
+        self.guard_reader: GuardReader | None = None  # made at the end, when all files are known
         #: Text of the graph just captured, from torch's trace, by ``(frame, recompile, attempt)``.
         self.captured_texts: dict[tuple[int, int, int], str] = {}
         self.process = os.getpid()
@@ -262,7 +262,7 @@ class Session:
         draft.backend = backend
         # Torch's trace has printed it a moment ago.
         text = self.captured_texts.pop((*draft.key, draft.attempt), None)
-        self._stage(draft, "Captured_Graph", text if text is not None else hooks.readable_graph(gm))
+        self._stage(draft, "Captured_Graph", text if text is not None else legal_graph(hooks.readable_graph(gm)))
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         draft = self._draft()
@@ -279,7 +279,7 @@ class Session:
         if draft is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        text = hooks.readable_graph(gm)
+        text = legal_graph(hooks.readable_graph(gm))
         known = [s for s in draft.stages if s.stage == stage]
         replaced = GraphStage(stage, known[-1].index if known else 0, text, False, self._ids(draft))
         if known:
@@ -304,19 +304,20 @@ class Session:
             stage = STAGE_ARTIFACTS.get(artifact, "")
             if not stage and self.internal_stages and "graph" in artifact and "class " in payload:
                 stage, internal = artifact, True
+        if not stage:
+            return
+        text = legal_graph(payload)
         if stage == "Captured_Graph":
             self.captured_texts[
-                metadata["frame_id"], metadata.get("frame_compile_id", 0), metadata.get("attempt", 0)] = payload
-            return
-        if not stage:
+                metadata["frame_id"], metadata.get("frame_compile_id", 0), metadata.get("attempt", 0)] = text
             return
         draft = self._draft()
         if draft is None:
             return
         known = [s for s in draft.stages if s.stage == stage]
-        if any(s.text == payload for s in known):
+        if any(s.text == text for s in known):
             return
-        self._stage(draft, stage, payload, internal)
+        self._stage(draft, stage, text, internal)
 
     def _on_kernel(self, loaded: Any, path: str) -> None:
         draft = self._draft()
@@ -501,11 +502,11 @@ class Session:
         return order
 
     def _guards(self, key: tuple[int, int]) -> tuple[Guard, ...]:
-        if self.cut_paths is None:
+        if self.guard_reader is None:
             files: list[Any] = [c.original.co_filename for c in self.compilations]
             files += [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-            self.cut_paths = hooks.cut_paths(files)
-        return parse_guards(self.guard_texts.get(key, ""), self.known_guards, self.cut_paths)
+            self.guard_reader = GuardReader(hooks.cut_paths(files))
+        return self.guard_reader.read(self.guard_texts.get(key, ""))
 
 
 def readable_alone(text: str) -> str:

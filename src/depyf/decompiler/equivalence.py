@@ -260,9 +260,9 @@ class _Prover:
             del stack[len(stack) - op.arg :]
             name = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}[kind]
             stack.append(_Built(name, items))
-        elif kind is o.BUILD_MAP and all(map(_is_text, stack[len(stack) - 2 * op.arg :: 2] if op.arg else ())):
+        elif kind is o.BUILD_MAP and all(map(_is_text, stack[len(stack) - 2 * op.arg :: 2])):
             # Hashing strings is not seen by anyone.
-            items = stack[len(stack) - 2 * op.arg :] if op.arg else []
+            items = stack[len(stack) - 2 * op.arg :]
             del stack[len(stack) - 2 * op.arg :]
             stack.append(_Built("dict", items))
         elif kind is o.BUILD_CONST_KEY_MAP:
@@ -273,17 +273,18 @@ class _Prover:
                 return _Event(o.BUILD_MAP, len(op.arg), pairs, op)
             del stack[len(stack) - len(op.arg) :]
             stack.append(_Built("dict", pairs))
-        elif kind is o.DICT_MERGE and op.arg == 1 and _is_new_dict(stack[-2]) \
+        elif kind is o.DICT_MERGE and op.arg == 1 and _is_new(stack[-2], "dict") \
                 and side.program.ops[side.at + 1].kind is o.CALL_EX:
             # ``f(**d)`` hands a copy of ``d`` to the call that follows at once; Dynamo's code hands ``d``,
             # and the call copies it.
             stack[-2:] = [_Built("copy", [stack[-1]])]
         elif kind is o.BUILD_SET and all(
-                isinstance(_seen(item), _Constant) for item in (stack[len(stack) - op.arg :] if op.arg else ())):
-            items = stack[len(stack) - op.arg :] if op.arg else []
+                isinstance(_seen(item), _Constant) for item in stack[len(stack) - op.arg :]):
+            items = stack[len(stack) - op.arg :]
             del stack[len(stack) - op.arg :]
             stack.append(_Built("set", items))
-        elif kind is o.SET_UPDATE and op.arg == 1 and _is_new_set(stack[-2]) and _constants_of(stack[-1]) is not None:
+        elif kind is o.SET_UPDATE and op.arg == 1 and _is_new(stack[-2], "set") \
+                and _constants_of(stack[-1]) is not None:
             # How the compiler writes ``{1, 2, 3}``.
             items = _constants_of(stack.pop()) or []
             stack[-1].items = items
@@ -802,12 +803,9 @@ def _is_open(value: Any) -> bool:
     return isinstance(value, _Built) and value.escaped is None and value.kind in ("list", "dict", "set")
 
 
-def _is_new_dict(value: Any) -> bool:
-    return isinstance(value, _Built) and value.escaped is None and value.kind == "dict" and not value.items
-
-
-def _is_new_set(value: Any) -> bool:
-    return isinstance(value, _Built) and value.escaped is None and value.kind == "set" and not value.items
+def _is_new(value: Any, kind: str) -> bool:
+    """Whether it is an empty container of this side's own."""
+    return isinstance(value, _Built) and value.escaped is None and value.kind == kind and not value.items
 
 
 def _is_text(value: Any) -> bool:

@@ -74,9 +74,7 @@ def decompile_code(
             user's code behind a few lines of torch's).
     """
     source = code if isinstance(code, Code) else Code.of(code)
-    job = _Job(source, name, simplify, verify, parameter_names, rename)
-    job.keep_variables = keep_variables
-    return job.run()
+    return _Job(source, name, simplify, verify, parameter_names, rename, keep_variables).run()
 
 
 SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
@@ -101,6 +99,7 @@ class _Job:
     def __init__(
         self, code: Code, name: str | None, simplify: bool, verify: bool,
         parameter_names: Mapping[str, Sequence[str]] | None, rename: Mapping[str, str] | None,
+        keep_variables: bool = False,
     ) -> None:
         self.code = code
         self.name = name
@@ -108,7 +107,7 @@ class _Job:
         self.verify = verify and code.version == sys.version_info[:2]
         self.parameter_names = parameter_names
         self.rename = dict(rename or {})
-        self.keep_variables = False
+        self.keep_variables = keep_variables
         self.reasons: list[str] = []
         self.program, self.constants = name_constants(canonicalise(code))
 
@@ -172,11 +171,10 @@ class _Job:
                 return Decompiled(text, fell, self.note(options, note), {}, tree)
             if options.fallen:
                 return Decompiled(text, Fidelity.FALLBACK, self.note(options, note), {}, tree)
-            if self.may_be_exact(options):
-                verdict = same_program(self.program, recompiled, ignore_name=True, rename=self.rename or None)
-                if verdict:
-                    return self.proven(text, tree, Fidelity.EXACT, "", verdict, recompiled)
-                where = verdict.where
+            verdict = same_program(self.program, recompiled, ignore_name=True, rename=self.rename or None)
+            if verdict:
+                return self.proven(text, tree, Fidelity.EXACT, "", verdict, recompiled)
+            where = verdict.where
             if fidelity is Fidelity.EQUIVALENT:
                 verdict = self.equivalent(recompiled)
                 if verdict:
@@ -189,14 +187,6 @@ class _Job:
             options.refused.add(culprit)
         self.reasons.append(where)
         return None
-
-    def may_be_exact(self, options: Options) -> bool:
-        """Whether the graph that was written is as long as the program: a shorter one cannot be the same."""
-        graph = options.graphs.get(self.code)
-        if graph is None:
-            return True
-        length = sum(len(block.ops) + (block.end_op is not None) for block in graph.blocks.values())
-        return length >= len(self.program.ops) - sum(op.kind == "JUMP" for op in self.program.ops)
 
     def equivalent(self, recompiled: Code) -> Any:
         try:

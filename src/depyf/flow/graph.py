@@ -7,6 +7,7 @@ exception handler (blocks are split where the handler changes).  Unreachable blo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,6 +71,11 @@ class Block:
         self.end_op = end_op
         self.region = region
 
+    @property
+    def floor(self) -> int:
+        """How many values at the bottom of the stack its exception region keeps."""
+        return self.region.depth if self.region else 0
+
     def __repr__(self) -> str:
         return f"B{self.id}({len(self.ops)} ops, {self.end} {self.successors})"
 
@@ -89,6 +95,25 @@ class Graph:
         self.code = code
         self.blocks = blocks
         self.entry = entry
+
+
+def ways_on(block: Block) -> list[int]:
+    """Ids of the blocks that may run after it, an exception handler included."""
+    return [*block.successors, *([block.region.handler] if block.region else [])]
+
+
+def reachable(
+    blocks: Mapping[int, Block], start: Iterable[int], ways: Callable[[Block], Iterable[int]] = ways_on
+) -> set[int]:
+    """Ids of the blocks that the ways lead to, the first ones included."""
+    found: set[int] = set()
+    pending = list(start)
+    while pending:
+        id = pending.pop()
+        if id not in found:
+            found.add(id)
+            pending.extend(ways(blocks[id]))
+    return found
 
 
 _END_OF = {

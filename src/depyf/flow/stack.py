@@ -90,7 +90,7 @@ def entry_depths(graph: Graph) -> dict[int, int]:
     while pending:
         block = graph.blocks[pending.pop()]
         depth = depths[block.id]
-        floor = block.region.depth if block.region else 0
+        floor = block.floor
         if block.region:
             arrive(block.region.handler, floor + block.region.lasti + 1, block)
             if depth < floor:

@@ -7,10 +7,8 @@ program leaves no half file.
 
 from __future__ import annotations
 
-import functools
 import marshal
 import os
-import re
 import threading
 import warnings
 from dataclasses import replace
@@ -165,25 +163,9 @@ def _portable(value: Any) -> Any:
 
 def graph_file(graph: str, stage: GraphStage) -> str:
     """A graph with the imports that its names need."""
-    body = legal_graph(stage.text)
     ids = f" of compilation {stage.compile_id}" if stage.compile_id else ""
     head = f"# {graph}: {stage.stage.replace('_', ' ').lower()}{ids}\n"
-    return head + "import torch\nfrom torch import device, inf, nan\n\n" + body
-
-
-@functools.lru_cache(maxsize=16)  # written once on its own and once with its function
-def legal_graph(text: str) -> str:
-    """Torch's print of a graph as Python: some of its classes are called ``<lambda>``.
-
-    What is not Python even then is kept as a comment.
-    """
-    text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text).strip("\n") + "\n"
-    try:
-        compile(text, "graph", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        text = "# (torch printed this graph in a form that is not Python)\n" + "".join(
-            f"# {line}\n" for line in text.splitlines())
-    return text
+    return head + "import torch\nfrom torch import device, inf, nan\n\n" + stage.text
 
 
 def transformed_header(code: TransformedCode, location: SourceLocation | None) -> str:

@@ -13,7 +13,6 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from ..capture.records import CacheEntry, CompiledFunction, CompiledGraph, Frame
-from .directory import legal_graph
 from .guards_view import guard_function
 from .naming import legal_identifier
 
@@ -116,16 +115,22 @@ def _heading(title: str) -> str:
 def _original(frame: Frame, name: str) -> str:
     """The user's own text. Decorators become comments, and so does text that is not a function (a lambda)."""
     text = textwrap.dedent(frame.original.text).rstrip()
-    try:
-        first = ast.parse(text).body[0]
-    except (SyntaxError, ValueError, IndexError):
-        first = None
-    if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    function = _function_in(text)
+    if function is not None:
         lines = text.splitlines()
-        above = first.lineno - 1  # the line of ``def``, below all decorators
+        above = function.lineno - 1  # the line of ``def``, below all decorators
         return "\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]])
     commented = "\n".join(f"# {line}" for line in text.splitlines())
     return f"{commented}\ndef {name}({frame.signature}):\n    ...  # see the text above"
+
+
+def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function that a text begins with, if it does."""
+    try:
+        first = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, IndexError):
+        return None
+    return first if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
 
 def _graph(name: str, graph: CompiledGraph | None) -> str:
@@ -137,7 +142,7 @@ def _graph(name: str, graph: CompiledGraph | None) -> str:
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]  # type: ignore[union-attr]
     backend = graph.backend  # type: ignore[union-attr]
     head = [f"# the graph {name}, compiled by {backend}", *(f"#   {s}" for s in stages)]
-    return "\n".join(head) + "\n" + graph_as_function(name, legal_graph(captured.text))
+    return "\n".join(head) + "\n" + graph_as_function(name, captured.text)
 
 
 def graph_as_function(name: str, text: str) -> str:
@@ -192,13 +197,8 @@ def _dispatching(frame: Frame, name: str) -> str:
 def _with_defaults(frame: Frame) -> str:
     """The parameters as the author wrote them, without annotations. Defaults that only their module can compute
     become ``...``; empty if there is no such text."""
-    if not frame.original_is_user_text:
-        return ""
-    try:
-        function = ast.parse(textwrap.dedent(frame.original.text)).body[0]
-    except (SyntaxError, ValueError, IndexError):
-        return ""
-    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    function = _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
+    if function is None:
         return ""
     arguments = function.args
     for argument in ast.walk(arguments):

@@ -122,17 +122,16 @@ def guard_function(name: str, guards: Sequence[Guard], before: Sequence[Guard] |
         lines.append(f"        # {_one_line(_fill(one.source, letters)) or 'global state'}")
         indent = "        "
         if one.values:
-            lines.append(f"        {joint}all(")
-            indent, inner = "            ", ""
+            lines.append(f"{indent}{joint}all(")
+            indent, joint = "            ", ""
         for expression, cause in one.conditions:
             text = _fill(expression, letters)
+            text = f"({text})" if _is_loose(text) else text
             comment = f"  # {_one_line(cause)}" if cause else ""
-            lines.append(f"{indent}{inner if one.values else joint}({text}){comment}" if _is_loose(text) else
-                         f"{indent}{inner if one.values else joint}{text}{comment}")
-            inner = joint = "and "
+            lines.append(f"{indent}{joint}{text}{comment}")
+            joint = "and "
         if one.values:
             lines.append(f"{indent}{_loops(letters, one.values)})")
-            joint = "and "
     lines.append("    )")
     return head + "\n".join(lines) + "\n"
 

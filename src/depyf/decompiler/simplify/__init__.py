@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...flow import graph as g
-from ...flow.graph import Block, Graph
+from ...flow.graph import Block, Graph, reachable
 from ...flow.stack import StackMismatch, entry_depths
 from .carry import carried_slots
 from .cleanup import forget_under_cleanups
@@ -72,18 +72,8 @@ def _straighten(graph: Graph, decided: Mapping[int, int]) -> Graph:
             pop = Op(o.POP, None, end.offset if end else -1, end.line if end else None)
             block = Block(id, [*block.ops, pop], g.JUMP, (decided[id],), None, None, block.region)
         blocks[id] = block
-    reachable: set[int] = set()
-    pending = [graph.entry]
-    while pending:
-        id = pending.pop()
-        if id in reachable:
-            continue
-        reachable.add(id)
-        pending.extend(blocks[id].successors)
-        region = blocks[id].region
-        if region is not None:
-            pending.append(region.handler)
-    blocks = {id: block for id, block in blocks.items() if id in reachable}
+    reached = reachable(blocks, [graph.entry])
+    blocks = {id: block for id, block in blocks.items() if id in reached}
     predecessors, handlers = _edges(Graph(graph.code, blocks, graph.entry))
     for id in list(blocks):
         while id in blocks and blocks[id].end == g.JUMP:
@@ -169,9 +159,7 @@ class _Simplifier:
             return False
         if origin.id in self.verbatim or origin.end == g.FOR_ITER:
             return False
-        depth = block.region.depth if block.region else 0
-        before = origin.region.depth if origin.region else 0
-        return depth <= before
+        return block.floor <= origin.floor
 
     def _joins(self) -> set[int]:
         """Blocks whose state is not simply that of the block before, and not a handler's."""
@@ -249,8 +237,7 @@ class _Simplifier:
             carried = self.arrived.get(block.id, [])
             reals = [Let(None, (), block.id) for _ in range(self.depths[block.id] - len(carried))]
             bound = set(self.arguments) if block.id == self.graph.entry else set(self.always_bound)
-            base = block.region.depth if block.region else 0
-            state = State([*reals[:base], *carried, *reals[base:]], {}, bound)
+            state = State([*reals[: block.floor], *carried, *reals[block.floor :]], {}, bound)
             plan.entry_stack = reals
         else:
             plan.entry_stack = [v for v in state.stack if isinstance(v, Let) and v.op is None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...bytecode import operations as o
 from ...flow import graph as g
-from ...flow.graph import Block, Graph
+from ...flow.graph import Graph
 from ...flow.stack import effect
 
 #: A slot at a block's entry: ``(block id, index of the operation, which of its results, its kind)``; ways that
@@ -40,7 +40,7 @@ def carried_slots(graph: Graph, joins: set[int]) -> dict[int, int]:
         if not any(block.end == g.FOR_ITER for block in blocks):
             continue
         around = [p for p in graph.blocks.values() if any(s in component for s in p.successors)]
-        bases = {_base(block) for block in [*blocks, *around]}
+        bases = {block.floor for block in [*blocks, *around]}
         if len(bases) != 1:
             continue
         (base,) = bases
@@ -51,10 +51,6 @@ def carried_slots(graph: Graph, joins: set[int]) -> dict[int, int]:
         if count:
             counts.update(dict.fromkeys(component, count))
     return counts
-
-
-def _base(block: Block) -> int:
-    return block.region.depth if block.region else 0
 
 
 def _leading(slots: tuple[Slot, ...]) -> int:

@@ -7,16 +7,14 @@ entered, and never looks at them.  Left out of its region, they can be known by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from ...flow import graph as g
-from ...flow.graph import Block, Graph, Region
+from ...flow.graph import Block, Graph, Region, reachable
 from ...flow.stack import effect
 
 
 def forget_under_cleanups(graph: Graph) -> Graph:
     """The graph with regions of such handlers keeping no values; the given one if there are none."""
-    normal = _reachable(graph, {graph.entry}, lambda block: block.successors)
+    normal = reachable(graph.blocks, [graph.entry], lambda block: block.successors)
     primary = {
         block.region.handler: block.region.depth
         for number in normal if (block := graph.blocks[number]).region is not None
@@ -50,17 +48,6 @@ def forget_under_cleanups(graph: Graph) -> Graph:
     return Graph(graph.code, blocks, graph.entry)
 
 
-def _reachable(graph: Graph, start: set[int], ways: Callable[[Block], Iterable[int]]) -> set[int]:
-    found: set[int] = set()
-    pending = list(start)
-    while pending:
-        id = pending.pop()
-        if id not in found:
-            found.add(id)
-            pending.extend(ways(graph.blocks[id]))
-    return found
-
-
 def _inside(graph: Graph, handler: int, primary: dict[int, int]) -> set[int]:
     """What runs once the handler has been entered, up to handlers that lie around it."""
 
@@ -70,7 +57,7 @@ def _inside(graph: Graph, handler: int, primary: dict[int, int]) -> set[int]:
             more.append(block.region.handler)
         return more
 
-    return _reachable(graph, {handler}, ways)
+    return reachable(graph.blocks, [handler], ways)
 
 
 def _handlers(graph: Graph, ids: set[int]) -> set[int]:

@@ -115,7 +115,7 @@ class Runner:
         (count,) = counts
         if not count:
             return
-        base = block.region.depth if block.region else 0
+        base = block.floor
         made_before = len(self.plan.lets)
         for slot in range(base, base + count):
             self.settle(self.stack[slot])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...flow import graph as g
-from ...flow.graph import Block, Graph
+from ...flow.graph import Block, Graph, reachable
 
 _LEAVES = [(o.CONST, None)] * 3 + [(o.CALL, (3, ())), (o.POP, None)]
 _HARMLESS = frozenset({o.POP, o.POP_EXCEPT, o.CONST, o.CALL})
@@ -49,7 +49,8 @@ def _one(graph: Graph, handler: int) -> Graph | None:
         blocks[target] = leaving = Block(
             target, leaving.ops[: len(_LEAVES)], g.JUMP, (rest.id,), None, None, leaving.region)
     blocks[kept.id] = Block(kept.id, ops, g.JUMP, leaving.successors, None, None, kept.region)
-    return Graph(graph.code, _reachable(blocks, graph.entry), graph.entry)
+    kept_blocks = reachable(blocks, [graph.entry])
+    return Graph(graph.code, {id: blocks[id] for id in sorted(kept_blocks)}, graph.entry)
 
 
 def _doomed(graph: Graph, id: int) -> Block | None:
@@ -84,16 +85,3 @@ def _behind(graph: Graph, handler: int) -> int | None:
             if outside and leaves and (other.end == g.JUMP or len(other.ops) > len(_LEAVES)):
                 found.add(successor)
     return found.pop() if len(found) == 1 else None
-
-
-def _reachable(blocks: dict[int, Block], entry: int) -> dict[int, Block]:
-    found: dict[int, Block] = {}
-    pending = [entry]
-    while pending:
-        id = pending.pop()
-        if id not in found:
-            block = found[id] = blocks[id]
-            pending.extend(block.successors)
-            if block.region is not None:
-                pending.append(block.region.handler)
-    return dict(sorted(found.items()))

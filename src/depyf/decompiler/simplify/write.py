@@ -190,7 +190,7 @@ class BlockWriter:
 
     def spill(self, count: int) -> None:
         """Takes values off the stack into variables, top first."""
-        depth = self.block.region.depth if self.block.region else 0
+        depth = self.block.floor
         if len(self.reals) - count < depth:
             raise CannotSimplify("a value under an exception handler is used out of order")
         for _ in range(count):
