@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 
@@ -12,7 +13,7 @@ def legal_graph(text: str) -> str:
     """
     text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text).strip("\n") + "\n"
     try:
-        compile(text, "graph", "exec", dont_inherit=True)
+        ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         text = "# (torch printed this graph in a form that is not Python)\n" + "".join(
             f"# {line}\n" for line in text.splitlines())

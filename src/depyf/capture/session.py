@@ -157,7 +157,8 @@ class Session:
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
-            ("graphs of the structured trace", lambda: hooks.on_trace(self._safely(self._on_trace))),
+            ("graphs of the structured trace", lambda: hooks.on_trace(
+                self._safely(self._on_trace), self._wanted)),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("linking of aot_eager graphs", lambda: hooks.on_aot_graph(self._safely(self._on_aot_graph))),
@@ -289,6 +290,10 @@ class Session:
             self._stage(draft, stage, text)
             replaced = draft.stages[-1]
         self._link(draft, replaced, gm)
+
+    def _wanted(self, event: str, artifact: str) -> bool:
+        return event in STAGES or event == "dynamo_cpp_guards_str" or artifact in STAGE_ARTIFACTS or (
+            self.internal_stages and "graph" in artifact)
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         if "dynamo_cpp_guards_str" in metadata:

@@ -8,6 +8,7 @@ what                                          since  lost without it
 ============================================  =====  ==================================================
 ``convert_frame.register_bytecode_hook``      2.1    transformed code, full code, linking
 ``trace_log`` (logger ``torch.__trace``)      2.3    joint, forward, backward, post-grad graphs
+``_logging.trace_structured``                 2.3    nothing; torch prints graphs that nobody asked for
 ``OutputGraph.call_user_compiler``            2.0    captured graphs
 ``backends.common.aot_module_simplified``     2.0    linking of ``aot_eager`` graphs
 ``PyCodeCache.load_by_key_path``              2.0    kernels
@@ -107,9 +108,12 @@ def _made_by(factory: FunctionType) -> CodeType | None:
 
 
 class _TraceHandler(logging.Handler):
-    def __init__(self, receive: Callable[[dict[str, Any], Any], None]) -> None:
+    def __init__(
+        self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], bool]
+    ) -> None:
         super().__init__(logging.DEBUG)
         self.receive = receive
+        self.wanted = wanted
 
     def emit(self, record: logging.LogRecord) -> None:
         metadata = getattr(record, "metadata", None)
@@ -117,12 +121,54 @@ class _TraceHandler(logging.Handler):
             self.receive(metadata, getattr(record, "payload", None))
 
 
-def on_trace(receive: Callable[[dict[str, Any], Any], None]) -> Undo:
-    """Calls ``receive(metadata, payload)`` for every event of torch's structured trace."""
+def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], bool]) -> Undo:
+    """Calls ``receive(metadata, payload)`` for events of torch's structured trace.
+
+    Args:
+        receive: gets the events.
+        wanted: whether an event is needed, by its kind and, for an ``artifact``, its name.  Others may come all
+            the same; while nobody else listens they are mostly not made (torch prints a graph before and after each
+            of its passes, which costs more than all that we do).
+    """
     logger = logging.getLogger(TRACE_LOGGER)
-    handler = _TraceHandler(receive)
+    handler = _TraceHandler(receive, wanted)
     logger.addHandler(handler)
-    return lambda: logger.removeHandler(handler)
+    undo_choice = _choose_trace(logger)
+
+    def undo() -> None:
+        logger.removeHandler(handler)
+        undo_choice()
+
+    return undo
+
+
+def _choose_trace(logger: logging.Logger) -> Undo:
+    """Events that no handler of ours wants are not made while there are no other handlers."""
+    original = getattr(module("torch._logging._internal"), "trace_structured", None)
+    if original is None or hasattr(original, "chosen_by_depyf"):
+        return lambda: None
+
+    @functools.wraps(original)
+    def trace_structured(name: str, metadata_fn: Callable[[], Any] = dict, *args: Any, **kwargs: Any) -> None:
+        handlers = [handler for handler in logger.handlers if isinstance(handler, _TraceHandler)]
+        if handlers and len(handlers) == len(logger.handlers):
+            metadata = metadata_fn() if name == "artifact" else None
+            artifact = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+            if not any(handler.wanted(name, artifact) for handler in handlers):
+                return
+        original(name, metadata_fn, *args, **kwargs)
+
+    trace_structured.chosen_by_depyf = True  # type: ignore[attr-defined]
+    _rebind("trace_structured", original, trace_structured)
+    return lambda: _rebind("trace_structured", trace_structured, original)
+
+
+def _rebind(name: str, old: Any, new: Any) -> None:
+    """Modules that imported the old function by its name hold the new one."""
+    for holder in list(sys.modules.values()):
+        names = getattr(holder, "__dict__", None)
+        if isinstance(names, dict) and names.get(name) is old:
+            names[name] = new
 
 
 def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
