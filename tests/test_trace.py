@@ -9,18 +9,18 @@ torch = pytest.importorskip("torch")
 
 from depyf.capture.torch_private import hooks  # noqa: E402
 
-trace_structured = torch._logging.trace_structured
+ORIGINAL = torch._logging.trace_structured
 
 
-def emit(name, payload="text", **metadata):
+def emit(event, payload="text", **metadata):
     printed = []
 
     def print_payload():
-        printed.append(name)
+        printed.append(event)
         return payload
 
     torch._logging.trace_structured(
-        name, metadata_fn=lambda: metadata, payload_fn=print_payload, expect_trace_id=False)
+        event, metadata_fn=lambda: metadata, payload_fn=print_payload, expect_trace_id=False)
     return bool(printed)
 
 
@@ -85,9 +85,9 @@ def test_each_of_two_sessions_gets_what_it_wants(trace_logger):
 
 def test_torch_is_left_as_it_was(trace_logger):
     holders = {name for name, module in sys.modules.items()
-               if getattr(module, "__dict__", {}).get("trace_structured") is trace_structured}
+               if getattr(module, "__dict__", {}).get("trace_structured") is ORIGINAL}
     undo = hooks.on_trace(lambda metadata, payload: None, wanted)
-    assert torch._logging.trace_structured is not trace_structured
+    assert torch._logging.trace_structured is not ORIGINAL
     undo()
-    assert all(sys.modules[name].trace_structured is trace_structured for name in holders)
+    assert all(sys.modules[name].trace_structured is ORIGINAL for name in holders)
     assert "torch._logging" in holders
