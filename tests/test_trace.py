@@ -1,5 +1,6 @@
 """torch's structured trace is listened to without making it print what nobody asked for."""
 
+import contextlib
 import logging
 import sys
 
@@ -33,57 +34,63 @@ class Listener(logging.Handler):
         self.events += [name for name in ("graph", "artifact", "other") if name in record.metadata]
 
 
-@pytest.fixture
-def trace_logger():
+@contextlib.contextmanager
+def nobody_listens():
+    """(Not a fixture: pytest adds a handler of its own to this logger when the test itself begins.)"""
     logger = logging.getLogger(hooks.TRACE_LOGGER)
     before = list(logger.handlers)
     logger.handlers.clear()
-    yield logger
-    logger.handlers[:] = before
+    try:
+        yield logger
+    finally:
+        logger.handlers[:] = before
+
+
+@pytest.fixture
+def listening():
+    """Listens as a session does; all is taken back when the test ends."""
+    with contextlib.ExitStack() as stack:
+        def listen(wanted):
+            received = []
+            stack.callback(hooks.on_trace(lambda metadata, payload: received.append(payload), wanted))
+            return received
+
+        yield listen
 
 
 def wanted(event, artifact):
     return event == "graph" or artifact == "mine"
 
 
-def test_only_wanted_events_are_made(trace_logger):
-    received = []
-    undo = hooks.on_trace(lambda metadata, payload: received.append(payload), wanted)
-    try:
+def test_only_wanted_events_are_made(listening):
+    with nobody_listens():
+        received = listening(wanted)
         assert emit("graph", "a graph")
         assert emit("artifact", "an artifact", name="mine")
         assert not emit("artifact", name="another")
         assert not emit("other")
-    finally:
-        undo()
     assert received == ["a graph", "an artifact"]
-    assert not emit("graph")
 
 
-def test_other_listeners_get_all(trace_logger):
+def test_other_listeners_get_all(listening):
     other = Listener()
-    undo = hooks.on_trace(lambda metadata, payload: None, wanted)
-    trace_logger.addHandler(other)
-    try:
+    with nobody_listens() as trace_logger:
+        listening(wanted)
+        trace_logger.addHandler(other)
         assert emit("graph") and emit("artifact", name="another") and emit("other")
-    finally:
-        undo()
     assert other.events == ["graph", "artifact", "other"]
 
 
-def test_each_of_two_sessions_gets_what_it_wants(trace_logger):
-    first, second = [], []
-    undo_first = hooks.on_trace(lambda metadata, payload: first.append(payload), wanted)
-    undo_second = hooks.on_trace(lambda metadata, payload: second.append(payload), lambda *_: True)
-    try:
+def test_each_of_two_sessions_gets_what_it_wants(listening):
+    with nobody_listens():
+        listening(wanted)
+        assert not emit("other")
+        second = listening(lambda event, artifact: True)
         assert emit("other", "something")
-    finally:
-        undo_first()
-        undo_second()
     assert second == ["something"]
 
 
-def test_torch_is_left_as_it_was(trace_logger):
+def test_torch_is_left_as_it_was():
     holders = {name for name, module in sys.modules.items()
                if getattr(module, "__dict__", {}).get("trace_structured") is ORIGINAL}
     undo = hooks.on_trace(lambda metadata, payload: None, wanted)

@@ -6,19 +6,19 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..decompiler import decompile_code
+from ..output.naming import legal_identifier
 from .graphs import legal_graph
 from .guards import parse_guards
 from .records import (
     CacheEntry,
     Capture,
-    CodeText,
     CompiledFunction,
     CompiledGraph,
     CompileId,
     GraphStage,
     TransformedCode,
 )
-from .session import _GRAPH_NAME, environment, make_frame, readable_alone
+from .session import _GRAPH_NAME, code_text, environment, make_frame
 from .torch_private import hooks
 
 
@@ -45,11 +45,11 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
                     rename[torch_name] = found.group(1)
                     graphs.setdefault(found.group(1), _graph(torch_name, found.group(1), namespace, ids))
             source = decompile_code(
-                transformed, name=f"__transformed_code_{number}_for_{name}", simplify=True, rename=rename,
-                parameter_names={n: resume.parameters for n, resume in resumes.items()})
+                transformed, name=f"__transformed_code_{number}_for_{legal_identifier(name)}", simplify=True,
+                rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()})
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
-                compile_id, name, CodeText(readable_alone(source.text), source.fidelity.value, source.note), None,
+                compile_id, name, code_text(source), None,
                 tuple(transformed.co_varnames[: transformed.co_argcount]))
             entries.append(CacheEntry(compile_id, parse_guards(print_guards()), record, tuple(rename.values())))
         frames.append(make_frame(here, name, tuple(entries)))

@@ -409,12 +409,11 @@ class Session:
         function_name = self._name_of(original)
         name = self._transformed_name(original, function_name)
         decompiled = self._decompiled(transformed, name, parameters, rename)
-        source = CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
+        source = code_text(decompiled)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
         exact = None
         if self.unsimplified and source.fidelity == "equivalent":
-            found_plain = decompile_code(transformed, name=name, rename=rename)
-            exact = CodeText(readable_alone(found_plain.text), found_plain.fidelity.value, found_plain.note)
+            exact = code_text(decompile_code(transformed, name=name, rename=rename))
         record = TransformedCode(ids, function_name, source, exact, tuple(arguments))
         compilation = _Compilation(
             ids, original, transformed, transformed, record, tuple(rename.values()),
@@ -519,6 +518,11 @@ def readable_alone(text: str) -> str:
     return re.sub(r"(?m)^    nonlocal (.*)$", r"    global \1  # nonlocal: captured from the enclosing function", text)
 
 
+def code_text(decompiled: Decompiled) -> CodeText:
+    """A decompilation as it stands in a record."""
+    return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
+
+
 def _place(path: str, first_line: int, file_text: str) -> Any:
     from ..link import Place
 
@@ -546,7 +550,7 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Fr
     else:
         found = decompile_code(
             code, name=name if name.isidentifier() else None, simplify=is_resume, keep_variables=True)
-        original = CodeText(readable_alone(found.text), found.fidelity.value, found.note)
+        original = code_text(found)
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
     return Frame(name, code.co_name, _location(code), original, user, tuple(code.co_varnames[:count]),

@@ -36,13 +36,8 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
 from ..flow.stack import effect
-from .dynamo_names import GRAPH_PREFIX, OWN_GLOBALS
+from .dynamo_names import GRAPH_PREFIX, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
 from .verify import MEANINGFUL_FLAGS, Verdict, same_constant, same_program
-
-MARKER_MODULE = "__import_torch_dot__dynamo_dot_utils"
-MARKER_NAMES = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit")
-FLAG_MODULE = "__import_torch_dot_autograd_dot_profiler"
-FLAG_NAME = "_is_profiler_enabled"
 
 SWALLOWED_NOTE = "a context that was entered again behind the graph break must not swallow exceptions: torch raises"
 PROFILER_NOTE = "torch's marks for its profiler are left out: the profiler is taken to be off"
@@ -307,7 +302,7 @@ class _Prover:
             pass
         elif kind is o.UNPACK and self.unpack(side, op):
             pass
-        elif kind is o.LOAD_GLOBAL and op.arg in (MARKER_MODULE, FLAG_MODULE):
+        elif kind is o.LOAD_GLOBAL and (op.arg in PROFILER_MARKERS or op.arg in PROFILER_FLAGS):
             stack.append(_Symbol(("module", op.arg)))
         elif kind is o.LOAD_GLOBAL and op.arg.startswith(OWN_GLOBALS):
             name = self.rename.get(op.arg, op.arg) if side.program is self.p else op.arg
@@ -417,9 +412,9 @@ class _Prover:
         owner = _seen(side.stack[-1])
         if not isinstance(owner, _Symbol) or owner.key[0] != "module":
             return False
-        if owner.key[1] == MARKER_MODULE and op.arg in MARKER_NAMES:
+        if op.arg in PROFILER_MARKERS.get(owner.key[1], ()):
             side.stack[-1] = _Symbol(("marker", op.arg))
-        elif owner.key[1] == FLAG_MODULE and op.arg == FLAG_NAME:
+        elif op.arg in PROFILER_FLAGS.get(owner.key[1], ()):
             side.stack[-1] = _Symbol(("profiler flag",))
         else:
             return False

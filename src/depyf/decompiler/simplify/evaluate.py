@@ -170,13 +170,17 @@ class Runner:
         assert isinstance(cell, Let)
         cell.optional = cell.pure = True
 
-    def op_STORE_ATTR(self, op: Op) -> None:
+    def of_cell(self, op: Op, kind: str) -> Op | None:
+        """``cell.cell_contents`` of a variable's own cell, which is popped, as an operation on the variable."""
         cell = self.stack[-1]
         if op.arg == "cell_contents" and isinstance(cell, Let) and cell.op is not None \
                 and cell.op.kind is o.LOAD_CLOSURE:
             self.pop(1)
-            op = Op(o.STORE_DEREF, cell.op.arg, op.offset, op.line, -1, op.handler)
-        self.generic(op)
+            return Op(kind, cell.op.arg, op.offset, op.line, -1, op.handler)
+        return None
+
+    def op_STORE_ATTR(self, op: Op) -> None:
+        self.generic(self.of_cell(op, o.STORE_DEREF) or op)
 
     def op_STORE_FAST(self, op: Op) -> None:
         name = op.arg
@@ -346,13 +350,10 @@ class Runner:
             let.optional = let.pure = True
 
     def op_LOAD_ATTR(self, op: Op) -> None:
-        cell = self.stack[-1]
-        if op.arg == "cell_contents" and isinstance(cell, Let) and cell.op is not None \
-                and cell.op.kind is o.LOAD_CLOSURE:
-            self.pop(1)
-            self.generic(Op(o.LOAD_DEREF, cell.op.arg, op.offset, op.line, -1, op.handler))
+        variable = self.of_cell(op, o.LOAD_DEREF)
+        self.generic(variable or op)
+        if variable is not None:
             return
-        self.generic(op)
         let = self.stack[-1]
         assert isinstance(let, Let)
         (owner,) = let.operands
