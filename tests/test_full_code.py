@@ -152,3 +152,12 @@ def test_the_form_with_nothing_simplified_is_one_file_away(tmp_path):
         text = file.read()
     assert "# fidelity: " in text and "record_pregraph_bytecode_enter" in text
     compile(text, "unsimplified", "exec")
+
+
+def test_names_with_ids_are_shown_without_them():
+    from depyf.capture.session import names_without_ids
+
+    code = compile("___module_collections_140365297653120_c3.x\nf_140365297653120_c1\nf_140365297653999_c1\n"
+                   "g_140365297653120_c1_0\ng\nkept_123_c1\n_140458098974592_c0", "", "exec")
+    assert names_without_ids(code) == {
+        "___module_collections_140365297653120_c3": "___module_collections", "f_140365297653120_c1": "f"}

@@ -18,7 +18,7 @@ from .records import (
     GraphStage,
     TransformedCode,
 )
-from .session import _GRAPH_NAME, code_text, environment, make_frame
+from .session import _GRAPH_NAME, code_text, environment, make_frame, names_without_ids
 from .torch_private import hooks
 
 
@@ -38,11 +38,13 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
             transformed, ids, print_guards = hooks.entry_facts(entry)
             resumes = hooks.resume_functions(transformed.co_names, namespace)
             pending += [(n, resume.code) for n, resume in resumes.items()]
-            rename = {}
+            rename = names_without_ids(transformed)
+            graph_names = []
             for torch_name in transformed.co_names:
                 found = _GRAPH_NAME.match(torch_name)
                 if found is not None:
                     rename[torch_name] = found.group(1)
+                    graph_names.append(found.group(1))
                     graphs.setdefault(found.group(1), _graph(torch_name, found.group(1), namespace, ids))
             source = decompile_code(
                 transformed, name=f"__transformed_code_{number}_for_{legal_identifier(name)}", simplify=True,
@@ -51,7 +53,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
             record = TransformedCode(
                 compile_id, name, code_text(source), None,
                 tuple(transformed.co_varnames[: transformed.co_argcount]))
-            entries.append(CacheEntry(compile_id, parse_guards(print_guards()), record, tuple(rename.values())))
+            entries.append(CacheEntry(compile_id, parse_guards(print_guards()), record, tuple(graph_names)))
         frames.append(make_frame(here, name, tuple(entries)))
     return Capture((CompiledFunction(code.co_name, tuple(frames)),), tuple(graphs.values()), (), environment())
 

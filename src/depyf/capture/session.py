@@ -405,6 +405,7 @@ class Session:
         for name, resume in resumes.items():
             self.resume_names.setdefault(id(resume.code), (resume.code, name))
         rename = {n: self.names.get(n, n) for n in graph_names}
+        rename.update(names_without_ids(transformed))
         parameters = {n: resume.parameters for n, resume in resumes.items()}
         function_name = self._name_of(original)
         name = self._transformed_name(original, function_name)
@@ -416,7 +417,7 @@ class Session:
             exact = code_text(decompile_code(transformed, name=name, rename=rename))
         record = TransformedCode(ids, function_name, source, exact, tuple(arguments))
         compilation = _Compilation(
-            ids, original, transformed, transformed, record, tuple(rename.values()),
+            ids, original, transformed, transformed, record, tuple(rename[n] for n in graph_names),
             tuple((n, resume.code) for n, resume in resumes.items()))
         self.compilations.append(compilation)  # whatever happens to its files
         place = self.sink.transformed(record, _location(original))
@@ -516,6 +517,23 @@ class Session:
 def readable_alone(text: str) -> str:
     """A captured variable that is assigned needs ``nonlocal``, which is not valid outside of its function."""
     return re.sub(r"(?m)^    nonlocal (.*)$", r"    global \1  # nonlocal: captured from the enclosing function", text)
+
+
+#: Torch puts an object into the user's globals under a name with its id and the compile id
+#: (torch/_dynamo/output_graph.py, ``install_global_by_id``).
+_NAME_WITH_ID = re.compile(r"(?P<name>.*[^\W\d_])_\d{9,}_c\w+")
+
+
+def names_without_ids(code: CodeType) -> dict[str, str]:
+    """``{global name with an id that differs from run to run: the name without it}``."""
+    taken = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    shown = {}
+    for name in code.co_names:
+        found = _NAME_WITH_ID.fullmatch(name)
+        if found is not None and found["name"] not in taken:
+            shown[name] = found["name"]
+            taken.add(found["name"])
+    return shown
 
 
 def code_text(decompiled: Decompiled) -> CodeText:
