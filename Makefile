@@ -44,9 +44,9 @@ models: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(PY) benchmarks/overhead.py --write docs/overhead.md
 
-# Decompile the standard library, function by function.
+# Decompile the standard library, compile the text again, compare.
 roundtrip: $(VENV)/.ready
-	$(PY) scripts/roundtrip_quick.py -n 300 -t 30
+	$(PY) benchmarks/roundtrip.py --corpus stdlib
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -20,7 +20,8 @@ from types import CodeType
 from depyf.bytecode.code import Code
 from depyf.decompiler import scopes
 from depyf.decompiler.emit import emit
-from depyf.decompiler.pipeline import compile_function
+from depyf.decompiler.forms import Forms
+from depyf.decompiler.recompile import compile_function
 from depyf.decompiler.verify import same_program
 
 
@@ -64,7 +65,7 @@ def main() -> None:
             units += len(code.co_code) // 2
             before = time.perf_counter()
             try:
-                tree = scopes.top_level(source, scopes.Options())
+                tree = scopes.top_level(source, scopes.Options(Forms(source)))
                 spent += time.perf_counter() - before
                 tree = emit(tree)[1]
                 verdict = same_program(source, compile_function(tree, source))

@@ -9,7 +9,7 @@ import pytest
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
-from depyf.decompiler.pipeline import compile_function
+from depyf.decompiler.recompile import compile_function
 from depyf.decompiler.verify import same_program
 
 SAMPLES = pathlib.Path(__file__).parent.parent / "samples"

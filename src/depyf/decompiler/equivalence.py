@@ -37,7 +37,7 @@ from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
 from ..flow.stack import effect
 from .dynamo_names import GRAPH_PREFIX, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
-from .verify import MEANINGFUL_FLAGS, Verdict, same_constant, same_program
+from .verify import MEANINGFUL_FLAGS, Pair, Verdict, same_constant
 
 SWALLOWED_NOTE = "a context that was entered again behind the graph break must not swallow exceptions: torch raises"
 PROFILER_NOTE = "torch's marks for its profiler are left out: the profiler is taken to be off"
@@ -164,10 +164,13 @@ _THE_SAME_ANYWHERE = frozenset({"own", "module"})
 
 
 class _Prover:
-    def __init__(self, p: Program, q: Program, rename: Mapping[str, str]) -> None:
+    def __init__(
+        self, p: Program, q: Program, rename: Mapping[str, str], nested: list[Pair] | None = None
+    ) -> None:
         self.p = p
         self.q = q
         self.rename = rename
+        self.nested = nested
         self.notes: set[str] = set()
         self.pairs: list[tuple[int, int]] = []
         self.events = 0
@@ -480,9 +483,7 @@ class _Prover:
         if isinstance(x, _Symbol) and isinstance(y, _Symbol):
             return x.key == y.key
         if isinstance(x, _Constant) and isinstance(y, _Constant):
-            if isinstance(x.value, Code) and isinstance(y.value, Code):
-                return bool(same_program(x.value, y.value))
-            return same_constant(x.value, y.value)
+            return same_constant(x.value, y.value, self.nested)
         left, right = _sequence(x), _sequence(y)
         if left is not None and right is not None and not isinstance(x, _Constant) | isinstance(y, _Constant):
             if x.kind != y.kind or len(left) != len(right):
@@ -919,7 +920,8 @@ def _joins(program: Program) -> set[int]:
 
 
 def equivalent(
-    original: Code | Program, recompiled: Code | Program, *, rename: Mapping[str, str] | None = None
+    original: Code | Program, recompiled: Code | Program, *, rename: Mapping[str, str] | None = None,
+    nested: list[Pair] | None = None,
 ) -> Verdict:
     """Whether both do the same things in the same order with the same values (see the module).
 
@@ -927,6 +929,8 @@ def equivalent(
         original: code, or its canonical program.
         recompiled: the same.
         rename: ``{global name in the original: name in the recompiled}``.
+        nested: gets the pairs of nested code objects that have still to be compared; without it they are
+            compared here, and must be the same.
 
     Returns:
         A verdict; ``notes`` say what was assumed. When unsure, the answer is no.
@@ -942,7 +946,7 @@ def equivalent(
     differing = (set(a.freevars) ^ set(b.freevars)) | (set(a.cellvars) ^ set(b.cellvars))
     if differing & (_cells_used(p) | _cells_used(q)):
         return Verdict(False, "free or cell variables differ")
-    prover = _Prover(p, q, rename or {})
+    prover = _Prover(p, q, rename or {}, nested)
     try:
         prover.run()
     except _Different as difference:

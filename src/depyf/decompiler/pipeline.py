@@ -1,53 +1,26 @@
-"""Puts the stages together: try, prove, try the next form, fall back."""
+"""Puts the stages together: write, prove, write what was not proven in its next form."""
 
 from __future__ import annotations
 
 import ast
-import enum
 import sys
-from dataclasses import dataclass
 from types import CodeType
-from typing import Any, Mapping, Sequence
+from typing import Mapping, Sequence
 
 from ..bytecode.canonical import canonicalise
-from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
+from ..bytecode.code import Code
 from ..flow.graph import build
-from .compare import compare
 from .constants import name_constants
 from .emit import Unwritable, emit
-from .lift import FunctionExpr, Iter
-from .scopes import FAILURES, CodeScope, Options, make_function, top_level
-from .verify import line_map, same_program
+from .fallback import dispatch_loop
+from .forms import Form, Forms
+from .proof import Proof, prove
+from .recompile import compile_function
+from .result import Decompiled, Fidelity, Part
+from .scopes import FAILURES, Options, top_level
+from .simplify import simplify as simplified_graph
 
-
-class Fidelity(str, enum.Enum):
-    """How a decompilation relates to the code it came from."""
-
-    EXACT = "exact"  # compiles to the same program
-    EQUIVALENT = "equivalent"  # proven the same after the simplifications named in ``note``
-    FALLBACK = "fallback"  # a dispatch loop, right by construction
-    UNPROVEN = "unproven"  # only with verify=False
-
-
-@dataclass(frozen=True)
-class Decompiled:
-    """Source of a code object.
-
-    Attributes:
-        text: Python source; one ``def`` (or module text for module code).
-        fidelity: see :class:`Fidelity`.
-        note: simplifications made, or why it fell back. Empty when there is nothing to say.
-        line_map: ``{byte offset of an original instruction: 1-based line of text}``.
-        tree: the syntax tree the text was made from, with line numbers of ``text``. It may hold
-            statements that the text does not show (marked ``_depyf_hidden``: lifetimes, profiler
-            markers); compiled, it gives the code that may stand in for the original.
-    """
-
-    text: str
-    fidelity: Fidelity
-    note: str
-    line_map: Mapping[int, int]
-    tree: ast.Module
+__all__ = ["Decompiled", "Failed", "Fidelity", "Part", "decompile_code"]
 
 
 def decompile_code(
@@ -81,20 +54,20 @@ SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 
 
 class Failed(Exception):
-    """No form of the code could be written and proven (an error of ours)."""
+    """No form of the code could be written (an error of ours)."""
 
 
 #: What can go wrong when a text is written and compiled again.
-_TROUBLE = (*FAILURES, Unwritable, SyntaxError)
+_TROUBLE = (*FAILURES, Unwritable, SyntaxError, MemoryError)
+#: Fidelities from the best to the worst.
+_ORDER = (Fidelity.EXACT, Fidelity.EQUIVALENT, Fidelity.FALLBACK, Fidelity.UNPROVEN)
+#: How many reasons a note gives before it only counts.
+_REASONS_SHOWN = 5
 
 
 class _Job:
-    """One decompilation: try, prove, try the next form, fall back.
-
-    The forms, in order: simplified (when asked for), as CPython would have compiled it, with temporaries
-    for values that no Python expression would keep on the stack, and the dispatch loop.  When only a
-    nested function is at fault, only that one falls back.
-    """
+    """One decompilation. Code objects that cannot be written, compiled or proven get their next form
+    (:class:`Form`) and all is written again, until what is left is proven."""
 
     def __init__(
         self, code: Code, name: str | None, simplify: bool, verify: bool,
@@ -103,250 +76,108 @@ class _Job:
     ) -> None:
         self.code = code
         self.name = name
-        self.simplify = simplify
         self.verify = verify and code.version == sys.version_info[:2]
-        self.parameter_names = parameter_names
-        self.rename = dict(rename or {})
-        self.keep_variables = keep_variables
-        self.reasons: list[str] = []
         self.program, self.constants = name_constants(canonicalise(code))
-
-    def options(self) -> Options:
-        options = Options(fallback=_dispatch)
+        self.forms = Forms(code, Form.SIMPLIFIED if simplify else Form.STRUCTURED)
+        self.options = Options(self.forms, dispatch_loop)
+        self.options.rename = dict(rename or {})
         if self.constants:
-            options.graphs[self.code] = build(self.program)
-        return options
+            self.options.graphs[code] = build(self.program)
+        if simplify:
+            try:
+                self.options.simplified[code] = simplified_graph(
+                    build(self.program), parameter_names=parameter_names, keep_variables=keep_variables)
+            except Exception as error:  # whatever goes wrong there only costs readability
+                self.forms.give_up(code, f"not simplified ({error})")
+                self.forms.give_up(code, "")
 
     def run(self) -> Decompiled:
-        if self.simplify:
-            found = self.simplified()
-            if found is not None:
-                return found
-        return self.direct() or self.spilled() or self.fallen()
-
-    # --- the forms --------------------------------------------------------------------------------
-    def simplified(self) -> Decompiled | None:
-        try:
-            from .simplify import simplify
-        except ImportError:
-            return None
-        try:
-            graph = simplify(build(self.program), parameter_names=self.parameter_names,
-                             keep_variables=self.keep_variables)
-        except Exception as error:  # whatever goes wrong there only costs readability
-            self.reasons.append(f"not simplified ({error})")
-            return None
-        for spill in (False, True):
-            options = self.options()
-            options.graphs[self.code] = graph
-            options.spill = spill
-            found = self.attempt(options, Fidelity.EQUIVALENT, SIMPLIFIED)
-            if found is not None:
-                return found
-        return None
-
-    def direct(self) -> Decompiled | None:
-        return self.attempt(self.options(), Fidelity.EXACT, "")
-
-    def spilled(self) -> Decompiled | None:
-        options = self.options()
-        options.spill = True
-        return self.attempt(options, Fidelity.EQUIVALENT, "values kept on the stack have names")
-
-    def attempt(self, options: Options, fidelity: Fidelity, note: str) -> Decompiled | None:
-        """One form of the code with everything it holds; ``None`` if it cannot be written or proven."""
-        options.rename = self.rename
-        options.outermost = self.code
-        where = ""
-        for _ in range(25):
-            options.fallen = {}
+        while True:
             try:
-                text, tree = emit(top_level(self.code, options, self.name))
+                text, tree = emit(top_level(self.code, self.options, self.name))
                 recompiled = compile_function(tree, self.code, bool(self.constants)) if self.verify else None
             except _TROUBLE as error:
-                self.reasons.append(f"{type(error).__name__}: {error}")
-                return None
+                self.blame(error)
+                continue
             if recompiled is None:
-                fell = Fidelity.FALLBACK if options.fallen else Fidelity.UNPROVEN
-                return Decompiled(text, fell, self.note(options, note), {}, tree)
-            if options.fallen:
-                return Decompiled(text, Fidelity.FALLBACK, self.note(options, note), {}, tree)
-            verdict = same_program(self.program, recompiled, ignore_name=True, rename=self.rename or None)
-            if verdict:
-                return self.proven(text, tree, Fidelity.EXACT, "", verdict, recompiled)
-            where = verdict.where
-            if fidelity is Fidelity.EQUIVALENT:
-                verdict = self.equivalent(recompiled)
-                if verdict:
-                    return self.proven(text, tree, Fidelity.EQUIVALENT, note, verdict, recompiled)
-                self.reasons.append(f"{note}: {getattr(verdict, 'where', '')}")
-                return None
-            culprit = compare(self.code, recompiled).code
-            if culprit is None or culprit is self.code or culprit in options.refused:
-                break
-            options.refused.add(culprit)
-        self.reasons.append(where)
-        return None
+                return self.result(text, tree, [])
+            proofs = prove(self.program, recompiled, self.forms, self.options.rename)
+            failed = [proof for proof in proofs if proof.verdict is not None and not proof.verdict]
+            if not failed:
+                return self.result(text, tree, proofs)
+            for proof in failed:
+                self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
 
-    def equivalent(self, recompiled: Code) -> Any:
+    def give_up(self, code: Code, reason: str) -> None:
+        holder = self.forms.holder(code)
+        if holder is not code:
+            reason = f"{code.name}: {reason}"
+        if not self.forms.give_up(holder, reason):
+            raise Failed(f"{self.forms.names[holder]}: {self.forms.why(holder)}")
+
+    def blame(self, error: BaseException) -> None:
+        """The whole could not be written or compiled: the innermost code object to which that happens alone
+        gets its next form."""
+        reason = f"{type(error).__name__}: {error}"
+        innermost_first = [code for code in reversed(self.forms.names) if code is not self.code]
+        for code in innermost_first:
+            if self.forms.holder(code) is code and not self.can_be_written(code):
+                self.give_up(code, reason)
+                return
+        self.give_up(self.code, reason)
+
+    def can_be_written(self, code: Code) -> bool:
+        if self.forms.of(code) is Form.DISPATCH or not code.flags & 0x2:
+            return True  # a class body is no text of its own: it is blamed on what is around it
         try:
-            from .equivalence import equivalent
-        except ImportError:
-            return None
-        try:
-            return equivalent(self.program, recompiled, rename=self.rename or None)
-        except Exception as error:  # a prover that fails has proven nothing
-            self.reasons.append(f"equivalence: {type(error).__name__}: {error}")
-            return None
+            _, tree = emit(top_level(code, self.options))
+            if self.verify:
+                compile_function(tree, code)
+        except _TROUBLE:
+            return False
+        return True
 
-    def fallen(self) -> Decompiled:
-        """The dispatch loop; what is nested is still decompiled in the usual way."""
-        options = self.options()
-        options.refused.add(self.code)
-        options.rename = self.rename
-        try:
-            text, tree = emit(top_level(self.code, options, self.name))
-        except Exception as error:
-            raise Failed("; ".join([*self.reasons, f"{type(error).__name__}: {error}"])) from error
-        reasons = [*self.stated_constants(), *self.reasons]
-        return Decompiled(text, Fidelity.FALLBACK, "; ".join(dict.fromkeys(reasons)), {}, tree)
+    # --- the result -------------------------------------------------------------------------------
+    def result(self, text: str, tree: ast.Module, proofs: Sequence[Proof]) -> Decompiled:
+        by_code = {proof.code: proof for proof in proofs}
+        parts = tuple(self.part(code, by_code.get(code)) for code in self.forms.names)
+        fidelity = max((part.fidelity for part in parts), key=_ORDER.index)
+        inner = [f"{part.name}: {part.reason}" for part in parts[1:] if part.reason]
+        if len(inner) > _REASONS_SHOWN:
+            inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
+        notes = dict.fromkeys(n for n in (parts[0].reason, *inner) if n)
+        return Decompiled(text, fidelity, "; ".join(notes), parts[0].line_map, tree, parts)
 
-    def stated_constants(self) -> list[str]:
-        return [f"{name} stands for {what}, a constant that source cannot say" for name, what in self.constants.items()]
+    def part(self, code: Code, proof: Proof | None) -> Part:
+        name, units = self.forms.names[code], len(code.bytecode) // 2
+        form = self.forms.of(code)
+        if not self.verify:
+            fidelity = Fidelity.FALLBACK if form is Form.DISPATCH else Fidelity.UNPROVEN
+            return Part(name, code.firstlineno, units, fidelity, self.forms.why(code))
+        if proof is None:
+            # No instruction leads to it: the text has nothing to show for it, and loses nothing.
+            return Part(name, code.firstlineno, units, Fidelity.EXACT, "")
+        if proof.verdict is None:
+            reason = "; ".join(filter(None, [*self.stated_constants(code), self.forms.why(code)]))
+            reason = reason or "is inside one that fell back"
+            return Part(name, code.firstlineno, units, Fidelity.FALLBACK, reason)
+        notes: list[str] = []
+        if not proof.exact:
+            notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
+        notes += self.stated_constants(code)
+        fidelity = Fidelity.EQUIVALENT if notes else Fidelity.EXACT
+        return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
+                    proof.verdict, proof.recompiled)
 
-    def proven(
-        self, text: str, tree: ast.Module, fidelity: Fidelity, note: str, verdict: Any, recompiled: Code
-    ) -> Decompiled:
-        lines = line_map(verdict, recompiled.origin) if recompiled.origin is not None else {}
-        notes = [note, *self.stated_constants(), *getattr(verdict, "notes", ())]
-        if self.constants and fidelity is Fidelity.EXACT:
-            fidelity = Fidelity.EQUIVALENT
-        return Decompiled(text, fidelity, "; ".join(dict.fromkeys(n for n in notes if n)), lines, tree)
-
-    def note(self, options: Options, note: str) -> str:
-        reasons = [note, *(f"{code.name}: {reason}" for code, reason in options.fallen.items())]
-        reasons += [f"{code.name}: not proven" for code in options.refused]
-        return "; ".join(dict.fromkeys(r for r in reasons if r))
-
-
-def compile_function(tree: ast.Module, code: Code, constants: bool = False) -> Code:
-    """The code object that the text of ``code`` compiles to.
-
-    Args:
-        tree: the text.
-        code: what it is the text of.
-        constants: the text names constants (``__constant_0_dtype``), which no class may mangle.
-    """
-    if code.name == "<module>":
-        return Code.of(compile(tree, code.filename, "exec", dont_inherit=True))
-    function = tree.body[0]
-    parents = code.qualname.split(".")[:-1]
-    private = constants or _has_private_names(code)
-    free = [n for n in code.freevars if n.isidentifier() and n != "__class__"]
-    wrappers: list[tuple[str, str]] = []
-    for index, part in enumerate(parents):
-        if part == "<locals>":
-            continue
-        inside = index + 1 < len(parents) and parents[index + 1] == "<locals>"
-        # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
-        # and Dynamo puts others (``__compiled_fn_1``) into methods.
-        known = part.isidentifier() and (inside or not private)
-        wrappers.append(("def" if inside else "class", part if known else "_"))
-    needs_class = "__class__" in code.freevars and not any(kind == "class" for kind, _ in wrappers)
-    if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
-        wrappers = [("def", "__depyf_scope__")]
-        free = [n for n in code.freevars if n.isidentifier()]
-    inner: list[ast.stmt] = [function]
-    for kind, part in reversed(wrappers):
-        if kind == "def":
-            if free:
-                inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
-                free = []
-            made: Any = ast.parse(f"def {part}(): pass").body[0]
-        else:
-            made = ast.parse(f"class {part}: pass").body[0]
-        made.body = inner
-        inner = [made]
-    compiled = compile(ast.Module(inner, []), code.filename, "exec", dont_inherit=True)
-    for _ in wrappers:
-        compiled = _function_in(compiled)
-    return Code.of(_function_in(compiled))
+    def stated_constants(self, code: Code) -> list[str]:
+        if code is not self.code:
+            return []
+        return [f"{name} stands for {what}, a constant that source cannot say"
+                for name, what in self.constants.items()]
 
 
-def _has_private_names(code: Code) -> bool:
-    """Whether a name would be mangled inside a class (torch's ``__compiled_fn_1`` in a method's code)."""
-    return any(
-        name.startswith("__") and not name.endswith("__")
-        for names in (code.names, code.varnames, code.cellvars, code.freevars) for name in names
-    ) or any(_has_private_names(const) for const in code.consts if isinstance(const, Code))
-
-
-def _function_in(code: CodeType) -> CodeType:
-    found = [c for c in code.co_consts if isinstance(c, CodeType)]
-    return found[-1]
-
-
-def _dispatch(code: Code, scope: CodeScope) -> list[ast.stmt]:
-    """The total fallback (``dispatch``), as the body of a function."""
-    from .dispatch import dispatch
-
-    graph = scope.options.graphs.get(code)
-    return dispatch(graph if graph is not None else build(canonicalise(code)), _Nested(scope))
-
-
-class _Nested:
-    """What a function written as a dispatch loop holds is decompiled in the usual way."""
-
-    def __init__(self, scope: CodeScope) -> None:
-        self.scope = scope
-
-    def function(self, code: Code, name: str) -> list[ast.stmt]:
-        if code.arguments[:1] == (".0",):
-            # a comprehension: a function of the iterator
-            iterator = ast.Name("iterator", ast.Load())
-            made = self.scope.comprehension(FunctionExpr(code, {}), Iter(iterator))
-            only = ast.arguments([], [ast.arg("iterator")], None, [], [], None, [])
-            return [make_function(name, only, [ast.Return(made)], [], None, False)]
-        scope = self.scope.nested(code, "function")
-        arguments, _ = scope.arguments(code, {}, scope)
-        asynchronous = bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
-        return [make_function(name, arguments, scope.statements(), [], None, asynchronous)]
-
-    def class_body(self, code: Code) -> list[ast.stmt]:
-        return self.scope.nested(code, "class", code.name).statements()
-
-
-def stages(code: CodeType | Code) -> str:
-    """One code object through every stage, as text (for people who work on the decompiler)."""
-    from .lift import Machine
-    from .structure.loops import mark_breaks, rotate, split_breaks
-    from .structure.reduce import Reducer
-    from .structure.regions import prepare
-
-    source = code if isinstance(code, Code) else Code.of(code)
-    out: list[str] = []
-    graph = build(canonicalise(source))
-    out.append("== graph ==")
-    for block in graph.blocks.values():
-        out.append(f"{block!r} {block.region or ''}")
-        out.extend(f"    {op!r}" for op in block.ops)
-
-    def show(title: str, flow: Any) -> None:
-        out.append(f"== {title} ==")
-        out.extend(repr(flow.nodes[id]) for id in sorted(flow.nodes, key=flow.order.__getitem__))
-
-    try:
-        flow = prepare(graph, mark_breaks(graph))
-        show(f"regions {flow.kinds}", flow)
-        split_breaks(flow)
-        rotate(flow)
-        show("loops", flow)
-        scope = CodeScope(source, Options())
-        Reducer(flow, Machine(scope), False).run()
-        show("expressions", flow)
-    except FAILURES as error:
-        out.append(f"{type(error).__name__}: {error}")
-    found = decompile_code(source)
-    out.append(f"== text: {found.fidelity.value} {found.note} ==")
-    out.append(found.text)
-    return "\n".join(out)
+SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
+_SPILLED = "values kept on the stack have names"
+_SIMPLIFICATION = {
+    Form.SIMPLIFIED: SIMPLIFIED, Form.SIMPLIFIED_SPILLED: SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
+}

@@ -10,6 +10,7 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS, Code
 from ..bytecode.operations import Program
 from ..flow.graph import Graph, build
+from .forms import Form, Forms
 from .lift import LOAD, STORE, Accumulator, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.reduce import Reducer, build_comprehension, parse_loops
@@ -23,26 +24,34 @@ _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 
 
 class Options:
-    """How to decompile: what is done when a function cannot be structured, which futures hold."""
+    """How to decompile.
+
+    Args:
+        forms: the form each code object is written in; a form that fails is given up here.
+        fallback: writes the body of a scope as a dispatch loop; without it, failing to structure one is an error.
+    """
 
     def __init__(
-        self, fallback: Callable[[Code, CodeScope], list[ast.stmt]] | None = None,
-        future_annotations: bool = False,
+        self, forms: Forms, fallback: Callable[[Code, CodeScope], list[ast.stmt]] | None = None,
     ) -> None:
+        self.forms = forms
         self.fallback = fallback
-        self.future_annotations = future_annotations
-        #: graphs that stand in for those of their code (simplified ones)
+        self.future_annotations = False
+        #: graphs that stand in for those of their code: of its simplified forms, and of all others
+        self.simplified: dict[Code, Graph] = {}
         self.graphs: dict[Code, Graph] = {}
-        #: give names to values that no Python expression would keep on the stack
-        self.spill = False
         #: global names that are shown differently
         self.rename: dict[str, str] = {}
-        #: code objects that must be written with the fallback (their structured form was not proven)
-        self.refused: set[Code] = set()
-        #: those that were, with the reason
-        self.fallen: dict[Code, str] = {}
-        #: the code object asked for: where it cannot be structured, the caller is told
-        self.outermost: Code | None = None
+
+    def graph(self, code: Code) -> Graph | None:
+        """The graph that stands in for the code's own, if one does."""
+        if self.forms.of(code) <= Form.SIMPLIFIED_SPILLED:
+            return self.simplified.get(code)
+        return self.graphs.get(code)
+
+    def spills(self, code: Code) -> bool:
+        """Whether values that no Python expression would keep on the stack get names."""
+        return self.forms.of(code) in (Form.SIMPLIFIED_SPILLED, Form.SPILLED)
 
 
 class CodeScope(Scope):
@@ -85,13 +94,13 @@ class CodeScope(Scope):
     # --- bodies -----------------------------------------------------------------------------------
     def flow(self, is_lambda: bool = False) -> tuple[Flow, Machine, Reducer]:
         self.program = canonicalise(self.code)
-        graph = self.options.graphs.get(self.code)
+        graph = self.options.graph(self.code)
         if graph is None:
             graph = build(self.program)
         flow = prepare(graph, mark_breaks(graph))
         split_breaks(flow)
         rotate(flow)
-        machine = Machine(self, self.options.spill)
+        machine = Machine(self, self.options.spills(self.code))
         reducer = Reducer(flow, machine, is_lambda)
         reducer.run()
         flow.prune()
@@ -109,21 +118,21 @@ class CodeScope(Scope):
         walker.late = late
         return walker.module() if self.kind in ("module", "class") else walker.function()
 
+    def body(self) -> list[ast.stmt]:
+        """The body in the first of its forms that can be written."""
+        options = self.options
+        if options.fallback is None:
+            return self.structured()
+        while options.forms.of(self.code) is not Form.DISPATCH:
+            try:
+                return self.structured()
+            except FAILURES as error:
+                options.forms.give_up(self.code, f"{type(error).__name__}: {error}")
+        return options.fallback(self.code, self)
+
     def statements(self) -> list[ast.stmt]:
         """The statements of the body, declarations and docstring included."""
-        options = self.options
-        if self.code in options.refused and options.fallback is not None:
-            body = options.fallback(self.code, self)
-        elif options.fallback is not None and self.kind == "function":
-            try:
-                body = self.structured()
-            except FAILURES as error:
-                if self.code is options.outermost:
-                    raise  # the caller tries another form of the whole
-                options.fallen[self.code] = f"{type(error).__name__}: {error}"
-                body = options.fallback(self.code, self)
-        else:
-            body = self.structured()
+        body = self.body()
         if self.kind == "class":
             body = self.class_body(body)
         elif self.kind == "module":
@@ -164,7 +173,7 @@ class CodeScope(Scope):
         stored: set[str] = set()
         used = set(code.cellvars)
         yields = False
-        graph = self.options.graphs.get(code)
+        graph = self.options.graph(code)
         shown = program.ops if graph is None else [op for block in graph.blocks.values() for op in block.ops]
         for op in shown:
             kind = op.kind

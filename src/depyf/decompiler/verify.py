@@ -46,6 +46,9 @@ SILENT = frozenset({
 #: Operations whose argument is a global name.
 _GLOBALS = frozenset({o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL})
 
+#: Two code objects to compare, and what messages call them.
+Pair = tuple[Code | Program, Code | Program, str]
+
 
 @dataclass
 class Verdict:
@@ -90,18 +93,49 @@ def same_program(
         UnsupportedBytecode: one of them cannot be read.
     """
     pairs: list[tuple[int, int]] = []
-    work: list[tuple[Code | Program, Code | Program, str]] = [(original, recompiled, "")]
+    work: list[Pair] = [(original, recompiled, "")]
     outermost = True
-    try:
-        while work:
-            left, right, path = work.pop()
-            p, q = _program(left), _program(right)
-            _compare_codes(p.code, q.code, path, outermost and ignore_name)
-            _walk(p, q, path, rename or {}, work, pairs if outermost else None)
-            outermost = False
-    except _Different as difference:
-        return Verdict(False, str(difference), pairs)
+    while work:
+        left, right, path = work.pop()
+        verdict, nested = same_code(left, right, path=path, ignore_name=outermost and ignore_name, rename=rename)
+        if outermost:
+            pairs = verdict.pairs
+        if not verdict:
+            return Verdict(False, verdict.where, pairs)
+        work += nested
+        outermost = False
     return Verdict(True, "", pairs)
+
+
+def same_code(
+    left: Code | Program,
+    right: Code | Program,
+    *,
+    path: str = "",
+    ignore_name: bool = False,
+    rename: Mapping[str, str] | None = None,
+) -> tuple[Verdict, list[Pair]]:
+    """Compares two code objects without what they hold.
+
+    Args:
+        left: code, or its canonical program where that is at hand.
+        right: the same.
+        path: what messages call it.
+        ignore_name: its name and docstring may differ.
+        rename: ``{global name in the original: name in the recompiled}``.
+
+    Returns:
+        The verdict, and the pairs of nested code objects that have still to be compared.
+    """
+    pairs: list[tuple[int, int]] = []
+    nested: list[Pair] = []
+    try:
+        p, q = _program(left), _program(right)
+        _compare_codes(p.code, q.code, path, ignore_name)
+        _walk(p, q, path, rename or {}, nested, pairs)
+    except _Different as difference:
+        return Verdict(False, str(difference), pairs), nested
+    return Verdict(True, "", pairs), nested
 
 
 def line_map(verdict: Verdict, recompiled: CodeType) -> dict[int, int]:
@@ -161,7 +195,7 @@ def _settle(ops: list[Op], index: int) -> int:
 
 def _walk(
     p: Program, q: Program, path: str, rename: Mapping[str, str],
-    work: list[tuple[Code | Program, Code | Program, str]], pairs: list[tuple[int, int]] | None,
+    work: list[Pair], pairs: list[tuple[int, int]],
 ) -> None:
     ops, others = p.ops, q.ops
     name = path or p.code.name
@@ -197,8 +231,7 @@ def _walk(
                 else:
                     raise _Different(_at(name, a, b))
                 kind = o.BRANCH
-            if pairs is not None:
-                pairs.append((a.offset, b.offset))
+            pairs.append((a.offset, b.offset))
             if kind not in SILENT:
                 _pair_handlers(p, q, a, b, name, pending)
             if kind is o.BRANCH:
@@ -253,7 +286,7 @@ def _at(name: str, a: Op, b: Op) -> str:
 
 
 def same_constant(
-    a: Any, b: Any, work: list[tuple[Code | Program, Code | Program, str]] | None = None, path: str = ""
+    a: Any, b: Any, work: list[Pair] | None = None, path: str = ""
 ) -> bool:
     """Whether two constants are the same, types and signs included (``1``, ``1.0`` and ``True`` differ).
 

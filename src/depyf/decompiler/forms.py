@@ -1,0 +1,75 @@
+"""The forms in which a code object can be written, from the most readable to the one that never fails."""
+
+from __future__ import annotations
+
+import enum
+
+from ..bytecode.code import Code
+
+
+class Form(enum.IntEnum):
+    """Tried in this order; each is given up when it cannot be written, compiled or proven."""
+
+    SIMPLIFIED = 0  # torch.compile's list juggling removed; only the outermost, only when asked for
+    SIMPLIFIED_SPILLED = 1  # the same, with names for values that no expression would keep on the stack
+    STRUCTURED = 2  # as a person would have written it
+    SPILLED = 3  # with such names
+    DISPATCH = 4  # a loop over block numbers
+
+
+#: Names of code that is part of an expression: it has no form of its own.
+_EXPRESSIONS = frozenset({"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
+
+class Forms:
+    """Which form each code object of a tree is written in, and why not in an earlier one.
+
+    Args:
+        root: the outermost code object.
+        first: its first form.
+    """
+
+    def __init__(self, root: Code, first: Form = Form.STRUCTURED) -> None:
+        self.root = root
+        self.names: dict[Code, str] = {}
+        self.parents: dict[Code, Code] = {}
+        self.reasons: dict[Code, list[str]] = {}
+        self._form = {root: first}
+        self._enter(root, root.qualname)
+
+    def _enter(self, code: Code, name: str) -> None:
+        pending = [(code, name)]
+        while pending:
+            here, path = pending.pop()
+            self.names[here] = path
+            for const in here.consts:
+                if isinstance(const, Code) and const not in self.names:
+                    self.parents[const] = here
+                    # Qualified names are in code objects since 3.11 only.
+                    inside = "" if here.name == "<module>" else \
+                        f"{path}.<locals>." if here.flags & 0x2 else f"{path}."
+                    pending.append((const, const.qualname if const.version >= (3, 11) else inside + const.name))
+
+    def of(self, code: Code) -> Form:
+        return self._form.get(code, Form.STRUCTURED)
+
+    def give_up(self, code: Code, reason: str) -> bool:
+        """The code object gets its next form; ``False`` if there is none."""
+        form = self.of(code)
+        self.reasons.setdefault(code, []).append(reason)
+        if form is Form.DISPATCH:
+            return False
+        self._form[code] = Form(form + 1)
+        return True
+
+    def holder(self, code: Code) -> Code:
+        """The code object whose form decides how this one is written: that around a lambda or comprehension."""
+        while code.name in _EXPRESSIONS and code is not self.root:
+            parent = self.parents.get(code, self.root)
+            if self.of(parent) is Form.DISPATCH:
+                break  # there it is a function of its own
+            code = parent
+        return code
+
+    def why(self, code: Code) -> str:
+        return "; ".join(dict.fromkeys(self.reasons.get(code, ())))

@@ -1,0 +1,72 @@
+"""Proves a whole tree of code objects, each by the means its form allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..bytecode.code import Code
+from ..bytecode.operations import Program
+from .equivalence import equivalent
+from .forms import Form, Forms
+from .verify import Verdict, same_code
+
+
+class Proof:
+    """The verdict on one code object.
+
+    Attributes:
+        code: the original.
+        verdict: the proof; for a code object whose form is the dispatch loop, and all inside it, ``None``.
+        exact: whether it is the same program instruction by instruction, not only an equivalent one.
+        recompiled: what it was compared with.
+    """
+
+    def __init__(self, code: Code, verdict: Verdict | None, exact: bool, recompiled: Code | None) -> None:
+        self.code = code
+        self.verdict = verdict
+        self.exact = exact
+        self.recompiled = recompiled
+
+
+def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str, str]) -> list[Proof]:
+    """Verdicts on the original code object and on all that it holds, outermost first.
+
+    Args:
+        original: the outermost program.
+        recompiled: the code object of its text.
+        forms: the form each code object was written in.
+        rename: ``{global name in the original: name in the text}``.
+    """
+    proofs: dict[Code, Proof] = {}
+    work: list[tuple[Code | Program, Code | Program, str]] = [(original, recompiled, "")]
+    while work:
+        left, right, path = work.pop()
+        code = left.code if isinstance(left, Program) else left
+        other = right.code if isinstance(right, Program) else right
+        known = proofs.get(code)
+        if known is not None and (known.recompiled is other or not known.verdict):
+            continue
+        if forms.of(code) is Form.DISPATCH:
+            _fallen(code, proofs)
+            continue
+        verdict, nested = same_code(left, right, path=path, ignore_name=code is original.code, rename=rename)
+        exact = bool(verdict)
+        if not exact and forms.of(code) is not Form.STRUCTURED:
+            nested = []
+            try:
+                found = equivalent(left, right, rename=rename, nested=nested)
+            except Exception as error:  # a prover that fails has proven nothing
+                found = Verdict(False, f"equivalence: {type(error).__name__}: {error}")
+            # Where it stopped says more about a simplified text.
+            verdict = found
+        proofs[code] = Proof(code, verdict, exact, other)
+        work.extend(reversed(nested))
+    return list(proofs.values())
+
+
+def _fallen(code: Code, proofs: dict[Code, Proof]) -> None:
+    pending = [code]
+    while pending:
+        here = pending.pop()
+        proofs[here] = Proof(here, None, False, None)
+        pending.extend(const for const in reversed(here.consts) if isinstance(const, Code))

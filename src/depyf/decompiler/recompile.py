@@ -1,0 +1,66 @@
+"""The text of a code object, compiled again where it came from: inside its classes and functions."""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType
+from typing import Any
+
+from ..bytecode.code import Code
+
+
+def compile_function(tree: ast.Module, code: Code, constants: bool = False) -> Code:
+    """The code object that the text of ``code`` compiles to.
+
+    Args:
+        tree: the text.
+        code: what it is the text of.
+        constants: the text names constants (``__constant_0_dtype``), which no class may mangle.
+    """
+    if code.name == "<module>":
+        return Code.of(compile(tree, code.filename, "exec", dont_inherit=True))
+    function = tree.body[0]
+    parents = code.qualname.split(".")[:-1]
+    private = constants or _has_private_names(code)
+    free = [n for n in code.freevars if n.isidentifier() and n != "__class__"]
+    wrappers: list[tuple[str, str]] = []
+    for index, part in enumerate(parents):
+        if part == "<locals>":
+            continue
+        inside = index + 1 < len(parents) and parents[index + 1] == "<locals>"
+        # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
+        # and Dynamo puts others (``__compiled_fn_1``) into methods.
+        known = part.isidentifier() and (inside or not private)
+        wrappers.append(("def" if inside else "class", part if known else "_"))
+    needs_class = "__class__" in code.freevars and not any(kind == "class" for kind, _ in wrappers)
+    if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
+        wrappers = [("def", "__depyf_scope__")]
+        free = [n for n in code.freevars if n.isidentifier()]
+    inner: list[ast.stmt] = [function]
+    for kind, part in reversed(wrappers):
+        if kind == "def":
+            if free:
+                inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
+                free = []
+            made: Any = ast.parse(f"def {part}(): pass").body[0]
+        else:
+            made = ast.parse(f"class {part}: pass").body[0]
+        made.body = inner
+        inner = [made]
+    compiled = compile(ast.Module(inner, []), code.filename, "exec", dont_inherit=True)
+    for _ in wrappers:
+        compiled = _function_in(compiled)
+    return Code.of(_function_in(compiled))
+
+
+def _has_private_names(code: Code) -> bool:
+    """Whether a name would be mangled inside a class (torch's ``__compiled_fn_1`` in a method's code)."""
+    return any(
+        name.startswith("__") and not name.endswith("__")
+        for names in (code.names, code.varnames, code.cellvars, code.freevars) for name in names
+    ) or any(_has_private_names(const) for const in code.consts if isinstance(const, Code))
+
+
+def _function_in(code: CodeType) -> CodeType:
+    found = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return found[-1]

@@ -1,0 +1,73 @@
+"""What a decompilation gives: text, and how far each code object in it was proven."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..bytecode.code import Code
+from .verify import Verdict, line_map
+
+
+class Fidelity(str, enum.Enum):
+    """How a decompilation relates to the code it came from."""
+
+    EXACT = "exact"  # compiles to the same program
+    EQUIVALENT = "equivalent"  # proven the same after the simplifications named in ``note``
+    FALLBACK = "fallback"  # a dispatch loop, right by construction
+    UNPROVEN = "unproven"  # only with verify=False, or for another version's code
+
+
+@dataclass(frozen=True)
+class Part:
+    """One code object of a decompilation.
+
+    Attributes:
+        name: qualified name (``Class.method``, ``f.<locals>.<lambda>``).
+        line: first line of the code object, as it says itself.
+        units: size of its bytecode, in code units of two bytes.
+        fidelity: how its text relates to it.
+        reason: why it is not exact; empty if it is.
+        verdict: the proof, if there is one.
+        recompiled: what the text compiles to.
+    """
+
+    name: str
+    line: int
+    units: int
+    fidelity: Fidelity
+    reason: str
+    verdict: Verdict | None = field(default=None, repr=False)
+    recompiled: Code | None = field(default=None, repr=False)
+
+    @property
+    def line_map(self) -> dict[int, int]:
+        """``{byte offset of an original instruction: 1-based line of the text}``; empty if it is not proven."""
+        if self.verdict is None or self.recompiled is None or self.recompiled.origin is None:
+            return {}
+        return line_map(self.verdict, self.recompiled.origin)
+
+
+@dataclass(frozen=True)
+class Decompiled:
+    """Source of a code object.
+
+    Attributes:
+        text: Python source; one ``def`` (or module text for module code).
+        fidelity: that of the part that is furthest from exact.
+        note: simplifications made, or why it fell back. Empty when there is nothing to say.
+        line_map: ``{byte offset of an original instruction: 1-based line of text}``.
+        tree: the syntax tree the text was made from, with line numbers of ``text``. It may hold
+            statements that the text does not show (marked ``_depyf_hidden``: lifetimes, profiler
+            markers); compiled, it gives the code that may stand in for the original.
+        parts: the code object and all that it holds, each with its own fidelity, outermost first.
+    """
+
+    text: str
+    fidelity: Fidelity
+    note: str
+    line_map: Mapping[int, int]
+    tree: ast.Module
+    parts: tuple[Part, ...] = ()
