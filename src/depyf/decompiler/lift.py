@@ -295,19 +295,15 @@ class Machine:
         self.line: int | None = None
         self.serial = 0
         self.caught: Target | None = None
-        self.table: dict[str, Callable[[State, Any], None]] = {
-            name[3:]: getattr(self, name) for name in dir(self) if name.startswith("op_")
-        }
 
     def run(self, state: State, ops: list[Op]) -> None:
-        table = self.table
         for op in ops:
             if op.line is not None:
                 self.line = op.line
-            method = table.get(op.kind)
+            method = _OPERATIONS.get(op.kind)
             if method is None:
                 raise Unliftable(f"{op.kind} is not expected here")
-            method(state, op.arg)
+            method(self, state, op.arg)
 
     # --- helpers ----------------------------------------------------------------------------------
     def push(self, state: State, node: Any) -> None:
@@ -1173,3 +1169,9 @@ def negate(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return node.operand
     return ast.UnaryOp(ast.Not(), node)
+
+
+#: What the machine does for each kind of operation.
+_OPERATIONS: dict[str, Callable[[Machine, State, Any], None]] = {
+    name[3:]: method for name, method in vars(Machine).items() if name.startswith("op_")
+}

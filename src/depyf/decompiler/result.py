@@ -59,9 +59,7 @@ class Decompiled:
         fidelity: that of the part that is furthest from exact.
         note: simplifications made, or why it fell back. Empty when there is nothing to say.
         line_map: ``{byte offset of an original instruction: 1-based line of text}``.
-        tree: the syntax tree the text was made from, with line numbers of ``text``. It may hold
-            statements that the text does not show (marked ``_depyf_hidden``: lifetimes, profiler
-            markers); compiled, it gives the code that may stand in for the original.
+        tree: the syntax tree of the text.
         parts: the code object and all that it holds, each with its own fidelity, outermost first.
     """
 
