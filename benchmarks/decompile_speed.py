@@ -1,0 +1,184 @@
+"""How fast code is decompiled, next to depyf 0.20.0 (``make bench-decompile``).
+
+    python -m pip install --no-deps --target .peer depyf==0.20.0 astor dill
+    python benchmarks/decompile_speed.py --peer .peer [--functions 1500] [--seed 1] [--rounds 3] [--write FILE]
+
+Both decompile the same functions of the standard library, one by one, in turn (``rounds`` times each, in processes
+of their own, one core).  Compared are those that both manage: for the peer, that it gives text which compiles.
+Times are processor time.  The second table says how cost grows with size: functions with 100 times the statements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import glob
+import json
+import os
+import platform
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+
+SECONDS = 5  # for one function
+BODIES = {
+    "assignments and calls": "    a = f(a, b + {i})\n    b[{i}] = a.x\n",
+    "branches": "    if a > {i} and b:\n        a = f(b)\n    elif c or a:\n        b = {i}\n    else:\n        c = g(a)\n",
+    "loops": "    for i in f({i}):\n        if i:\n            continue\n        while a:\n            a = g(a, i)\n",
+    "try and with": "    try:\n        with f(a) as c:\n            g(c, {i})\n    except ValueError as e:\n        b = e\n",
+    "comprehensions": "    a = [x + {i} for x in b if x]\n    b = {{k: v for k, v in f(a)}}\n",
+}
+
+
+def code_objects(code: CodeType) -> Iterator[CodeType]:
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield const
+            yield from code_objects(const)
+
+
+def functions(count: int, seed: int) -> list[CodeType]:
+    """Functions of the standard library, without those written as expressions or nested in others."""
+    library = os.path.dirname(os.__file__)
+    files = sorted(glob.glob(library + "/*.py") + glob.glob(library + "/*/*.py"))
+    found = []
+    for file in files:
+        if "site-packages" in file or f"{os.sep}test{os.sep}" in file:
+            continue
+        with open(file, "rb") as stream:
+            try:
+                module = compile(stream.read(), file, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError):
+                continue
+        found += [c for c in code_objects(module) if c.co_flags & 1 and not c.co_freevars and c.co_name[0] != "<"]
+    random.Random(seed).shuffle(found)
+    return found[:count]
+
+
+def decompiler(how: str) -> Callable[[CodeType], str]:
+    if how == "peer":
+        from depyf import decompile as peer
+
+        return peer
+    from depyf.decompiler import decompile_code
+
+    return lambda code: decompile_code(code, verify=how == "proof").text
+
+
+class _TooLong(BaseException):
+    pass
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _TooLong
+
+
+def work(how: str, count: int, seed: int) -> None:
+    """Prints a JSON list: seconds for each function, or ``None`` where there is no text that compiles."""
+    warnings.simplefilter("ignore")
+    decompile = decompiler(how)
+    signal.signal(signal.SIGALRM, _stop)
+    out: list[float | None] = []
+    for code in functions(count, seed):
+        seconds: float | None = None
+        signal.alarm(SECONDS)
+        try:
+            begun = time.process_time()
+            text = decompile(code)
+            seconds = time.process_time() - begun
+            compile(text, "text", "exec", dont_inherit=True)
+        except (Exception, _TooLong):
+            seconds = None
+        finally:
+            signal.alarm(0)
+        out.append(seconds)
+    print("\n" + json.dumps(out))
+
+
+def run(how: str, count: int, seed: int, path: str) -> list[float | None]:
+    done = subprocess.run(
+        [sys.executable, __file__, "--work", how, "--functions", str(count), "--seed", str(seed)],
+        env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+    found: list[float | None] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def against_peer(peer: str, count: int, seed: int, rounds: int) -> str:
+    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
+    paths = {"no proof": here, "proof": here, "peer": peer}
+    codes = functions(count, seed)
+    units = [len(code.co_code) // 2 for code in codes]
+    times: dict[str, list[list[float | None]]] = {how: [] for how in paths}
+    for _ in range(rounds):
+        for how, path in paths.items():
+            times[how].append(run(how, count, seed, path))
+    both = [i for i in range(len(codes)) if all(t[i] is not None for rows in times.values() for t in rows)]
+    lines = ["| | functions with text | code units/s on all of these | code units/s where both manage | times the peer |",
+             "|---|---|---|---|---|"]
+    speed = {}
+    for how, rows in times.items():
+        alone = [i for i in range(len(codes)) if all(t[i] is not None for t in rows)]
+        common = [sum(units[i] for i in both) / sum(row[i] or 0 for i in both) for row in rows]
+        own = [sum(units[i] for i in alone) / sum(row[i] or 0 for i in alone) for row in rows]
+        speed[how] = (len(alone), statistics.median(own), statistics.median(common))
+    names = {"no proof": "without proof", "proof": "with proof", "peer": "depyf 0.20.0"}
+    for how, (managed, own_speed, common_speed) in speed.items():
+        lines.append(f"| {names[how]} | {managed} of {len(codes)} | {own_speed:,.0f} | {common_speed:,.0f} | "
+                     f"{common_speed / speed['peer'][2]:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def growth(rounds: int) -> str:
+    lines = ["| body, repeated | units | µs a unit | units at 100 times | µs a unit | ratio |", "|---|---|---|---|---|---|"]
+    for proof in (False, True):
+        decompile = decompiler("proof" if proof else "no proof")
+        for name, body in BODIES.items():
+            row = []
+            for repeats in (4, 400):
+                text = "def h(a, b, c):\n" + "".join(body.format(i=i) for i in range(repeats))
+                (code,) = (c for c in compile(text, "h", "exec").co_consts if isinstance(c, CodeType))
+                units = sum(len(c.co_code) // 2 for c in (code, *code_objects(code)))
+                times = []
+                for _ in range(rounds * (20 if repeats < 100 else 1)):
+                    begun = time.process_time()
+                    decompile(code)
+                    times.append(time.process_time() - begun)
+                row.append((units, statistics.median(times) * 1e6 / units))
+            (small, low), (large, high) = row
+            lines.append(f"| {name}, {'with' if proof else 'without'} proof | {small:,} | {low:.1f} | {large:,} | "
+                         f"{high:.1f} | {high / low:.2f} |")
+            print(lines[-1], flush=True)
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", metavar="FOLDER", help="where depyf 0.20.0 is installed")
+    parser.add_argument("--functions", type=int, default=1500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write", metavar="FILE")
+    parser.add_argument("--work", choices=("no proof", "proof", "peer"), help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.work:
+        work(chosen.work, chosen.functions, chosen.seed)
+        return
+    parts = [f"# Speed of the decompiler\n\n{datetime.date.today()}, Python {platform.python_version()}, one core. "
+             "Command: `make bench-decompile`. `benchmarks/decompile_speed.py` says how it is measured.\n"]
+    if chosen.peer:
+        parts.append(against_peer(chosen.peer, chosen.functions, chosen.seed, chosen.rounds))
+        print(parts[-1])
+    parts.append("Cost against size:\n\n" + growth(chosen.rounds))
+    if chosen.write:
+        with open(chosen.write, "w", encoding="utf-8") as file:
+            file.write("\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()
