@@ -133,6 +133,8 @@ class CodeScope(Scope):
     def statements(self) -> list[ast.stmt]:
         """The statements of the body, declarations and docstring included."""
         body = self.body()
+        if self.kind in ("class", "module") and self.options.forms.of(self.code) is Form.DISPATCH:
+            return self.future_imports() + body
         if self.kind == "class":
             body = self.class_body(body)
         elif self.kind == "module":
@@ -152,6 +154,12 @@ class CodeScope(Scope):
             at += 1
         body[at:at] = head
         return body or [ast.Pass()]
+
+    def future_imports(self) -> list[ast.stmt]:
+        """What a module's code was compiled with, where its own import is no longer the first statement."""
+        if self.kind != "module" or not self.code.flags & CO_FUTURE_ANNOTATIONS:
+            return []
+        return [ast.ImportFrom("__future__", [ast.alias("annotations", None)], 0)]
 
     def docstring(self) -> str | None:
         code = self.code
@@ -230,7 +238,8 @@ class CodeScope(Scope):
     def enclosing_local(self, name: str) -> bool:
         scope = self.parent
         while scope is not None:
-            if scope.kind in ("function", "lambda"):
+            # the body of a class written as a dispatch loop is run by a function
+            if scope.kind in ("function", "lambda") or self.options.forms.of(scope.code) is Form.DISPATCH:
                 code = scope.code
                 if name in code.varnames or name in code.cellvars or name in code.freevars:
                     return True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from ...bytecode.code import Code
+from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...flow import graph as g
 from ...flow.graph import Graph
-from . import helpers
+from . import helpers, namespaces
 from .segments import FALL, Segment, cut
 from .translate import LASTI, PLAIN, Writer, raise_again, translate
 
@@ -23,26 +23,29 @@ class Nested(Protocol):
         """The statements of a class body."""
 
 
-def dispatch(graph: Graph, nested: Nested | None = None) -> list[ast.stmt]:
+def dispatch(graph: Graph, nested: Nested | None = None, *, namespace: bool = False) -> list[ast.stmt]:
     """Statements of a function body that do what the graph does.
 
     Args:
         graph: any graph, reducible or not.
         nested: decompiles nested functions and classes.
+        namespace: it is the body of a module or class, to be run by a function (see :mod:`.namespaces`).
 
     Raises:
         Untranslatable: an operation has no form in Python source (a closure of foreign cells, ...).
     """
-    return _Driver(graph, nested).body()
+    driver = _Driver(graph, nested, namespace)
+    body = driver.body()
+    return namespaces.run_in_function(body, graph.code, driver.prefix) if namespace else body
 
 
 class _Driver:
-    def __init__(self, graph: Graph, nested: Nested | None) -> None:
+    def __init__(self, graph: Graph, nested: Nested | None, namespace: bool) -> None:
         self.graph = graph
         self.nested = nested
         self.prefix = _free_prefix(graph)
         self.segments, self.first = cut(graph)
-        self.writer = Writer(self.prefix, graph.code)
+        self.writer = Writer(self.prefix, graph.code, namespace)
         self.entry_tags: dict[int, list[str]] = {}
         self.text: dict[int, list[tuple[int, str]]] = {}
         self.levels: list[list[Segment]] = []
@@ -105,7 +108,8 @@ class _Driver:
             w.indent -= 1
             return [(targets[0], [*w.tags, PLAIN]), (targets[1], w.tags[:-1])]
         if segment.end == g.RETURN:
-            w.write(f"return {w.slot(1)}")
+            # an asynchronous generator only ever returns None, and must not say so
+            w.write("return" if self.graph.code.flags & CO_ASYNC_GENERATOR else f"return {w.slot(1)}")
         elif segment.end == g.RAISE:
             operands = " from ".join(w.slot(place) for place in range(segment.arg, 0, -1))
             w.write(f"raise {operands}".rstrip())

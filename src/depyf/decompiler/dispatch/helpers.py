@@ -160,6 +160,45 @@ def {p}global_value(name, namespace):
     except {p}py.AttributeError:
         raise {p}py.NameError(f"name {{name!r}} is not defined") from None
 ''',
+    "load_name": '''
+def {p}load_name(name, *namespaces):
+    """A name of a module or class body: its own, a global, a builtin."""
+    for namespace in namespaces:
+        try:
+            return namespace[name]
+        except {p}py.KeyError:
+            pass
+    try:
+        return {p}py.getattr({p}py, name)
+    except {p}py.AttributeError:
+        raise {p}py.NameError(f"name {{name!r}} is not defined") from None
+''',
+    "delete_name": '''
+def {p}delete_name(name, namespace):
+    try:
+        del namespace[name]
+    except {p}py.KeyError:
+        raise {p}py.NameError(f"name {{name!r}} is not defined") from None
+''',
+    "frame_builtin": '''
+def {p}frame_builtin(value, namespace, outer):
+    """Builtins that look at the frame of their caller see the namespace of the body."""
+    def run(function):
+        def given(source, globals=None, locals=None, /, **keywords):
+            if locals is None:
+                locals = namespace if globals is None else globals
+            return function(source, outer if globals is None else globals, locals, **keywords)
+        return given
+    if value is {p}py.locals:
+        return lambda: namespace
+    if value is {p}py.vars:
+        return lambda *of: {p}py.vars(*of) if of else namespace
+    if value is {p}py.dir:
+        return lambda *of: {p}py.dir(*of) if of else {p}py.sorted(namespace)
+    if value is {p}py.exec or value is {p}py.eval:
+        return run(value)
+    return value
+''',
 }
 
 #: Helpers that call other helpers.

@@ -14,6 +14,7 @@ from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.operations import Op
 from ...flow.stack import effect
+from . import namespaces
 
 # What a slot is known to hold (the tag of its value).
 PLAIN = ""
@@ -40,10 +41,12 @@ class Writer:
         used: names of the helpers the text calls.
         constants: values that stand in the text as ``<prefix>constant_<index>``.
         nested: code objects whose definition stands in the text as ``<prefix>define_<index>``.
+        namespace: names are those of a module or class body, and its text is run by a function.
     """
 
-    def __init__(self, prefix: str, code: Code) -> None:
+    def __init__(self, prefix: str, code: Code, namespace: bool = False) -> None:
         self.prefix = prefix
+        self.namespace = namespace
         self.code = code
         self.lines: list[tuple[int, str]] = []
         self.tags: list[str] = []
@@ -96,6 +99,10 @@ class Writer:
     def name(self, name: str) -> str:
         return legal(name)
 
+    def mapping(self) -> str:
+        """The mapping that holds the program's names."""
+        return f"{self.prefix}names" if self.namespace else f"{self.py('locals')}()"
+
 
 def legal(name: str) -> str:
     """A variable name that Python accepts for a name that bytecode uses (``.0`` of comprehensions)."""
@@ -123,7 +130,8 @@ def translate(writer: Writer, op: Op) -> None:
     Raises:
         Untranslatable: it has no form in Python source.
     """
-    found = RULES.get(op.kind)
+    found = namespaces.RULES.get(op.kind) if writer.namespace else None
+    found = found or RULES.get(op.kind)
     if found is None:
         raise Untranslatable(f"{op!r} at offset {op.offset}")
     before = len(writer.tags)
@@ -488,6 +496,9 @@ def _(w: Writer, op: Op) -> None:
     w.write(f"{w.prefix}define_{index}")
     function = f"{w.prefix}function"
     w.write(f"{function} = {w.prefix}defined_{index}")
+    w.write(f"{function}.__name__ = {code.name!r}")
+    if code.version >= (3, 11):
+        w.write(f"{function}.__qualname__ = {code.qualname!r}")
     for flag, attribute in ((1, "__defaults__"), (2, "__kwdefaults__")):
         if flag in parts:
             w.write(f"{function}.{attribute} = {parts[flag]}")
@@ -512,7 +523,7 @@ def _(w: Writer, op: Op) -> None:
 
 @rule(o.IMPORT_STAR)
 def _(w: Writer, op: Op) -> None:
-    w.write(f"{w.helper('import_star')}({w.slot(1)}, {w.py('locals')}())")
+    w.write(f"{w.helper('import_star')}({w.slot(1)}, {w.mapping()})")
     w.drop(1)
 
 
@@ -529,7 +540,7 @@ _INTRINSICS_1 = {
 @rule(o.INTRINSIC_1)
 def _(w: Writer, op: Op) -> None:
     if op.arg == "import_star":
-        w.write(f"{w.helper('import_star')}({w.slot(1)}, {w.py('locals')}())")
+        w.write(f"{w.helper('import_star')}({w.slot(1)}, {w.mapping()})")
         w.write(f"{w.slot(1)} = None")
     elif op.arg == "print":
         w.result(1, f"{w.py('__import__')}('sys').displayhook({w.slot(1)})")

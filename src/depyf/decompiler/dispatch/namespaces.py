@@ -1,0 +1,117 @@
+"""The bodies of modules and classes as dispatch loops.
+
+Such a body has no ``return``, its names are items of a mapping (``locals()``), and what a loop needs for
+itself would become attributes of the module or class.  So its loop is the body of a function that is given
+the mapping, called once and forgotten::
+
+    def __body(__names):
+        ...
+        __names['x'] = __s0
+    __body(locals())
+    del __body
+
+What the compiler keeps in fast locals there (the variables of inlined comprehensions, 3.12+) is local to
+that function, cells of functions around a class and ``__class__`` are reached through it, and builtins that
+look at the frame of their caller (``exec``, ``locals``) are given the mapping.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Callable
+
+from ...bytecode import operations as o
+from ...bytecode.code import Code
+from ...bytecode.operations import Op
+
+if TYPE_CHECKING:
+    from .translate import Writer
+
+RULES: dict[str, Callable[[Writer, Op], None]] = {}
+
+#: Builtins that look at the frame of their caller.
+_OF_THE_FRAME = frozenset({"dir", "eval", "exec", "locals", "vars"})
+
+
+def run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.stmt]:
+    """Statements that run ``body`` in the namespace they stand in."""
+    made = ast.parse(
+        f"def {prefix}body({prefix}names): pass\n"
+        f"{prefix}body(__import__('builtins').locals())\n"
+        f"del {prefix}body"
+    ).body
+    free = [name for name in code.freevars if name.isidentifier() and not name.startswith("__class")]
+    outer: list[ast.stmt] = [ast.Nonlocal(free)] if free else []
+    made[0].body = outer + body  # type: ignore[attr-defined]
+    return made
+
+
+def _rule(*kinds: str) -> Callable[[Callable[[Writer, Op], None]], None]:
+    def register(function: Callable[[Writer, Op], None]) -> None:
+        for kind in kinds:
+            RULES[kind] = function
+
+    return register
+
+
+def _frame(w: Writer, name: str, value: str) -> str:
+    if name in _OF_THE_FRAME:
+        return f"{w.helper('frame_builtin')}({value}, {w.mapping()}, {w.py('globals')}())"
+    return value
+
+
+@_rule(o.LOAD_NAME)
+def _load_name(w: Writer, op: Op) -> None:
+    value = f"{w.helper('load_name')}({op.arg!r}, {w.mapping()}, {w.py('globals')}())"
+    w.new(_frame(w, op.arg, value))
+
+
+@_rule(o.LOAD_GLOBAL)
+def _load_global(w: Writer, op: Op) -> None:
+    value = f"{w.helper('load_name')}({op.arg!r}, {w.py('globals')}())"
+    w.new(_frame(w, op.arg, value))
+
+
+@_rule(o.LOAD_CLASSDEREF)
+def _load_class_deref(w: Writer, op: Op) -> None:
+    names = w.mapping()
+    w.new(f"{names}[{op.arg!r}] if {op.arg!r} in {names} else {w.name(op.arg)}")
+
+
+@_rule(o.LOAD_LOCALS)
+def _load_locals(w: Writer, op: Op) -> None:
+    w.new(w.mapping())
+
+
+@_rule(o.LOAD_FROM_DICT_OR_GLOBALS)
+def _load_from_dict_or_globals(w: Writer, op: Op) -> None:
+    w.result(1, f"{w.helper('load_name')}({op.arg!r}, {w.slot(1)}, {w.py('globals')}())")
+
+
+@_rule(o.STORE_NAME)
+def _store_name(w: Writer, op: Op) -> None:
+    w.write(f"{w.mapping()}[{op.arg!r}] = {w.slot(1)}")
+    w.drop(1)
+
+
+@_rule(o.STORE_GLOBAL)
+def _store_global(w: Writer, op: Op) -> None:
+    w.write(f"{w.py('globals')}()[{op.arg!r}] = {w.slot(1)}")
+    w.drop(1)
+
+
+@_rule(o.DELETE_NAME)
+def _delete_name(w: Writer, op: Op) -> None:
+    w.write(f"{w.helper('delete_name')}({op.arg!r}, {w.mapping()})")
+
+
+@_rule(o.DELETE_GLOBAL)
+def _delete_global(w: Writer, op: Op) -> None:
+    w.write(f"{w.helper('delete_name')}({op.arg!r}, {w.py('globals')}())")
+
+
+@_rule(o.SETUP_ANNOTATIONS)
+def _setup_annotations(w: Writer, op: Op) -> None:
+    names = w.mapping()
+    w.write(f"if '__annotations__' not in {names}:")
+    w.write(f"    {names}['__annotations__'] = {{}}")

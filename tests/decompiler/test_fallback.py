@@ -1,0 +1,91 @@
+"""Every code object written as a dispatch loop: modules, classes and comprehensions too."""
+
+from __future__ import annotations
+
+import textwrap
+from types import CodeType
+
+import pytest
+
+from depyf.bytecode.code import Code
+from depyf.decompiler.emit import emit
+from depyf.decompiler.fallback import dispatch_loop
+from depyf.decompiler.forms import Form, Forms
+from depyf.decompiler.scopes import Options, top_level
+
+PROGRAMS = {
+    "module": """
+        try:
+            import no_such_module
+        except ImportError:
+            found = False
+        else:
+            found = True
+        for number in range(3):
+            last = number
+        del number
+        exec("made = last + 1")
+        names = sorted(n for n in locals() if not n.startswith("_"))
+        result = found, last, made, names
+    """,
+    "class": """
+        def around(base):
+            class C(base):
+                '''What it is.'''
+                total = 0
+                for step in range(4):
+                    total += step
+                squares = [step * step for step in range(total)]
+                seen = sorted(n for n in vars() if not n.startswith("_"))
+                def get(self):
+                    return super().get() + [self.total, base.__name__, __class__.__name__]
+                def __private(self):
+                    return 5
+                def use(self):
+                    return self.__private()
+            return C
+        class Base:
+            def get(self):
+                return [1]
+        C = around(Base)
+        names = [n for n in vars(C) if n not in ("__static_attributes__", "__firstlineno__")]
+        result = C.__doc__, C.__qualname__, C.get.__name__, C.squares, C.seen, C().get(), C().use(), names
+    """,
+    "comprehensions": """
+        import asyncio
+        async def numbers():
+            for number in range(4):
+                yield number
+        async def main():
+            listed = [n * 2 async for n in numbers() if n]
+            made = {n: m async for n in numbers() for m in range(n)}
+            lazy = (n async for n in numbers())
+            return listed, made, [n async for n in lazy], {n for n in range(3)}, list(x for x in 'ab')
+        result = asyncio.run(main())
+    """,
+}
+
+
+def run(code: CodeType) -> object:
+    namespace: dict[str, object] = {"__name__": "program"}
+    exec(code, namespace)
+    return namespace["result"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_all_as_loops(program: str) -> None:
+
+
+    original = compile(textwrap.dedent(PROGRAMS[program]), "<program>", "exec", dont_inherit=True)
+    code = Code.of(original)
+    forms = Forms(code, Form.DISPATCH)
+    for inner in forms.names:
+        while forms.of(inner) is not Form.DISPATCH:
+            forms.give_up(inner, "a test")
+    text, tree = emit(top_level(code, Options(forms, dispatch_loop)))
+    del tree
+    again = compile(text, "<text>", "exec", dont_inherit=True)
+    expected = run(original)
+    assert run(again) == expected
+
+
