@@ -29,9 +29,11 @@ from types import CodeType, FrameType
 SECONDS = 5  # for one function
 BODIES = {
     "assignments and calls": "    a = f(a, b + {i})\n    b[{i}] = a.x\n",
-    "branches": "    if a > {i} and b:\n        a = f(b)\n    elif c or a:\n        b = {i}\n    else:\n        c = g(a)\n",
+    "branches":
+        "    if a > {i} and b:\n        a = f(b)\n    elif c or a:\n        b = {i}\n    else:\n        c = g(a)\n",
     "loops": "    for i in f({i}):\n        if i:\n            continue\n        while a:\n            a = g(a, i)\n",
-    "try and with": "    try:\n        with f(a) as c:\n            g(c, {i})\n    except ValueError as e:\n        b = e\n",
+    "try and with":
+        "    try:\n        with f(a) as c:\n            g(c, {i})\n    except ValueError as e:\n        b = e\n",
     "comprehensions": "    a = [x + {i} for x in b if x]\n    b = {{k: v for k, v in f(a)}}\n",
 }
 
@@ -104,7 +106,8 @@ def work(how: str, count: int, seed: int) -> None:
 def run(how: str, count: int, seed: int, path: str) -> list[float | None]:
     done = subprocess.run(
         [sys.executable, __file__, "--work", how, "--functions", str(count), "--seed", str(seed)],
-        env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
+        env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        check=True)
     found: list[float | None] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -119,7 +122,7 @@ def against_peer(peer: str, count: int, seed: int, rounds: int) -> str:
         for how, path in paths.items():
             times[how].append(run(how, count, seed, path))
     both = [i for i in range(len(codes)) if all(t[i] is not None for rows in times.values() for t in rows)]
-    lines = ["| | functions with text | code units/s on all of these | code units/s where both manage | times the peer |",
+    lines = ["| | functions with text | code units/s on these | code units/s where both manage | times the peer |",
              "|---|---|---|---|---|"]
     speed = {}
     for how, rows in times.items():
@@ -135,7 +138,8 @@ def against_peer(peer: str, count: int, seed: int, rounds: int) -> str:
 
 
 def growth(rounds: int) -> str:
-    lines = ["| body, repeated | units | µs a unit | units at 100 times | µs a unit | ratio |", "|---|---|---|---|---|---|"]
+    lines = ["| body, repeated | units | µs a unit | units at 100 times | µs a unit | ratio |",
+             "|---|---|---|---|---|---|"]
     for proof in (False, True):
         decompile = decompiler("proof" if proof else "no proof")
         for name, body in BODIES.items():

@@ -221,25 +221,41 @@ def _classify(flow: Flow) -> None:
                 raise Untangled("regions go round")
 
 
-def _inside(flow: Flow, region: int) -> set[int]:
-    depth: dict[int | None, bool] = {None: False}
+class _Members:
+    """Nodes by region. (While copies are cut nodes are added, but none moves to another region.)"""
 
-    def covered(r: int | None) -> bool:
-        trail = []
-        while r not in depth:
-            if r == region:
-                depth[r] = True
-                break
-            trail.append(r)
-            depth[r] = False
-            handler = flow.nodes.get(r)  # type: ignore[arg-type]
-            r = handler.region if handler is not None else None
-        answer = depth[r]
-        for t in trail:
-            depth[t] = answer
-        return answer
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.by_region: dict[int | None, list[int]] = {}
+        self.entered = 0  # ids below it are in
+        #: regions that ``async with`` leads into
+        self.asynchronous: set[int] = set()
+        for node in flow.nodes.values():
+            enters = next((op.kind for op in reversed(node.ops) if op.kind in _ENTERS), None)
+            if enters == "BEFORE_ASYNC_WITH":
+                regions = (flow.nodes[succ].region for succ in node.succs)
+                self.asynchronous.update(region for region in regions if region is not None)
 
-    return {id for id, node in flow.nodes.items() if covered(node.region)}
+    def inside(self, region: int) -> set[int]:
+        """Nodes that lie in the region, or in one inside it."""
+        flow = self.flow
+        for id in range(self.entered, flow.next_id):
+            if id in flow.nodes:
+                self.by_region.setdefault(flow.nodes[id].region, []).append(id)
+        self.entered = flow.next_id
+        found: set[int] = set()
+        seen = {region}
+        work = [region]
+        while work:
+            for id in self.by_region.get(work.pop(), ()):
+                found.add(id)
+                if id in self.by_region and id not in seen:  # a handler
+                    seen.add(id)
+                    work.append(id)
+        return found
+
+
+_ENTERS = ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
 def _cut(flow: Flow) -> None:
@@ -251,6 +267,7 @@ def _cut(flow: Flow) -> None:
     starts: dict[int | None, float] = {}
     for id, node in nodes.items():
         starts[node.region] = min(starts.get(node.region, 1e9), flow.order[id])
+    members = _Members(flow)
     regions = sorted(
         flow.kinds,
         key=lambda r: (flow.kinds[r] == "finally", -len(flow.chain(r)), starts.get(r, 0.0)),
@@ -264,7 +281,7 @@ def _cut(flow: Flow) -> None:
             continue
         if kind == "except* part":
             continue
-        inside = _inside(flow, region)
+        inside = members.inside(region)
         parent = nodes[region].region
         if kind == "with":
             flow.resumes[region] = _with_resume(flow, region)
@@ -276,7 +293,7 @@ def _cut(flow: Flow) -> None:
                     continue
                 leave = leaves.get(succ)
                 if leave is None:
-                    continuation = _after_copy(flow, kind, region, succ)
+                    continuation = _after_copy(flow, kind, region, succ, region in members.asynchronous)
                     made = flow.new(node, [Op("LEAVE", kind, -1, None, region)], "jump", [continuation], parent)
                     made.line = nodes[succ].ops[0].line if nodes[succ].ops else nodes[succ].line
                     leave = leaves[succ] = made.id
@@ -351,26 +368,13 @@ def _with_resume(flow: Flow, region: int) -> int | None:
     return at
 
 
-def _after_copy(flow: Flow, kind: str, region: int, start: int) -> int:
+def _after_copy(flow: Flow, kind: str, region: int, start: int, asynchronous: bool) -> int:
     """Where control goes on after the copy of the clean-up that starts at ``start``."""
     if kind == "except" or kind == "except*":
         return start
     if kind == "finally":
         return _after_finally(flow, region, start)
-    asynchronous = kind == "with" and _is_async(flow, region)
     return _after_fixed(flow, kind, start, asynchronous)
-
-
-def _is_async(flow: Flow, region: int) -> bool:
-    """Whether the way in of a ``with`` region is ``async with``."""
-    for node in flow.nodes.values():
-        if node.ops and any(flow.nodes[s].region == region for s in node.succs):
-            for op in reversed(node.ops):
-                if op.kind == "BEFORE_ASYNC_WITH":
-                    return True
-                if op.kind == "BEFORE_WITH":
-                    return False
-    return False
 
 
 _EXIT = ("CONST", "CONST", "CONST", "CALL", "POP")
