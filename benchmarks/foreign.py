@@ -227,7 +227,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of that chance")
     parser.add_argument("--only", default="", help="only modules whose path holds this")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--seconds", type=int, default=120, help="for one module; longer counts as a crash")
+    parser.add_argument("--seconds", type=int, default=60, help="for one module; longer counts as a crash")
     parser.add_argument("--show", type=int, default=20, help="how many classes of failure to print")
     parser.add_argument("--places", type=int, default=1, help="how many places of each")
     given = parser.parse_args()

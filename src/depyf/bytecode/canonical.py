@@ -19,7 +19,8 @@ from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .instructions import UnsupportedBytecode, decode_indexed
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
-from .rules import blocks, rules_for
+from .rules import UNFOLDED_NUMBERS, blocks, rules_for
+from .unfold import unfold
 
 if TYPE_CHECKING:
     from .code import Code
@@ -72,6 +73,8 @@ class Translator:
         self.rules = rules_for(code.version)
         self.names = code.names
         self.consts = code.consts
+        if code.version < (3, 9):
+            self.instructions, self.consts = unfold(code, self.instructions, UNFOLDED_NUMBERS)
         cells = code.cellvars + code.freevars
         self.locals: Sequence[str] = code.varnames
         self.cells: Sequence[str] = cells

@@ -21,7 +21,8 @@ A :class:`Program` is a list of :class:`Op`.  An op has a ``kind`` (one of the n
   RERAISE 1`` (``except E as n``), ``END_ASYNC_FOR``, ``LIST_APPEND 3; POP`` (``except*``), and
   the restoring of variables of an inlined comprehension (3.12+: ``SWAP 2; POP; STORE_FAST x;
   RERAISE 0``).  The six-value protocol and block stack of 3.10 and before are folded into exactly
-  this form (3.10 gets 3.11's clean-up handlers);
+  this form (3.10 gets 3.11's clean-up handlers), and the ``finally`` subroutines of 3.8 and before are
+  copied to where they are called;
 * ``yield from`` and ``await`` are one op each (the ``SEND`` loop of 3.11+ and its
   ``CLEANUP_THROW`` handlers are folded);
 * the preamble of generators (``RETURN_GENERATOR; POP_TOP``) and the ``StopIteration`` wrapper of
@@ -95,6 +96,8 @@ LIST_EXTEND = "LIST_EXTEND"  # i : iterable ->
 SET_UPDATE = "SET_UPDATE"  # i
 DICT_UPDATE = "DICT_UPDATE"  # i   ({**x})
 DICT_MERGE = "DICT_MERGE"  # i     (f(**x): duplicate keys raise)
+BUILD_UNPACK = "BUILD_UNPACK"  # (kind, n) : v1..vn -> v; 3.8-: iterables or mappings into one "list", "tuple",
+#                                 "set", "dict", "arguments" (a tuple, f(*a, *b)), "keywords" (f(**a, **b))
 LIST_TO_TUPLE = "LIST_TO_TUPLE"  #                             : list -> tuple
 UNPACK = "UNPACK"  # n                                         : seq -> vn, ..., v1 (v1 on top)
 UNPACK_EX = "UNPACK_EX"  # (before, after)                     : seq -> ... (first on top)

@@ -704,6 +704,48 @@ class Machine:
         values = self.popn(state, len(keys))
         self.push(state, ast.Dict([self.scope.constant(k) for k in keys], values))
 
+    def op_BUILD_UNPACK(self, state: State, arg: tuple[str, int]) -> None:
+        """3.8 and before: what stands between two stars is a tuple (or dict) of its own."""
+        kind, count = arg
+        parts = self.popn(state, count)
+        if kind in ("dict", "keywords"):
+            self.push(state, self.joined_mapping(parts, kind == "keywords"))
+            return
+        elts: list[ast.expr] = []
+        spliced = False
+        for part in parts:
+            spliced = isinstance(part, ast.Tuple) and bool(part.elts) and not spliced and not has_star(part)
+            elts.extend(part.elts if spliced else [ast.Starred(part, LOAD)])  # type: ignore[attr-defined]
+        made: Any = ast.Tuple(elts, LOAD)
+        if kind == "set":
+            made = ast.Set(elts)
+        elif kind == "list":
+            made = ast.List(elts, LOAD)
+        if kind == "arguments":
+            made.arguments = True
+        self.push(state, made)
+
+    def joined_mapping(self, parts: list[ast.expr], keywords: bool) -> ast.Dict:
+        made: Any = ast.Dict([], [])
+        made.merged = []
+        spliced = False
+        for part in parts:
+            spliced = (
+                isinstance(part, ast.Dict) and bool(part.keys) and None not in part.keys and not spliced
+                and (not keywords or all(isinstance(k, ast.Constant) for k in part.keys))
+            )
+            if spliced:
+                made.keys.extend(part.keys)  # type: ignore[attr-defined]
+                made.values.extend(part.values)  # type: ignore[attr-defined]
+                made.merged.append(("items", list(zip(part.keys, part.values))))  # type: ignore[attr-defined]
+            else:
+                made.keys.append(None)
+                made.values.append(part)
+                made.merged.append(("star", part))
+        if not keywords:
+            del made.merged
+        return made
+
     def op_BUILD_SLICE(self, state: State, count: int) -> None:
         parts = []
         for _ in range(count):
@@ -1158,6 +1200,10 @@ class Machine:
         iterable = state.pop()
         state.pop()
         self.push(state, make(iterable))
+
+
+def has_star(node: ast.Tuple) -> bool:
+    return any(isinstance(e, ast.Starred) for e in node.elts)
 
 
 def same_shared(a: Any, b: Any) -> bool:

@@ -46,6 +46,7 @@ _EFFECTS_OF_ARG: dict[str, Callable[..., tuple[int, int]]] = {
         ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"), lambda n: (n, 1)),
     "BUILD_MAP": lambda n: (2 * n, 1),
     "BUILD_CONST_KEY_MAP": lambda keys: (len(keys), 1),
+    "BUILD_UNPACK": lambda arg: (arg[1], 1),
     "FORMAT": lambda arg: (1 + arg[1], 1),
     "UNPACK": lambda n: (1, n),
     "UNPACK_EX": lambda arg: (1, arg[0] + 1 + arg[1]),

@@ -2,7 +2,7 @@
 
 ``simple``  instructions that are one operation, as data
 ``common``  functions shared by the versions
-``blocks``  3.10: block stack, six-value handlers
+``blocks``  3.10 and before: block stack, six-value handlers (3.7 and 3.8 come as 3.9, see ``bytecode/unfold.py``)
 ``modern``  3.11 and later: NULLs, SEND loops
 """
 
@@ -150,12 +150,28 @@ _V3_13: Rules = {
     "STORE_FAST_STORE_FAST": modern.store_fast_store_fast,
 }
 
+#: What ``unfold`` makes of 3.7 and 3.8: 3.9, and displays with stars, which those build in one go.
+_UNFOLDED: Rules = {
+    **_V3_10,
+    "BUILD_LIST_UNPACK": blocks.build_unpack("list"),
+    "BUILD_TUPLE_UNPACK": blocks.build_unpack("tuple"),
+    "BUILD_TUPLE_UNPACK_WITH_CALL": blocks.build_unpack("arguments"),
+    "BUILD_SET_UNPACK": blocks.build_unpack("set"),
+    "BUILD_MAP_UNPACK": blocks.build_unpack("dict"),
+    "BUILD_MAP_UNPACK_WITH_CALL": blocks.build_unpack("keywords"),
+}
+
+#: Opcode numbers for what ``unfold`` makes: its instructions are those of no version.
+UNFOLDED_NUMBERS: dict[str, int] = {name: number for number, name in enumerate(_UNFOLDED)}
+
 _RULES = {(3, 9): _V3_10, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13}
 
 
 @cache
 def rules_for(version: tuple[int, int]) -> list[Rule | None]:
-    """For each opcode number of ``version`` its rule, or ``None``."""
+    """For each opcode number of ``version`` its rule, or ``None`` (up to 3.8: ``UNFOLDED_NUMBERS``)."""
+    if version < (3, 9):
+        return [*_UNFOLDED.values(), *([None] * (256 - len(_UNFOLDED)))]
     rules: list[Rule | None] = [None] * 256
     numbers = table(version)
     for name, rule in _RULES[version].items():

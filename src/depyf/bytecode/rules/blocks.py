@@ -1,4 +1,4 @@
-"""3.10: the block stack and the six-value handler protocol, as the exception regions of 3.11.
+"""3.9 and 3.10: the block stack and the six-value handler protocol, as the exception regions of 3.11.
 
 ``SETUP_FINALLY`` and its kin push a block; an exception goes to the innermost. On the way the interpreter
 pushes the exception that was being handled (three values) and the new one (three values), and a block that
@@ -147,6 +147,17 @@ def end_async_for(t: Translator, i: Instruction) -> None:
         raise t.unsupported("there is no exception on top of the stack")
     del t.stack[-7:]
     t.emit("END_ASYNC_FOR")
+
+
+def build_unpack(kind: str) -> common.Function:
+    """3.8 and before: ``[*a, b]`` evaluates all parts first, and then puts them together."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        t.pop(i.arg)
+        t.emit("BUILD_UNPACK", (kind, i.arg))
+        t.stack.append(1)
+
+    return rule
 
 
 # --- the rest of what 3.10 spells differently ------------------------------------------------------

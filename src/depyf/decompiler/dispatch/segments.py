@@ -83,10 +83,15 @@ def _assign_levels(entry: Segment, first: dict[int, Segment]) -> None:
         if 0 <= segment.level <= level:
             continue
         segment.level = level
-        if segment.region is not None:
+        if segment.region is not None and _raises(segment):
             pending.append((first[segment.region.handler], level))
         leaves = bool(segment.ops) and segment.ops[-1].kind is o.POP_EXCEPT
         pending.extend((target, level - leaves) for target in segment.targets)
+
+
+def _raises(segment: Segment) -> bool:
+    """Whether an exception can come from it: not from the nothing that is left behind a ``POP_EXCEPT``."""
+    return bool(segment.ops) or segment.end not in (FALL, g.JUMP)
 
 
 def ends_function(segment: Segment) -> bool:

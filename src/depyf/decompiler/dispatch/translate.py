@@ -411,6 +411,21 @@ def _(w: Writer, op: Op) -> None:
     w.drop(1)
 
 
+@rule(o.BUILD_UNPACK)
+def _(w: Writer, op: Op) -> None:
+    kind, count = op.arg
+    values = _slots(w, count)
+    if kind == "keywords":  # ``callable, args, mappings``: a key that comes twice raises
+        name = f"{w.py('getattr')}({w.slot(count + 2)}, '__qualname__', 'function')"
+        w.write(f"{values[0]} = {{**{values[0]}}}")
+        for value in values[1:]:
+            w.write(f"{w.helper('merge')}({values[0]}, {value}, {name})")
+        w.drop(count - 1)
+        return
+    items = "".join(f"{'**' if kind == 'dict' else '*'}{value}, " for value in values)
+    w.result(count, {"list": f"[{items}]", "set": f"{{{items}}}", "dict": f"{{{items}}}"}.get(kind, f"({items})"))
+
+
 @rule(o.LIST_TO_TUPLE)
 def _(w: Writer, op: Op) -> None:
     w.result(1, f"{w.py('tuple')}({w.slot(1)})")
