@@ -82,3 +82,15 @@ async def coroutine_value(a):
 def unbound():
     print(x)
     del x
+
+
+def nonlocal_whose_uses_are_gone():
+    a = 1
+
+    def f():
+        nonlocal a
+
+    class C:
+        nonlocal a
+
+    return f.__closure__, C

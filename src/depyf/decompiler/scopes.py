@@ -20,6 +20,7 @@ from .structure.walk import Walker
 CO_FUTURE_ANNOTATIONS = 0x1000000
 CO_HAS_DOCSTRING = 0x4000000
 FAILURES = (Unliftable, Untangled, RecursionError, KeyError, IndexError, AttributeError, TypeError, ValueError)
+_READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 
 
@@ -199,6 +200,11 @@ class CodeScope(Scope):
                 used.add(op.arg)
             elif kind in ("YIELD", "YIELD_FROM"):
                 yields = True
+        read = {op.arg for op in program.ops if op.kind in _READS_CELL}
+        for name in code.freevars:
+            # a ``nonlocal`` is all that is left of a variable that the compiler has dropped every use of
+            if name not in read and name.isidentifier():
+                nonlocal_names[name] = None
         if self.kind == "module":
             loads = {}
         if self.kind == "class":
