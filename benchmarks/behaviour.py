@@ -95,6 +95,8 @@ def run_tests(python: str, home: str, tests: list[str], jobs: int, timeout: int)
         if match:
             word = match[2].split()[0].strip("(") if match[2].split() else "?"
             found[match[1]] = {"passed": "passed", "skipped": "skipped"}.get(word, match[2][:60])
+    if not found:
+        raise SystemExit(f"no test ran with PYTHONHOME={home}:\n" + done.stdout[-2000:])
     return found
 
 

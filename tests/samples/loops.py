@@ -77,3 +77,12 @@ def attribute_target(a, b):
         pass
     for a[0] in b:
         pass
+
+
+def return_out_of_a_try_in_an_endless_loop(write, delay):
+    while True:
+        prepare()
+        try:
+            return int(write())
+        except KeyError:
+            delay()

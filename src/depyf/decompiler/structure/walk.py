@@ -483,6 +483,8 @@ class Walker:
                     target = self.skip_unwinding(succ, head)
                     if nodes[target].end == "reraise":
                         continue
+                    if nodes[target].end == "return" and not nodes[target].ops:
+                        continue  # the value to return is on the stack already: no ``break`` carries one
                     if target != succ and self.drops_iterator(succ, target):
                         # ``return`` computes its value before it drops the iterator, unless it is a constant
                         goal = nodes[target]
