@@ -106,7 +106,7 @@ class Translator:
         #: Where an instruction's operations start in its run; -1 before it was looked at.
         self._position = [-1] * len(self.instructions)
         self._exception_entries: list[tuple[int, int, bool]] = []
-        self._entry_of: list[int] = self._cover()
+        self._entry_numbers: list[int] = self._cover()
 
     # --- what rules call ---------------------------------------------------------------------------
     def emit(self, kind: str, arg: Any = None, target: int = -1) -> Op:
@@ -162,6 +162,11 @@ class Translator:
     def recent(self, count: int) -> list[str]:
         """Kinds of the last ``count`` operations, as far as control came through all of them."""
         return [op.kind for op in self.ops[max(self.fence, len(self.ops) - count) :]]
+
+    def entry_of(self, index: int) -> tuple[int, int, bool] | None:
+        """``(instruction, depth, lasti)`` of the exception table's handler for an instruction (3.11 and later)."""
+        number = self._entry_numbers[index]
+        return self._exception_entries[number] if number >= 0 else None
 
     def take_const(self, what: str) -> Any:
         """The constant on top of the stack, taken off it (and its ``CONST`` taken back if that came last)."""
@@ -232,7 +237,7 @@ class Translator:
         for instruction in instructions:
             if instruction.target >= 0:
                 is_target[instruction.target] = 1
-        states, entry_of, run_of = self._entry_states, self._entry_of, self._run_of
+        states, entry_of, run_of = self._entry_states, self._entry_numbers, self._run_of
         position = self._position
         is_generator = self.code.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
         # In 3.10 the value that starts a generator is on the stack; ``GEN_START`` pops it.

@@ -25,6 +25,8 @@ A :class:`Program` is a list of :class:`Op`.  An op has a ``kind`` (one of the n
   copied to where they are called;
 * ``yield from`` and ``await`` are one op each (the ``SEND`` loop of 3.11+ and its
   ``CLEANUP_THROW`` handlers are folded);
+* the lookup of ``__enter__`` and ``__exit__`` of 3.14+ is the ``BEFORE_WITH`` of versions before; ``any(...)``,
+  ``all(...)`` and ``tuple(...)`` of a generator expression, for which 3.14+ writes a loop too, are the call;
 * the preamble of generators (``RETURN_GENERATOR; POP_TOP``) and the ``StopIteration`` wrapper of
   3.12+ (``CALL_INTRINSIC_1 3; RERAISE`` over the whole body) are folded;
 * ``MAKE_CELL`` (but see there), ``COPY_FREE_VARS`` are dropped (cells follow from the code object);
@@ -63,6 +65,7 @@ LOAD_CLOSURE = "LOAD_CLOSURE"  # name                          : -> cell  (only 
 LOAD_LOCALS = "LOAD_LOCALS"  #                                 : -> locals mapping (3.12+)
 LOAD_BUILD_CLASS = "LOAD_BUILD_CLASS"  #                       : -> builtins.__build_class__
 LOAD_ASSERTION_ERROR = "LOAD_ASSERTION_ERROR"  #               : -> AssertionError
+LOAD_COMMON_CONSTANT = "LOAD_COMMON_CONSTANT"  # name of a built-in that the program cannot change (3.14+) : -> value
 LOAD_ATTR = "LOAD_ATTR"  # name                                : obj -> value
 STORE_ATTR = "STORE_ATTR"  # name                              : value, obj ->
 DELETE_ATTR = "DELETE_ATTR"  # name                            : obj ->
@@ -89,6 +92,8 @@ BUILD_STRING = "BUILD_STRING"  # n
 BUILD_SLICE = "BUILD_SLICE"  # 2 or 3                          : start, stop[, step] -> slice
 FORMAT = "FORMAT"  # (conversion: "", "s", "r", "a"; has_spec) : value[, spec] -> str
 CONVERT = "CONVERT"  # "s", "r", "a": value -> str (3.13+, only in ``f"{x!r:{not_constant}}"``)
+BUILD_INTERPOLATION = "BUILD_INTERPOLATION"  # (conversion, has_spec) : value, text[, spec] -> part (3.14+)
+BUILD_TEMPLATE = "BUILD_TEMPLATE"  #                           : strings, parts (tuples) -> template (3.14+)
 LIST_APPEND = "LIST_APPEND"  # i : value -> ; appends to the list i below the top *after* popping
 SET_ADD = "SET_ADD"  # i
 MAP_ADD = "MAP_ADD"  # i : key, value -> ; on every version key is pushed first (3.7 is swapped)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from .newer import too_new
+
 
 class Unwritable(Exception):
     """The tree has no text."""
@@ -22,10 +24,10 @@ def number(stmts: list[ast.stmt]) -> None:
 
 
 def emit(tree: ast.Module) -> tuple[str, ast.Module]:
-    """The text of a tree, and the tree of that text."""
+    """The text of a tree, and the tree of that text (the tree itself if it is of a newer Python than this)."""
     try:
         number(tree.body)
         text = ast.unparse(tree) + "\n"
-        return text, ast.parse(text)
+        return text, tree if too_new(tree) else ast.parse(text)
     except (SyntaxError, ValueError, AttributeError, TypeError, RecursionError, KeyError) as error:
         raise Unwritable(f"{type(error).__name__}: {error}") from error

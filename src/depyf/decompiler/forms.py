@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 
 from ..bytecode.code import Code
+from .annotations import deferred
 
 
 class Form(enum.IntEnum):
@@ -63,8 +64,9 @@ class Forms:
         return True
 
     def holder(self, code: Code) -> Code:
-        """The code object whose form decides how this one is written: that around a lambda or comprehension."""
-        while code.name in _EXPRESSIONS and code is not self.root:
+        """The code object whose form decides how this one is written: that around a lambda, comprehension or
+        annotation."""
+        while code is not self.root and (code.name in _EXPRESSIONS or deferred(code) is not None):
             parent = self.parents.get(code, self.root)
             if self.of(parent) is Form.DISPATCH:
                 break  # there it is a function of its own

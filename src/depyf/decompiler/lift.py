@@ -16,6 +16,7 @@ import ast
 from typing import Any, Callable
 
 from ..bytecode.operations import Op
+from .newer import Interpolation, template
 
 LOAD = ast.Load()
 STORE = ast.Store()
@@ -282,6 +283,10 @@ class Scope:
     def annotation(self, node: ast.expr) -> ast.expr:
         return node
 
+    def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr] | None:
+        """Name and annotation that the number in the set ``name`` stands for (3.14)."""
+        return None
+
     annotates = False
 
 
@@ -406,19 +411,22 @@ class Machine:
             and isinstance(target.slice.value, str)
         ):
             return False
-        name = self.scope.plain_name(target.slice.value)
+        self.annotate(state, self.scope.plain_name(target.slice.value), self.scope.annotation(stmt.value))
+        return True
+
+    def annotate(self, state: State, name: str, annotation: ast.expr) -> None:
+        """``name: annotation``, with the value if that was assigned right before on the same line."""
         last = state.stmts[-1] if state.stmts else None
         value = None
         if (
             type(last) is ast.Assign and len(last.targets) == 1 and type(last.targets[0]) is ast.Name
-            and last.targets[0].id == name and last.line == stmt.line  # type: ignore[attr-defined]
+            and last.targets[0].id == name and getattr(last, "line", None) == self.line
         ):
             value = last.value
             state.stmts.pop()
-        made = ast.AnnAssign(ast.Name(name, STORE), self.scope.annotation(stmt.value), value, 1)
+        made = ast.AnnAssign(ast.Name(name, STORE), annotation, value, 1)
         made.line = self.line  # type: ignore[attr-defined]
         state.stmts.append(made)
-        return True
 
     # --- storing ----------------------------------------------------------------------------------
     def store(self, state: State, target: ast.expr) -> None:
@@ -430,6 +438,8 @@ class Machine:
             value.owner.fill(self, state, value.index, target)
             return
         if isinstance(value, Special):
+            if value.kind == "locals" and isinstance(target, ast.Name) and target.id == "__classdict__":
+                return  # what annotation scopes in a class look names up in
             if value.kind == "null" or self.store_import(state, target, value):
                 return
             raise Unliftable(f"a value of the compiler is stored ({value.kind})")
@@ -777,6 +787,26 @@ class Machine:
             parts.extend(part.values if isinstance(part, ast.JoinedStr) else [part])
         self.push(state, ast.JoinedStr(parts))
 
+    def op_BUILD_INTERPOLATION(self, state: State, arg: Any) -> None:
+        conversion, has_spec = arg
+        spec = self.pop(state) if has_spec else None
+        text = self.pop(state)
+        if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+            raise Unliftable("the text of an interpolation is computed")
+        self.push(state, Interpolation(self.pop(state), text.value, conversion, spec))
+
+    def op_BUILD_TEMPLATE(self, state: State, _: Any) -> None:
+        fields, strings = self.pop(state), self.pop(state)
+        if (
+            not isinstance(fields, ast.Tuple) or not isinstance(strings, ast.Tuple)
+            or len(strings.elts) != len(fields.elts) + 1
+            or not all(isinstance(f, Interpolation) for f in fields.elts)
+            or not all(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in strings.elts)
+        ):
+            raise Unliftable("a template made in another way")
+        texts = tuple(s.value for s in strings.elts)  # type: ignore[attr-defined]
+        self.push(state, template(texts, fields.elts))  # type: ignore[arg-type]
+
     def accumulate(self, state: State, depth: int, kinds: tuple[type, ...]) -> Any:
         state.need(depth)
         entry = state.stack[-depth]
@@ -798,11 +828,24 @@ class Machine:
 
     def op_SET_ADD(self, state: State, depth: int) -> None:
         value = self.pop(state)
+        if self.scope.annotates and depth == 1 and self.reached(state, value):
+            return
         owner = self.accumulate(state, depth, (ast.Set,))
         if isinstance(owner, Accumulator):
             owner.element = value
         else:
             owner.elts.append(value)
+
+    def reached(self, state: State, number: ast.expr) -> bool:
+        """3.14: ``__conditional_annotations__.add(number)``; what is popped next stands for the annotation."""
+        owner = state.stack[-1] if state.stack else None
+        if not isinstance(owner, ast.Name) or not isinstance(number, ast.Constant):
+            return False
+        annotation = self.scope.conditional_annotation(owner.id, number.value)
+        if annotation is None:
+            return False
+        state.stack[-1] = Special("annotation", annotation)
+        return True
 
     def op_MAP_ADD(self, state: State, depth: int) -> None:
         key, value = self.popn(state, 2)
@@ -943,7 +986,7 @@ class Machine:
     def op_MAKE_FUNCTION(self, state: State, flags: int) -> None:
         code = state.pop()
         arguments: dict[str, Any] = {}
-        for bit, key in ((16, "annotate"), (8, "closure"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
+        for bit, key in ((8, "closure"), (16, "annotate"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
             if flags & bit:
                 arguments[key] = self.pop(state)
         if not (isinstance(code, Special) and code.kind == "code"):
@@ -993,6 +1036,8 @@ class Machine:
         if isinstance(entry, Special):
             if entry.kind == "import":
                 self.finish_import(state, entry)
+            elif entry.kind == "annotation":
+                self.annotate(state, *entry.value)
             elif entry.kind not in ("lasti", "match", "null", "from"):
                 raise Unliftable(f"a value of the compiler is dropped ({entry.kind})")
             return

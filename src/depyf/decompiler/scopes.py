@@ -10,6 +10,7 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS, Code
 from ..bytecode.operations import Program
 from ..flow.graph import Graph, build
+from . import annotations as deferred
 from .forms import Form, Forms
 from .lift import LOAD, STORE, Accumulator, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
 from .structure.loops import mark_breaks, rotate, split_breaks
@@ -70,6 +71,9 @@ class CodeScope(Scope):
             self.prefix = f"_{class_name.lstrip('_')}"
         self.annotates = kind in ("class", "module")
         self.program: Program | None = None
+        #: 3.14: the function of a class or module that makes its annotations, and those
+        self.annotate = deferred.find(code) if self.annotates else None
+        self.annotations: list[deferred.Annotation] = []
 
     # --- names and constants ----------------------------------------------------------------------
     def plain_name(self, name: str) -> str:
@@ -92,9 +96,17 @@ class CodeScope(Scope):
                 return node
         return node
 
+    def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr] | None:
+        if name == deferred.CONDITIONAL and type(number) is int:
+            for known in self.annotations:
+                if known.index == number:
+                    return self.plain_name(known.name), known.value
+        return None
+
     # --- bodies -----------------------------------------------------------------------------------
     def flow(self, is_lambda: bool = False) -> tuple[Flow, Machine, Reducer]:
-        self.program = canonicalise(self.code)
+        if self.program is None:
+            self.program = canonicalise(self.code)
         graph = self.options.graph(self.code)
         if graph is None:
             graph = build(self.program)
@@ -108,6 +120,8 @@ class CodeScope(Scope):
         return flow, machine, reducer
 
     def structured(self) -> list[ast.stmt]:
+        if self.annotate is not None and not self.annotations:
+            self.annotations = deferred.of_body(self.annotate, self)
         try:
             return self.walked(False)
         except Untangled:
@@ -136,12 +150,16 @@ class CodeScope(Scope):
         body = self.body()
         if self.kind in ("class", "module") and self.options.forms.of(self.code) is Form.DISPATCH:
             return self.future_imports() + body
+        if self.annotate is not None:
+            body = [s for s in body if not self.makes_annotations(s)]
         if self.kind == "class":
             body = self.class_body(body)
         elif self.kind == "module":
             body = self.module_body(body)
         else:
             strip_tail(body)
+        if self.annotate is not None:
+            body = deferred.placed(body, self.annotations, self.plain_name)
         head: list[ast.stmt] = []
         doc = self.docstring()
         if doc is not None:
@@ -252,6 +270,13 @@ class CodeScope(Scope):
             scope = scope.parent
         return False
 
+    @staticmethod
+    def makes_annotations(stmt: ast.stmt) -> bool:
+        """Whether the compiler wrote the statement to store annotations (3.14)."""
+        if hasattr(stmt, "makes_annotations"):
+            return True
+        return deferred.assigns(stmt, deferred.CONDITIONAL) and isinstance(stmt.value, ast.Set)  # type: ignore[attr-defined]
+
     def class_body(self, body: list[ast.stmt]) -> list[ast.stmt]:
         if body and isinstance(body[-1], ast.Return):
             body.pop()
@@ -299,6 +324,11 @@ class CodeScope(Scope):
         names = list(code.arguments)
         annotations: dict[str, ast.expr] = {}
         node = parts.get("annotations")
+        made = parts.get("annotate")
+        if isinstance(made, FunctionExpr):
+            node = deferred.expression(made.code, self)
+        elif made is not None:
+            raise Unliftable("an __annotate__ made in another way")
         if isinstance(node, ast.Tuple):
             for key, value in zip(node.elts[::2], node.elts[1::2]):
                 annotations[key.value] = self.annotation(value)  # type: ignore[attr-defined]
@@ -307,8 +337,6 @@ class CodeScope(Scope):
                 annotations[key.value] = self.annotation(value)  # type: ignore[attr-defined, union-attr]
         elif node is not None:
             raise Unliftable("annotations made in another way")
-        if parts.get("annotate") is not None:
-            raise Unliftable("__annotate__")
 
         def arg(name: str) -> ast.arg:
             return ast.arg(scope.plain_name(name), annotations.get(name) or annotations.get(scope.plain_name(name)))
@@ -333,11 +361,17 @@ class CodeScope(Scope):
         elif node is not None:
             raise Unliftable("keyword defaults made in another way")
         split = code.posonlyargcount
-        made = ast.arguments(positional[:split], positional[split:], vararg, keyword_only, kw_defaults, kwarg, defaults)
-        return made, annotations.get("return")
+        shown = ast.arguments(
+            positional[:split], positional[split:], vararg, keyword_only, kw_defaults, kwarg, defaults
+        )
+        return shown, annotations.get("return")
 
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> Any:
         code = expr.code
+        if code is self.annotate and name in deferred.FUNCTION_NAMES:
+            marker = ast.Pass()
+            marker.makes_annotations = True  # type: ignore[attr-defined]
+            return marker
         if self.plain_name(code.name) != self.plain_name(name) or not name.isidentifier():
             if decorators or not code.name.startswith("<"):
                 return None
@@ -450,6 +484,10 @@ def constant(value: Any) -> Any:
         node = ast.Set([constant(v) for v in sorted(value, key=repr)])
         node.frozen = list(node.elts)
         return node
+    if kind is slice:
+        # 3.14 and later; only a subscript has a form for it
+        lower, upper, step = (None if v is None else constant(v) for v in (value.start, value.stop, value.step))
+        return ast.Slice(lower, upper, step)
     if value is None or value is Ellipsis or kind in (bool, str, bytes):
         return ast.Constant(value)
     raise Unliftable(f"a constant of type {kind.__name__}")

@@ -12,7 +12,7 @@ EFFECTS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
         ("CONST", "LOAD_FAST", "LOAD_FAST_AND_CLEAR", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF",
          "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_LOCALS", "LOAD_BUILD_CLASS",
-         "LOAD_ASSERTION_ERROR"), (0, 1)),
+         "LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT"), (0, 1)),
     **dict.fromkeys(
         ("STORE_FAST", "STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "DELETE_ATTR", "IMPORT_STAR",
          "PRINT_EXPR", "POP", "POP_EXCEPT", "LIST_APPEND", "SET_ADD", "LIST_EXTEND", "SET_UPDATE",
@@ -25,7 +25,7 @@ EFFECTS: dict[str, tuple[int, int]] = {
          "CONVERT", "INTRINSIC_1", "GET_ITER", "YIELD", "YIELD_FROM", "AWAIT", "GET_AITER"), (1, 1)),
     **dict.fromkeys(
         ("GETITEM", "BINARY", "INPLACE", "COMPARE", "IS", "IN", "IMPORT_NAME", "INTRINSIC_2",
-         "PREP_RERAISE_STAR"), (2, 1)),
+         "PREP_RERAISE_STAR", "BUILD_TEMPLATE"), (2, 1)),
     **dict.fromkeys(("STORE_ATTR", "DELITEM", "MAP_ADD", "END_ASYNC_FOR"), (2, 0)),
     **dict.fromkeys(
         ("IMPORT_FROM", "GET_ANEXT_AWAIT", "PUSH_EXC_INFO", "BEFORE_WITH", "BEFORE_ASYNC_WITH", "GET_LEN",
@@ -48,6 +48,7 @@ _EFFECTS_OF_ARG: dict[str, Callable[..., tuple[int, int]]] = {
     "BUILD_CONST_KEY_MAP": lambda keys: (len(keys), 1),
     "BUILD_UNPACK": lambda arg: (arg[1], 1),
     "FORMAT": lambda arg: (1 + arg[1], 1),
+    "BUILD_INTERPOLATION": lambda arg: (2 + arg[1], 1),
     "UNPACK": lambda n: (1, n),
     "UNPACK_EX": lambda arg: (1, arg[0] + 1 + arg[1]),
     "CALL": lambda arg: (1 + arg[0] + len(arg[1]), 1),

@@ -4,6 +4,7 @@
 ``common``  functions shared by the versions
 ``blocks``  3.10 and before: block stack, six-value handlers (3.7 and 3.8 come as 3.9, see ``bytecode/unfold.py``)
 ``modern``  3.11 and later: NULLs, SEND loops
+``since_3_14``  what 3.14 changed
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from __future__ import annotations
 from functools import cache
 
 from ..versions import table
-from . import blocks, common, modern
-from .simple import EVERYWHERE, OPERATOR_INSTRUCTIONS, Rule, Rules
+from . import blocks, common, modern, since_3_14
+from .simple import EVERYWHERE, OPERATOR_INSTRUCTIONS, Rule, Rules, one
 
 _SHARED: Rules = {
     **EVERYWHERE,
@@ -164,7 +165,23 @@ _UNFOLDED: Rules = {
 #: Opcode numbers for what ``unfold`` makes: its instructions are those of no version.
 UNFOLDED_NUMBERS: dict[str, int] = {name: number for number, name in enumerate(_UNFOLDED)}
 
-_RULES = {(3, 9): _V3_10, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13}
+_V3_14: Rules = {
+    **_V3_13,
+    "NOT_TAKEN": common.nothing,
+    "POP_ITER": common.pop_top,
+    "LOAD_SMALL_INT": since_3_14.load_small_int,
+    "LOAD_COMMON_CONSTANT": since_3_14.load_common_constant,
+    "LOAD_FAST_BORROW": common.load_fast,
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW": modern.load_fast_load_fast,
+    "BINARY_OP": since_3_14.binary_op,
+    "COPY": since_3_14.copy,
+    "CALL_FUNCTION_EX": since_3_14.call_function_ex,
+    "BUILD_INTERPOLATION": since_3_14.build_interpolation,
+    "BUILD_TEMPLATE": one("BUILD_TEMPLATE", 2, 1),
+}
+
+_RULES = {(3, 9): _V3_10, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13,
+          (3, 14): _V3_14}
 
 
 @cache

@@ -9,7 +9,8 @@ from functools import cache
 from importlib import import_module
 
 #: Versions whose code can be read, oldest first.
-SUPPORTED: tuple[tuple[int, int], ...] = ((3, 7), (3, 8), (3, 9), (3, 10), (3, 11), (3, 12), (3, 13))
+SUPPORTED: tuple[tuple[int, int], ...] = ((3, 7), (3, 8), (3, 9), (3, 10), (3, 11), (3, 12), (3, 13),
+                                         (3, 14))
 
 
 class UnsupportedVersion(ValueError):

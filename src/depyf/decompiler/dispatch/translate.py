@@ -231,6 +231,11 @@ def _(w: Writer, op: Op) -> None:
     w.new(w.py("AssertionError"))
 
 
+@rule(o.LOAD_COMMON_CONSTANT)
+def _(w: Writer, op: Op) -> None:
+    w.new(w.py(op.arg))
+
+
 def _attribute(obj: str, name: str) -> str | None:
     plain = name.isidentifier() and not keyword.iskeyword(name)
     return f"{obj}.{name}" if plain else None
@@ -367,6 +372,23 @@ def _(w: Writer, op: Op) -> None:
     w.result(1, f"{w.py({'s': 'str', 'r': 'repr', 'a': 'ascii'}[op.arg])}({w.slot(1)})")
 
 
+_TEMPLATES = "__import__('string.templatelib').templatelib"
+
+
+@rule(o.BUILD_INTERPOLATION)
+def _(w: Writer, op: Op) -> None:
+    conversion, has_spec = op.arg
+    value, text, *spec = _slots(w, 2 + has_spec)
+    more = "".join(f", {s}" for s in spec)
+    w.result(2 + has_spec, f"{w.py(_TEMPLATES)}.Interpolation({value}, {text}, {conversion or None!r}{more})")
+
+
+@rule(o.BUILD_TEMPLATE)
+def _(w: Writer, op: Op) -> None:
+    strings, parts = w.slot(2), w.slot(1)
+    w.result(2, f"{w.py(_TEMPLATES)}.Template(*[x for p in {w.py('zip')}({strings}, (*{parts}, '')) for x in p])")
+
+
 @rule(o.LIST_APPEND)
 def _(w: Writer, op: Op) -> None:
     w.write(f"{w.py('list')}.append({w.slot(op.arg + 1)}, {w.slot(1)})")
@@ -498,7 +520,7 @@ def _(w: Writer, op: Op) -> None:
     _, code = w.nested[index]
     flags, place = op.arg, 2
     parts: dict[int, str] = {}
-    for flag in (16, 8, 4, 2, 1):
+    for flag in (8, 16, 4, 2, 1):
         if flags & flag:
             parts[flag] = w.slot(place)
             if flag == 8 and w.tags[-place] != f"{CELLS} {','.join(code.freevars)}":

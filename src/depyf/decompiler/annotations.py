@@ -1,0 +1,233 @@
+"""Deferred annotations (3.14, PEP 649) -> annotations.
+
+3.14 compiles the annotations of a function, class or module into a function ``__annotate__`` of their own::
+
+    def __annotate__(format, /):
+        if format > 2: raise NotImplementedError       # 2: VALUE_WITH_FAKE_GLOBALS
+        return {"a": int, "return": str}
+
+That of a class or module fills a dictionary, one name after the other, and asks for annotations under an
+``if`` (in a module: for all) whether the statement was reached: it leaves its number in the set
+``__conditional_annotations__``.  This module takes such a function apart again; ``scopes`` puts the
+annotations where they came from.  Functions that are written otherwise (a user may define an
+``__annotate__``) are no business of it: they have no ``LOAD_COMMON_CONSTANT``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..bytecode import operations as o
+from ..bytecode.canonical import canonicalise
+from ..bytecode.operations import Handler, Op, Program
+from ..flow.graph import build
+from .lift import Unliftable
+
+if TYPE_CHECKING:
+    from ..bytecode.code import Code
+    from .scopes import CodeScope
+
+#: Names that the compiler stores the function and the set under.
+FUNCTION_NAMES = ("__annotate__", "__annotate_func__")
+CONDITIONAL = "__conditional_annotations__"
+#: What the dictionary is called while it is lifted: nothing else can be called so.
+_RESULT = ".annotations"
+_LOADS = frozenset({o.LOAD_NAME, o.LOAD_GLOBAL, o.LOAD_DEREF, o.LOAD_FAST})
+
+
+@dataclass
+class Annotation:
+    """One annotated name of a class or module.
+
+    Attributes:
+        name: as the program has it (mangled).
+        value: the annotation.
+        index: its number in ``__conditional_annotations__``; ``None`` if it always holds.
+        line: of the statement.
+    """
+
+    name: str
+    value: ast.expr
+    index: int | None
+    line: int | None
+
+
+def deferred(code: Code) -> Program | None:
+    """The program of a compiled annotation scope without its test of ``format``; ``None`` for other code."""
+    if code.version < (3, 14) or code.argcount != 1 or code.posonlyargcount != 1:
+        return None
+    ops = canonicalise(code).ops
+    kinds = [op.kind for op in ops[:6]]
+    if kinds != [o.LOAD_FAST, o.CONST, o.COMPARE, o.BRANCH, o.LOAD_COMMON_CONSTANT, o.RAISE]:
+        return None
+    if ops[1].arg != 2 or ops[2].arg != ">" or ops[3].arg or ops[4].arg != "NotImplementedError":
+        return None
+    return _without(canonicalise(code), {*range(6)}) if ops[3].target == 6 else None
+
+
+def expression(code: Code, parent: CodeScope) -> ast.expr:
+    """The one expression that an annotation scope returns (a function's annotations, a bound, an alias)."""
+    from .scopes import as_expression
+
+    program = deferred(code)
+    if program is None:
+        raise Unliftable("an __annotate__ that no compiler wrote")
+    return _merged(as_expression(_statements(code, program, parent)))
+
+
+def _merged(node: ast.expr) -> ast.expr:
+    """``{"a": x, "return": y if t else z}``, of which the compiler makes two dictionaries."""
+    if isinstance(node, ast.IfExp):
+        one, other = _merged(node.body), _merged(node.orelse)
+        if isinstance(one, ast.Dict) and isinstance(other, ast.Dict) and one.keys and (
+            [ast.dump(k) for k in one.keys if k] == [ast.dump(k) for k in other.keys if k]
+        ):
+            last = ast.IfExp(node.test, one.values[-1], other.values[-1])
+            return ast.Dict(one.keys, [*one.values[:-1], last])
+    return node
+
+
+def find(code: Code) -> Code | None:
+    """The annotation function of a class or module body."""
+    if code.version < (3, 14):
+        return None
+    ops = canonicalise(code).ops
+    for made, stored in zip(ops[1:], ops[2:]):
+        if stored.kind is o.STORE_NAME and stored.arg in FUNCTION_NAMES and made.kind is o.MAKE_FUNCTION:
+            loaded: Code = ops[ops.index(stored) - 2].arg
+            if deferred(loaded) is not None:
+                return loaded
+    return None
+
+
+def of_body(code: Code, parent: CodeScope) -> list[Annotation]:
+    """The annotations that the function of a class or module body makes, in order."""
+    program = deferred(code)
+    if program is None:
+        raise Unliftable("an __annotate__ that no compiler wrote")
+    program, entries = _linear(program)
+    found: list[Annotation] = []
+    for stmt in _statements(code, program, parent):
+        if isinstance(stmt, ast.Return):
+            break
+        if not isinstance(stmt, ast.Assign) or not isinstance(stmt.targets[0], ast.Subscript):
+            raise Unliftable("an __annotate__ that does something else")
+        name, index, line = entries[len(found)]
+        found.append(Annotation(name, stmt.value, index, line))
+    if len(found) != len(entries):
+        raise Unliftable("an __annotate__ that does something else")
+    return found
+
+
+def _statements(code: Code, program: Program, parent: CodeScope) -> list[ast.stmt]:
+    scope = parent.nested(code, "annotate")
+    scope.program = program
+    options = parent.options
+    before = options.graphs.get(code)
+    options.graphs[code] = build(program)
+    try:
+        return scope.structured()
+    finally:
+        if before is None:
+            del options.graphs[code]
+        else:
+            options.graphs[code] = before
+
+
+def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int | None]]]:
+    """The dictionary gets a name, the tests of ``__conditional_annotations__`` go; name, number, line of each."""
+    ops = list(program.ops)
+    dropped: set[int] = set()
+    entries: list[tuple[str, int | None, int | None]] = []
+    number: int | None = None
+    added: dict[int, Op] = {}
+    for at, op in enumerate(ops):
+        kinds = [x.kind for x in ops[at : at + 4]]
+        if at == 0:
+            if op.kind is not o.BUILD_MAP or op.arg:
+                raise Unliftable("an __annotate__ that starts with something else")
+            dropped.add(0)
+        elif (
+            kinds[:1] == [o.CONST] and kinds[2:] == [o.IN, o.BRANCH] and ops[at + 1].kind in _LOADS
+            and ops[at + 1].arg == CONDITIONAL and type(op.arg) is int
+        ):
+            number = op.arg
+            dropped.update(range(at, at + 4))
+        elif op.kind is o.COPY and op.arg == 2 and kinds[1:3] == [o.CONST, o.SETITEM]:
+            entries.append((ops[at + 1].arg, number, op.line))
+            number = None
+            ops[at] = Op(o.LOAD_FAST, _RESULT, op.offset, op.line, -1, op.handler)
+        elif op.kind is o.RETURN:
+            added[at] = Op(o.LOAD_FAST, _RESULT, op.offset, op.line, -1, op.handler)
+    # The dictionary lay below all else.
+    handlers = [Handler(h.target, h.depth - 1, h.lasti) for h in program.handlers]
+    return _without(Program(program.code, ops, handlers), dropped, added), entries
+
+
+def _without(program: Program, dropped: set[int], added: dict[int, Op] | None = None) -> Program:
+    """The program without some operations, and with others before some. A jump to one goes to what is there now."""
+    places: list[int] = []
+    ops: list[Op] = []
+    for at, op in enumerate(program.ops):
+        places.append(len(ops))
+        if added and at in added:
+            ops.append(added[at])
+        if at not in dropped:
+            ops.append(Op(op.kind, op.arg, op.offset, op.line, op.target, op.handler))
+    for op in ops:
+        if op.target >= 0:
+            op.target = places[op.target]
+    handlers = [Handler(places[h.target], h.depth, h.lasti) for h in program.handlers]
+    return Program(program.code, ops, handlers)
+
+
+def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Callable[[str], str]) -> list[ast.stmt]:
+    """The body with the annotations that left no trace in it, in their order among the others.
+
+    An assignment to the name on the annotation's line becomes an annotated one; else the annotation stands by
+    itself, before what comes after it in the source. Either way it compiles to the same program: only the order
+    of annotations shows, and lines are only a hint.
+    """
+    homes = {id(node): at for at, stmt in enumerate(body) for node in ast.walk(stmt) if isinstance(node, ast.AnnAssign)}
+    order = [homes[key] for key in homes]
+    out = list(body)
+    at = shift = 0
+    seen = 0
+    for annotation in annotations:
+        if annotation.index is not None:
+            at = max(at, order[seen] + shift) if seen < len(order) else at
+            seen += 1
+            continue
+        limit = order[seen] + shift if seen < len(order) else len(out)
+        name = plain_name(annotation.name)
+        made: ast.AnnAssign | None = None
+        place = at
+        for place in range(at, limit):
+            found = out[place]
+            line = getattr(found, "line", None)
+            if assigns(found, name) and line == annotation.line:
+                made = ast.AnnAssign(ast.Name(name, ast.Store()), annotation.value, found.value, 1)  # type: ignore[attr-defined]
+                out[place] = made
+                break
+            if line is not None and annotation.line is not None and line > annotation.line:
+                break
+        else:
+            place = limit
+        if made is None:
+            made = ast.AnnAssign(ast.Name(name, ast.Store()), annotation.value, None, 1)
+            out.insert(place, made)
+            shift += 1
+        made.line = annotation.line  # type: ignore[attr-defined]
+        at = place + 1
+    return out
+
+
+def assigns(stmt: ast.stmt, name: str) -> bool:
+    """Whether the statement is ``name = ...`` and nothing else."""
+    if type(stmt) is not ast.Assign or len(stmt.targets) != 1:
+        return False
+    target = stmt.targets[0]
+    return isinstance(target, ast.Name) and target.id == name
