@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from ..bytecode import operations as o
+from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from .annotations import deferred
 
@@ -22,6 +24,13 @@ class Form(enum.IntEnum):
 _EXPRESSIONS = frozenset({"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
+def held_by(code: Code) -> list[Code]:
+    """Code objects that the code loads, in its order. (Not ``consts``: before 3.11 the qualified name of a function
+    is known where it is made only.)"""
+    return list(dict.fromkeys(op.arg for op in canonicalise(code).ops
+                              if op.kind is o.CONST and isinstance(op.arg, Code)))
+
+
 class Forms:
     """Which form each code object of a tree is written in, and why not in an earlier one.
 
@@ -36,20 +45,13 @@ class Forms:
         self.parents: dict[Code, Code] = {}
         self.reasons: dict[Code, list[str]] = {}
         self._form = {root: first}
-        self._enter(root, root.qualname)
-
-    def _enter(self, code: Code, name: str) -> None:
-        pending = [(code, name)]
+        pending = [root]
         while pending:
-            here, path = pending.pop()
-            self.names[here] = path
-            for const in here.consts:
-                if isinstance(const, Code) and const not in self.names:
-                    self.parents[const] = here
-                    # Qualified names are in code objects since 3.11 only.
-                    inside = "" if here.name == "<module>" else \
-                        f"{path}.<locals>." if here.flags & 0x2 else f"{path}."
-                    pending.append((const, const.qualname if const.version >= (3, 11) else inside + const.name))
+            here = pending.pop()
+            self.names[here] = here.qualname
+            for held in reversed(held_by(here)):
+                self.parents[held] = here
+                pending.append(held)
 
     def of(self, code: Code) -> Form:
         return self._form.get(code, Form.STRUCTURED)

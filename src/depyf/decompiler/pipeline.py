@@ -155,7 +155,7 @@ class _Job:
             fidelity = Fidelity.FALLBACK if form is Form.DISPATCH else Fidelity.UNPROVEN
             return Part(name, code.firstlineno, units, fidelity, self.forms.why(code))
         if proof is None:
-            # No instruction leads to it: the text has nothing to show for it, and loses nothing.
+            # No way through the program leads to it: the text has nothing to show for it, and loses nothing.
             return Part(name, code.firstlineno, units, Fidelity.EXACT, "")
         if proof.verdict is None:
             reason = "; ".join(filter(None, [*self.stated_constants(code), self.forms.why(code)]))

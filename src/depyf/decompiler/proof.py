@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from ..bytecode.code import Code
 from ..bytecode.operations import Program
 from .equivalence import equivalent
-from .forms import Form, Forms
-from .verify import Verdict, same_code
+from .forms import Form, Forms, held_by
+from .verify import Pair, Verdict, docstring, same_code
 
 
 class Proof:
@@ -38,7 +38,7 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
         rename: ``{global name in the original: name in the text}``.
     """
     proofs: dict[Code, Proof] = {}
-    work: list[tuple[Code | Program, Code | Program, str]] = [(original, recompiled, "")]
+    work: list[Pair] = [(original, recompiled, "")]
     while work:
         left, right, path = work.pop()
         code = left.code if isinstance(left, Program) else left
@@ -47,7 +47,8 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
         if known is not None and (known.recompiled is other or not known.verdict):
             continue
         if forms.of(code) is Form.DISPATCH:
-            _fallen(code, proofs)
+            proofs[code] = Proof(code, None, False, None)
+            work.extend(reversed(_inside_fallen(code, other, proofs)))
             continue
         verdict, nested = same_code(left, right, path=path, ignore_name=code is original.code, rename=rename)
         exact = bool(verdict)
@@ -64,9 +65,33 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
     return list(proofs.values())
 
 
-def _fallen(code: Code, proofs: dict[Code, Proof]) -> None:
+def _inside_fallen(code: Code, other: Code, proofs: dict[Code, Proof]) -> list[Pair]:
+    """What stands in a dispatch loop is written in the usual way, but under other names and elsewhere: it is
+    proven where one of the functions in the text is the same program."""
+    pool = _held(other)
+    found: list[Pair] = []
     pending = [code]
     while pending:
         here = pending.pop()
-        proofs[here] = Proof(here, None, False, None)
-        pending.extend(const for const in reversed(here.consts) if isinstance(const, Code))
+        for const in held_by(here):
+            if const in proofs:
+                continue
+            match = next((c for c in pool if docstring(c) == docstring(const)
+                          and same_code(const, c, ignore_name=True)[0]), None)
+            if match is None:
+                proofs[const] = Proof(const, None, False, None)
+                pending.append(const)
+            else:
+                pool.remove(match)
+                verdict, nested = same_code(const, match, ignore_name=True)
+                proofs[const] = Proof(const, verdict, True, match)
+                found += nested
+    return found
+
+
+def _held(code: Code) -> list[Code]:
+    """Code objects inside one, at any depth."""
+    found: list[Code] = []
+    for const in held_by(code):
+        found += [const, *_held(const)]
+    return found

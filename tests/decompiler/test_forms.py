@@ -1,0 +1,86 @@
+"""Each code object has a form of its own: what cannot be structured falls back alone."""
+
+import pytest
+
+from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.scopes import CodeScope
+from depyf.decompiler.structure.regions import Untangled
+
+TEXT = '''
+def before(x):
+    return [y for y in x if y]
+
+def outer(xs):
+    """doc"""
+    def nested(a, b=2):
+        """inner doc"""
+        return [a for a in xs if (lambda: a + b)()]
+    class C:
+        def method(self):
+            return nested(self)
+    return nested, C
+
+def after(x):
+    return lambda: x
+'''
+
+
+@pytest.fixture
+def without_structure(monkeypatch):
+    """The given function cannot be structured."""
+
+    def refuse(name):
+        structured = CodeScope.structured
+
+        def raises(self):
+            if self.code.name == name:
+                raise Untangled("refused by the test")
+            return structured(self)
+
+        monkeypatch.setattr(CodeScope, "structured", raises)
+
+    return refuse
+
+
+def parts(found):
+    return {part.name.split(".")[-1]: part for part in found.parts}
+
+
+def test_one_that_cannot_be_structured_falls_back_alone(without_structure):
+    without_structure("outer")
+    found = decompile_code(compile(TEXT, "text.py", "exec", dont_inherit=True))
+    by_name = parts(found)
+    assert found.fidelity is Fidelity.FALLBACK
+    assert by_name["outer"].fidelity is Fidelity.FALLBACK
+    assert "refused by the test" in by_name["outer"].reason
+    assert "refused by the test" in found.note
+    for name in ("<module>", "before", "after"):
+        assert by_name[name].fidelity is Fidelity.EXACT, by_name[name]
+
+
+def test_what_a_dispatch_loop_holds_is_still_proven(without_structure):
+    without_structure("outer")
+    found = decompile_code(compile(TEXT, "text.py", "exec", dont_inherit=True))
+    by_name = parts(found)
+    for name in ("nested", "method"):
+        assert by_name[name].fidelity is Fidelity.EXACT, by_name[name]
+    namespace = {}
+    exec(found.text, namespace)
+    nested, cls = namespace["outer"]([1, 2])
+    assert nested(5) == [1, 2] and nested.__doc__ == "inner doc" and cls.__name__ == "C"
+
+
+def test_every_part_says_where_it_is():
+    code = compile(TEXT, "text.py", "exec", dont_inherit=True)
+    found = decompile_code(code)
+    assert found.fidelity is Fidelity.EXACT
+    lines = {part.name: part.line for part in found.parts}
+    assert lines["outer"] == 5 and lines["before"] == 2
+    assert sum(part.units for part in found.parts) > len(code.co_code) // 2
+    for part in found.parts:
+        assert part.line_map, part.name
+
+
+def test_without_proof_nothing_is_called_proven():
+    found = decompile_code(compile(TEXT, "text.py", "exec", dont_inherit=True), verify=False)
+    assert {part.fidelity for part in found.parts} == {Fidelity.UNPROVEN}
