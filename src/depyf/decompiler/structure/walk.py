@@ -114,7 +114,7 @@ class Walker:
                 if id not in body:
                     body.add(id)
                     work.extend(back_preds[id])
-            self.loops[head] = body
+            self.loops[head] = self.with_handlers(head, body)
         self.leaves: dict[int, list[int]] = {}
         for id in order:
             node = nodes[id]
@@ -190,10 +190,7 @@ class Walker:
                     raise Untangled("a region that is not nested")
                 inner = chain[chain.index(region) - 1] if region is not None else chain[-1]
                 kind = self.flow.kinds[inner]
-                # a loop whose back edge comes from outside the region is around it
-                around = at in self.loops and not (first and at == entered) and any(
-                    inner not in self.flow.chain(nodes[tail].region) for tail in self.back[at]
-                )
+                around = at in self.loops and not (first and at == entered) and inner not in self.around_loop(at)
                 if not around and kind != "async for":
                     if kind == "named":
                         frame = Frame("named", frame, inner)
@@ -396,10 +393,45 @@ class Walker:
             at = at.parent
         return ends
 
+    def around_loop(self, head: int) -> list[int]:
+        """Regions around the loop at ``head``: a region that a way back comes from outside of is in the loop
+        (``while True: try: ...``), though it starts with the same block."""
+        chain = self.flow.chain(self.flow.nodes[head].region)
+        for tail in self.back.get(head, ()):
+            inside = self.flow.chain(self.flow.nodes[tail].region)
+            chain = [region for region in chain if region in inside]
+        return chain
+
+    def with_handlers(self, head: int, body: set[int]) -> set[int]:
+        """The body of a loop with the handlers inside it that never lead back (``except E: break``)."""
+        nodes = self.flow.nodes
+        around = self.around_loop(head)
+        regions = {node.region for node in map(nodes.__getitem__, body)} - {None, *around}
+        work = [(region, 0) for region in regions if region not in body]
+        if not work:
+            return body
+        body = set(body)
+        while work:
+            id, depth = work.pop()
+            if id in body:
+                continue
+            body.add(id)
+            node = nodes[id]
+            for op in node.ops:
+                if op.kind == "PUSH_EXC_INFO":
+                    depth += 1
+                elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
+                    depth -= 1
+            if depth > 0:
+                work.extend((succ, depth) for succ in node.succs)
+            if node.region is not None and node.region not in around:
+                work.append((node.region, 0))
+        return body
+
     def skip_unwinding(self, id: int, head: int) -> int:
         """Where a way out of the loop at ``head`` leads once iterators, handlers and bodies inside it are left."""
         nodes = self.flow.nodes
-        around = self.flow.chain(nodes[head].region)
+        around = self.around_loop(head)
         for _ in range(20):
             node = nodes[id]
             if node.end != "jump":
@@ -407,7 +439,7 @@ class Walker:
             for op in node.ops:
                 if op.kind == "POP":
                     continue
-                if op.kind == "LEAVE" and op.target not in around and not self.handles(op.target, head):
+                if op.kind == "LEAVE" and op.target not in around:
                     continue
                 if op.kind == "POP_EXCEPT":
                     handler = self.handler_of(id)
@@ -456,10 +488,6 @@ class Walker:
                 return True
             id = nodes[id].succs[0]
         return False
-
-    def handles(self, region: int, head: int) -> bool:
-        """Whether the ``except E as n`` body of ``region`` (a named one) holds the loop at ``head``."""
-        return region in self.flow.chain(self.flow.nodes[head].region)
 
     def handler_of(self, id: int) -> int | None:
         """The running handler a ``POP_EXCEPT`` ends."""
