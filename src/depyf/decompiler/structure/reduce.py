@@ -169,7 +169,7 @@ class Reducer:
         if t == f:
             return False
         found = self.summary(x.id)
-        if found.pure and found.inputs and self.single(x.id):
+        if found.pure and found.inputs and self.single(x.id) and continues_chain(found):
             return False  # the second half of a chained comparison: that comes first
         nodes = self.flow.nodes
         for y_id, on in ((t, True), (f, False)):
@@ -485,6 +485,12 @@ class Reducer:
         flow = self.flow
         flow.prune()
         self.preds = flow.predecessors()
+
+
+def continues_chain(found: Summary) -> bool:
+    """Whether a block compares a value from before it with something."""
+    top = found.stack[-1] if found.stack else None
+    return isinstance(top, ast.Compare) and isinstance(top.left, Input)
 
 
 def ops_fold(node: Node) -> bool:

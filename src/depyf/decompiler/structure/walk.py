@@ -79,10 +79,18 @@ class Walker:
         for id in reversed(order):
             self.weight[id] = 1 + len(nodes[id].ops)
         # children come after their dominator in reverse postorder
+        depth = {flow.entry: 0}
+        for id in order:
+            depth.setdefault(id, depth[self.idom[id]] + 1)
+        #: how far up the dominator tree the edges out of what a node dominates lead
+        lowest = {id: min((depth[self.idom[s]] for s in nodes[id].succs), default=depth[id]) for id in order}
         for id in reversed(order):
             up = self.idom[id]
             if up != id:
                 self.weight[up] += self.weight[id]
+                lowest[up] = min(lowest[up], lowest[id])
+        #: nodes from which control goes nowhere but to ends of the function
+        self.final = {id for id in order if lowest[id] >= depth[id]}
         self.enter: dict[int, int] = {}
         self.leave: dict[int, int] = {}
         clock = 0
@@ -289,11 +297,14 @@ class Walker:
                 continue
             if frame.jump(child) is not None:
                 continue
-            if at in self.loops and child not in self.loops[at] and False:
-                continue
             mark = (self.weight[child], self.rpo[child])
             if score is None or mark > score:
                 best, score = child, mark
+        if best is not None and best in self.final:
+            # an exit that both ways may take is not where they meet, if one of them can go on without it
+            arms = self.flow.nodes[at].succs
+            if follow in self.reach(arms, {best, *self.outer_ends(frame, follow)} - {follow}):
+                return None
         return best
 
     def branch(
