@@ -104,6 +104,10 @@ class Walker:
             self.enter[id] = clock
             stack.append((id, True))
             stack.extend((child, False) for child in self.children[id])
+        #: nodes by the innermost region around them
+        self.members: dict[int | None, list[int]] = {}
+        for id in order:
+            self.members.setdefault(nodes[id].region, []).append(id)
         self.loops: dict[int, set[int]] = {}
         self.back: dict[int, list[int]] = {}
         back_preds: dict[int, list[int]] = {id: [] for id in order}
@@ -122,7 +126,7 @@ class Walker:
                 if id not in body:
                     body.add(id)
                     work.extend(back_preds[id])
-            self.loops[head] = self.with_handlers(head, body)
+            self.loops[head] = self.whole_body(head, body)
         self.leaves: dict[int, list[int]] = {}
         for id in order:
             node = nodes[id]
@@ -413,21 +417,25 @@ class Walker:
             chain = [region for region in chain if region in inside]
         return chain
 
-    def with_handlers(self, head: int, body: set[int]) -> set[int]:
-        """The body of a loop with the handlers inside it that never lead back (``except E: break``)."""
+    def whole_body(self, head: int, body: set[int]) -> set[int]:
+        """The body of a loop with what stands in it and never leads back: the rest of the protected bodies in it
+        and their handlers (``except E: break``)."""
         nodes = self.flow.nodes
         around = self.around_loop(head)
-        regions = {node.region for node in map(nodes.__getitem__, body)} - {None, *around}
-        work = [(region, 0) for region in regions if region not in body]
-        if not work:
+        regions = {nodes[id].region for id in body} - {None, *around}
+        if not regions:
             return body
         body = set(body)
+        for region, members in self.members.items():
+            if not regions.isdisjoint(self.flow.chain(region)):
+                body.update(members)
+        work = [(region, 0) for region in regions if region not in body]
         while work:
             id, depth = work.pop()
-            if id in body:
+            if id in body:  # type: ignore[operator]
                 continue
-            body.add(id)
-            node = nodes[id]
+            body.add(id)  # type: ignore[arg-type]
+            node = nodes[id]  # type: ignore[index]
             for op in node.ops:
                 if op.kind == "PUSH_EXC_INFO":
                     depth += 1
@@ -435,7 +443,7 @@ class Walker:
                     depth -= 1
             if depth > 0:
                 work.extend((succ, depth) for succ in node.succs)
-            if node.region is not None and node.region not in around:
+            if node.region not in around and node.region is not None:
                 work.append((node.region, 0))
         return body
 
