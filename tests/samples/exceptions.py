@@ -120,3 +120,63 @@ def reraise(a):
     except BaseException:
         a.close()
         raise
+
+
+def empty_named(a):
+    for i in a:
+        try:
+            i()
+        except ValueError as e:
+            pass
+        except KeyError as e:
+            continue
+        except TypeError as e:
+            if e:
+                a = 1
+    return a
+
+
+def with_that_tests_first(a, b):
+    with a:
+        if a.raw is None or b:
+            return
+    try:
+        a.flush()
+    finally:
+        with b:
+            a.close()
+
+
+def handler_that_only_breaks(a, f):
+    with a:
+        while True:
+            try:
+                try:
+                    x = next(a)
+                except StopIteration:
+                    break
+            except OSError as e:
+                f(e)
+                y = True
+                break
+            f(x)
+    return y
+
+
+def break_behind_finally(a, b):
+    if a:
+        while True:
+            c = a()
+            try:
+                if c.error:
+                    if b:
+                        raise ValueError
+                    continue
+                d = a(c)
+            finally:
+                c.close()
+            d.name = c
+            break
+    else:
+        d = b
+    return d

@@ -300,6 +300,7 @@ def _cut(flow: Flow) -> None:
                 node.succs[position] = leave
         if kind == "finally":
             _end_finally(flow, region)
+    _leave_empty_named(flow)
     # a running handler ends at POP_EXCEPT: what follows is a node of its own
     for id in list(nodes):
         node = nodes[id]
@@ -308,6 +309,26 @@ def _cut(flow: Flow) -> None:
                 if index + 1 < len(node.ops) or node.end != "jump":
                     flow.split(id, index + 1)
                 break
+
+
+def _leave_empty_named(flow: Flow) -> None:
+    """``except E as n: pass``: no instruction is left that the region of the body could cover, only its clean-up."""
+    nodes = flow.nodes
+    for test in list(nodes.values()):
+        if test.end != "branch" or not test.ops or test.ops[-1].kind != "CHECK_EXC_MATCH":
+            continue
+        body = nodes[test.succs[0]]
+        ops, _ = _straight(flow, body.id)
+        if [op.kind.partition("_")[0] for op in ops[:5]] != ["STORE", "POP", "CONST", "STORE", "DELETE"]:
+            continue
+        stored, pop, none, cleared, deleted = ops[:5]
+        if pop.kind != "POP_EXCEPT" or none.arg is not None or not stored.arg == cleared.arg == deleted.arg:
+            continue
+        start = flow.split(body.id, 1) if len(body.ops) > 1 else body.succs[0]
+        after = _after_fixed(flow, "named", start, False)
+        leave = flow.new(body, [Op("LEAVE", "named", -1, pop.line, -1)], "jump", [after], body.region)
+        body.succs = [leave.id]
+    flow.prune()
 
 
 def _end_finally(flow: Flow, region: int) -> None:
