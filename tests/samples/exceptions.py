@@ -180,3 +180,58 @@ def break_behind_finally(a, b):
     else:
         d = b
     return d
+
+
+def returns_under_finally(self, fut):
+    data = None
+    try:
+        if self.lost:
+            return
+        if fut is not None:
+            if self.closing:
+                data = None
+                return
+            data = fut
+        if self.lost:
+            return
+        self.fut = data
+    except OSError as exc:
+        self.error(exc)
+    except KeyError:
+        if not self.closing:
+            raise
+    else:
+        if self.fut is not None:
+            self.fut()
+    finally:
+        if data:
+            self.received(data)
+
+
+def breaks_under_finally(self, b):
+    while True:
+        if self.lock():
+            try:
+                if self.code is not None:
+                    break
+                pid = self.wait()
+                if pid == b:
+                    self.handle(pid)
+                    break
+            finally:
+                self.release()
+        b = self.remaining(b)
+    return self.code
+
+
+def else_after_branch(name, done, names):
+    for n in names:
+        try:
+            if n in name:
+                raise ValueError
+            n = int(n)
+        except ValueError:
+            done[n] = n.strip()
+        else:
+            done[n] = n
+        names.remove(n)

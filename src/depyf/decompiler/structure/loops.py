@@ -151,7 +151,8 @@ def _place(flow: Flow, id: int) -> object:
 
 
 def _key(op: Op) -> tuple[object, ...]:
-    return (op.kind, type(op.arg), op.arg, op.line)
+    target = op.target if op.kind == "LEAVE" else -1
+    return (op.kind, type(op.arg), id(op.arg) if op.kind == "CONST" else op.arg, op.line, target)
 
 
 def _common(a: Node, b: Node) -> int:
@@ -190,18 +191,37 @@ def _redirect(flow: Flow, old: int, new: int) -> None:
 
 
 def _merge_equal(flow: Flow) -> bool:
-    """Blocks that only take values off the stack, on one line, and lead to one place, are one."""
+    """Copies of what a way out does, on one line and leading to one place, are one.
+
+    CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
+    and writes the end of a protected body on each way out of it.  Merged are blocks that only take values off the
+    stack, ends of bodies, and whole ``return`` statements.
+    """
     seen: dict[tuple[object, ...], int] = {}
     done = False
     for id in sorted(flow.nodes, key=flow.order.__getitem__):
         node = flow.nodes.get(id)
-        if node is None or node.end != "jump" or not node.ops or id == flow.entry or id in flow.kinds:
+        if node is None or not node.ops or id == flow.entry or id in flow.kinds:
             continue
-        if any(op.kind not in ("POP", "SWAP") for op in node.ops):
+        if node.end == "jump":
+            if any(op.kind not in ("POP", "SWAP", "LEAVE") for op in node.ops):
+                continue
+        elif node.end != "return" or not _is_statement(node):
             continue
-        key = (*(_key(op) for op in node.ops), node.succs[0], node.region)
+        key = (node.end, *(_key(op) for op in node.ops), *node.succs, node.region)
         first = seen.setdefault(key, id)
         if first != id:
             _redirect(flow, id, first)
             done = True
     return done
+
+
+def _is_statement(node: Node) -> bool:
+    """Whether all that a ``return`` does stands in one block, on lines that say which statement it is of."""
+    depth = 0
+    for op in node.ops:
+        popped, pushed = effect(op)
+        if op.line is None or depth < popped:
+            return False
+        depth += pushed - popped
+    return depth == 1

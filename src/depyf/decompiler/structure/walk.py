@@ -79,18 +79,10 @@ class Walker:
         for id in reversed(order):
             self.weight[id] = 1 + len(nodes[id].ops)
         # children come after their dominator in reverse postorder
-        depth = {flow.entry: 0}
-        for id in order:
-            depth.setdefault(id, depth[self.idom[id]] + 1)
-        #: how far up the dominator tree the edges out of what a node dominates lead
-        lowest = {id: min((depth[self.idom[s]] for s in nodes[id].succs), default=depth[id]) for id in order}
         for id in reversed(order):
             up = self.idom[id]
             if up != id:
                 self.weight[up] += self.weight[id]
-                lowest[up] = min(lowest[up], lowest[id])
-        #: nodes from which control goes nowhere but to ends of the function
-        self.final = {id for id in order if lowest[id] >= depth[id]}
         self.enter: dict[int, int] = {}
         self.leave: dict[int, int] = {}
         clock = 0
@@ -104,10 +96,14 @@ class Walker:
             self.enter[id] = clock
             stack.append((id, True))
             stack.extend((child, False) for child in self.children[id])
-        #: nodes by the innermost region around them
+        #: nodes, and handlers of the regions, by the innermost region around them
         self.members: dict[int | None, list[int]] = {}
+        self.regions_in: dict[int | None, list[int]] = {}
         for id in order:
             self.members.setdefault(nodes[id].region, []).append(id)
+        for handler in self.members:
+            if handler is not None:
+                self.regions_in.setdefault(nodes[handler].region, []).append(handler)
         self.loops: dict[int, set[int]] = {}
         self.back: dict[int, list[int]] = {}
         back_preds: dict[int, list[int]] = {id: [] for id in order}
@@ -299,17 +295,25 @@ class Walker:
         for child in self.children[at]:
             if len(self.preds[child]) < 2 or child == follow or child in self.flow.kinds:
                 continue
-            if frame.jump(child) is not None:
+            if frame.jump(child) is not None or not self.lies_in(child, frame.region):
                 continue
             mark = (self.weight[child], self.rpo[child])
             if score is None or mark > score:
                 best, score = child, mark
-        if best is not None and best in self.final:
+        if best is not None and (frame.jump(follow) is None or self.is_leave(self.flow.nodes[best])):
             # an exit that both ways may take is not where they meet, if one of them can go on without it
             arms = self.flow.nodes[at].succs
             if follow in self.reach(arms, {best, *self.outer_ends(frame, follow)} - {follow}):
                 return None
         return best
+
+    def lies_in(self, id: int, region: int | None) -> bool:
+        """Whether a node is in a protected body, or a way out of it."""
+        node = self.flow.nodes[id]
+        return (
+            region is None or not node.ops or region in self.flow.chain(node.region)
+            or (self.is_leave(node) and node.ops[0].target == region)
+        )
 
     def branch(
         self, at: int, node: Node, state: State, follow: int, frame: Frame
@@ -426,9 +430,10 @@ class Walker:
         if not regions:
             return body
         body = set(body)
-        for region, members in self.members.items():
-            if not regions.isdisjoint(self.flow.chain(region)):
-                body.update(members)
+        protected = list(regions)
+        for region in protected:
+            body.update(self.members.get(region, ()))
+            protected += self.regions_in.get(region, ())
         work = [(region, 0) for region in regions if region not in body]
         while work:
             id, depth = work.pop()
