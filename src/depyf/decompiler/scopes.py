@@ -13,6 +13,7 @@ from ..flow.graph import Graph, build
 from . import annotations as deferred
 from .forms import Form, Forms
 from .lift import LOAD, STORE, Accumulator, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
+from .structure.ends import gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.reduce import Reducer, build_comprehension, parse_loops
 from .structure.regions import Flow, Untangled, prepare
@@ -111,6 +112,8 @@ class CodeScope(Scope):
         if graph is None:
             graph = build(self.program)
         flow = prepare(graph, mark_breaks(graph))
+        if self.kind in ("module", "class"):
+            gather_ends(flow)
         split_breaks(flow)
         rotate(flow)
         machine = Machine(self, self.options.spills(self.code))
