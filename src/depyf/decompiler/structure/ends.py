@@ -14,15 +14,18 @@ from .regions import Flow, Node
 def gather_ends(flow: Flow) -> None:
     """All ends become one node, and so do copies of the ways out of handlers and bodies that lead to one place."""
     nodes = flow.nodes
-    last = -1
+    ends: dict[tuple[object, ...], int] = {}
     for id in list(nodes):
         node = nodes[id]
-        if not _falls_off(node):
+        start = _epilogue(node)
+        if start < 0:
             continue
-        tail = flow.split(id, len(node.ops) - 1)
-        if last < 0:
-            last = tail
-        elif tail != id:
+        key = tuple((op.kind, op.arg) for op in node.ops[start:])
+        tail = flow.split(id, start)
+        last = ends.setdefault(key, tail)
+        if last == tail:
+            continue
+        if tail != id:
             node.succs = [last]
         else:
             _redirect(flow, id, last)
@@ -49,8 +52,29 @@ def gather_ends(flow: Flow) -> None:
     flow.prune()
 
 
-def _falls_off(node: Node) -> bool:
-    return node.end == "return" and [(op.kind, op.arg) for op in node.ops[-1:]] == [("CONST", None)]
+def _epilogue(node: Node) -> int:
+    """Where what the compiler puts behind the last statement begins in a node; -1 if it does not.
+
+    The value returned, and in a class before it ``__static_attributes__`` (3.13), ``__classdictcell__`` (3.12)
+    and ``__classcell__`` (``compiler_class_body`` in compile.c, codegen.c).
+    """
+    ops = node.ops
+    if node.end != "return" or not ops:
+        return -1
+    at = len(ops) - 1
+    if ops[at].kind == "CONST" and ops[at].arg is None:
+        pass
+    elif ops[at].kind == "STORE_NAME" and ops[at].arg == "__classcell__" and at > 1 and ops[at - 1].kind == "COPY":
+        at -= 2
+    else:
+        return -1
+    while at > 1 and ops[at - 1].kind == "STORE_NAME" and ops[at - 1].arg in _OF_THE_CLASS:
+        at -= 2
+    return at
+
+
+#: Names that a class body binds by itself at its end.
+_OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
 
 
 def _redirect(flow: Flow, old: int, new: int) -> None:
