@@ -20,9 +20,9 @@ def gather_ends(flow: Flow) -> None:
         start = _epilogue(node)
         if start < 0:
             continue
-        key = tuple((op.kind, op.arg) for op in node.ops[start:])
+        epilogue = tuple((op.kind, op.arg) for op in node.ops[start:])
         tail = flow.split(id, start)
-        last = ends.setdefault(key, tail)
+        last = ends.setdefault(epilogue, tail)
         if last == tail:
             continue
         if tail != id:
