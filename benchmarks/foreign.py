@@ -5,7 +5,7 @@
 
 The other interpreter compiles each module of its library; the host reads the ``.pyc`` and decompiles it; the
 other interpreter compiles that text; the host reads the result and compares every code object with the
-original (:func:`depyf.decompiler.verify.same_program`). Nothing is executed except the two compilers.
+original (:func:`depyf.decompiler.verify.same_code`). Nothing is executed except the two compilers.
 
 Each code object is compared by itself (a nested one counts once, on its own). What a module's text cannot
 be compiled with costs all of its code objects. Printed: modules, code objects, how many are exact,
@@ -26,13 +26,14 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
 from depyf.decompiler.foreign import ForeignError, Interpreter
+from depyf.decompiler.forms import Forms
 from depyf.decompiler.scopes import FAILURES, Options, top_level
-from depyf.decompiler.verify import same_program
+from depyf.decompiler.verify import same_code
 
 #: Modules handed to one process of the other interpreter.
 CHUNK = 12
@@ -96,16 +97,6 @@ def nested(code: Code) -> Iterator[Code]:
             yield from nested(const)
 
 
-def alone(code: Code) -> Code:
-    """The code object with those in it emptied: it is compared by itself."""
-    return replace(code, consts=tuple(_emptied(c) if isinstance(c, Code) else c for c in code.consts))
-
-
-def _emptied(code: Code) -> Code:
-    # any code object with one instruction that is the same in both will do
-    return replace(code, bytecode=b"", consts=(), linetable=b"", exceptiontable=b"")
-
-
 def pairs(a: Code, b: Code) -> Iterator[tuple[Code, Code | None]]:
     """Code objects of the original with those that stand in their place in the result."""
     yield a, b
@@ -129,7 +120,7 @@ def reason(code: Code, where: str) -> str:
     """The class of a failure: why there is no structured form, or what differs."""
     if not code.name.startswith("<") and code.flags & 1:
         try:
-            top_level(code, Options())
+            top_level(code, Options(Forms(code)))
         except FAILURES as error:
             return f"{type(error).__name__}: {str(error)[:70]}"
         except Exception as error:  # counted like any other
@@ -207,7 +198,7 @@ def compare(original: Code, result: Code, name: str, score: Score) -> None:
         where = "it is not there"
         if other is not None:
             try:
-                verdict = same_program(alone(code), alone(other))
+                verdict, _ = same_code(code, other)
             except Exception as error:  # code that cannot be read is counted, too
                 where = f"{type(error).__name__}: {error}"
             else:

@@ -13,6 +13,7 @@ the few forms the compiler has (chained assignment, tuple swap).  Anything else 
 from __future__ import annotations
 
 import ast
+import keyword
 from typing import Any, Callable
 
 from ..bytecode.operations import Op
@@ -33,6 +34,10 @@ UNARY_OPS: dict[str, type[ast.unaryop]] = {
 COMPARE_OPS: dict[str, type[ast.cmpop]] = {
     "<": ast.Lt, "<=": ast.LtE, "==": ast.Eq, "!=": ast.NotEq, ">": ast.Gt, ">=": ast.GtE,
 }
+
+
+#: A call with more arguments than this (a keyword counts twice) is compiled as one with stars (3.10 and later).
+_MANY_ARGUMENTS = 30
 
 
 class Unliftable(Exception):
@@ -408,7 +413,7 @@ class Machine:
         if not (
             len(stmt.targets) == 1 and type(target) is ast.Subscript and type(target.value) is ast.Name
             and target.value.id == "__annotations__" and type(target.slice) is ast.Constant
-            and isinstance(target.slice.value, str)
+            and isinstance(target.slice.value, str) and is_name(target.slice.value)
         ):
             return False
         self.annotate(state, self.scope.plain_name(target.slice.value), self.scope.annotation(stmt.value))
@@ -698,7 +703,9 @@ class Machine:
 
     # --- building ---------------------------------------------------------------------------------
     def op_BUILD_TUPLE(self, state: State, count: int) -> None:
-        self.push(state, ast.Tuple(self.popn(state, count), LOAD))
+        node: Any = ast.Tuple(self.popn(state, count), LOAD)
+        node.made = True
+        self.push(state, node)
 
     def op_BUILD_LIST(self, state: State, count: int) -> None:
         self.push(state, ast.List(self.popn(state, count), LOAD))
@@ -722,9 +729,10 @@ class Machine:
             self.push(state, self.joined_mapping(parts, kind == "keywords"))
             return
         elts: list[ast.expr] = []
+        inner = ast.Set if kind == "set" else ast.Tuple
         spliced = False
         for part in parts:
-            spliced = isinstance(part, ast.Tuple) and bool(part.elts) and not spliced and not has_star(part)
+            spliced = isinstance(part, inner) and bool(part.elts) and not spliced and not has_star(part)
             elts.extend(part.elts if spliced else [ast.Starred(part, LOAD)])  # type: ignore[attr-defined]
         made: Any = ast.Tuple(elts, LOAD)
         if kind == "set":
@@ -941,47 +949,43 @@ class Machine:
         self.push(state, ClassExpr(self.scope.class_(values[0], values[1].value, values[2:], keywords)))  # type: ignore[arg-type]
 
     def op_CALL_EX(self, state: State, has_keywords: bool) -> None:
-        keywords: list[ast.keyword] = []
-        if has_keywords:
-            mapping = self.pop(state)
-            if isinstance(mapping, ast.Dict):
-                merged = getattr(mapping, "merged", None)
-                if merged is None:
-                    merged = [("items", list(zip(mapping.keys, mapping.values)))]
-                for kind, value in merged:
-                    if kind == "star":
-                        if isinstance(value, ast.Dict) and value.values and all(
-                            isinstance(k, ast.Constant) and isinstance(k.value, str) and k.value.isidentifier()
-                            for k in value.keys
-                        ) and not hasattr(value, "merged"):
-                            keywords.extend(
-                                ast.keyword(self.scope.plain_name(k.value), v)  # type: ignore[union-attr]
-                                for k, v in zip(value.keys, value.values)
-                            )
-                        else:
-                            keywords.append(ast.keyword(None, value))
-                    else:
-                        for key, item in value:
-                            if key is None:
-                                keywords.append(ast.keyword(None, item))
-                            elif isinstance(key, ast.Constant) and isinstance(key.value, str):
-                                keywords.append(ast.keyword(self.scope.plain_name(key.value), item))
-                            else:
-                                raise Unliftable("keywords that are not names")
-            else:
-                keywords.append(ast.keyword(None, mapping))
+        keywords = self.keywords_of(self.pop(state)) if has_keywords else []
         arguments = self.pop(state)
         function = self.pop(state)
-        if isinstance(arguments, ast.Tuple) and not getattr(arguments, "folded", False):
-            positional = list(arguments.elts)
-        elif isinstance(arguments, ast.Tuple) and has_keywords:
-            positional = list(arguments.elts)
-        else:
-            positional = [ast.Starred(arguments, LOAD)]
+        positional: list[ast.expr] = [ast.Starred(arguments, LOAD)]
+        if isinstance(arguments, ast.Tuple) and (has_keywords or not getattr(arguments, "folded", False)):
+            made = getattr(arguments, "made", False) or getattr(arguments, "folded", False)
+            if has_star(arguments) or not made or any(k.arg is None for k in keywords) or (
+                has_keywords and len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS
+            ):
+                positional = list(arguments.elts)
         if getattr(function, "build_class", False):
             self.build_class(state, positional, keywords)
             return
         self.push(state, ast.Call(function, positional, keywords))
+
+    def keywords_of(self, mapping: ast.expr) -> list[ast.keyword]:
+        """The keyword arguments that a mapping was put together from."""
+        if not isinstance(mapping, ast.Dict):
+            return [ast.keyword(None, mapping)]
+        parts = getattr(mapping, "merged", None)
+        if parts is None:
+            parts = [("items", list(zip(mapping.keys, mapping.values)))]
+        keywords: list[ast.keyword] = []
+        named = True
+        for kind, value in parts:
+            names: list[Any] = []
+            if kind == "items":
+                value = ast.Dict([key for key, _ in value], [item for _, item in value])
+            # keywords behind a mapping are merged in as a mapping of their own
+            if isinstance(value, ast.Dict) and not hasattr(value, "merged") and (kind == "items" or not named):
+                names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+            named = bool(names) and all(map(is_name, names))
+            if named and isinstance(value, ast.Dict):
+                keywords += [ast.keyword(self.scope.plain_name(str(n)), v) for n, v in zip(names, value.values)]
+            else:
+                keywords.append(ast.keyword(None, value))
+        return keywords
 
     def op_MAKE_FUNCTION(self, state: State, flags: int) -> None:
         code = state.pop()
@@ -1154,6 +1158,11 @@ class Machine:
         if isinstance(entry, Slot):
             state.stack.append(entry)
             return
+        if getattr(entry, "awaited", False):
+            # an asynchronous comprehension is a coroutine function that is called and awaited
+            entry.awaited = False
+            state.stack.append(entry)
+            return
         if isinstance(entry, ast.Call) or isinstance(entry, ast.expr):
             self.push(state, ast.Await(entry))
             return
@@ -1247,7 +1256,12 @@ class Machine:
         self.push(state, make(iterable))
 
 
-def has_star(node: ast.Tuple) -> bool:
+def is_name(value: Any) -> bool:
+    """Whether a value can stand as a name in source."""
+    return isinstance(value, str) and value.isidentifier() and not keyword.iskeyword(value)
+
+
+def has_star(node: ast.Tuple | ast.Set) -> bool:
     return any(isinstance(e, ast.Starred) for e in node.elts)
 
 

@@ -243,7 +243,7 @@ def _walk(
                 i, j = true_a, true_b
                 continue
             if kind is o.CONST:
-                if not same_constant(a.arg, b.arg, work, f"{name}.") and not _is_layout(ops, i, a, b):
+                if not same_constant(a.arg, b.arg, work, f"{name}.") and not _is_layout(ops, i, a):
                     raise _Different(_at(name, a, b))
             elif a.arg != b.arg or type(a.arg) is not type(b.arg):
                 if kind not in _GLOBALS or rename.get(a.arg, a.arg) != b.arg:
@@ -256,15 +256,10 @@ def _walk(
             j += 1
 
 
-def _is_layout(ops: list[Op], index: int, op: Op, other: Op) -> bool:
-    """Whether two constants differ in layout only (3.13+): ``__firstlineno__`` of a class is a line number,
-    ``__static_attributes__`` is made of a set of strings, in whose order."""
+def _is_layout(ops: list[Op], index: int, op: Op) -> bool:
+    """Whether a constant is ``__firstlineno__`` of a class (3.13+): a line number."""
     following = ops[index + 1] if index + 1 < len(ops) else op
-    if following.kind is not o.STORE_NAME:
-        return False
-    if following.arg == "__static_attributes__" and type(op.arg) is type(other.arg) is tuple:
-        return sorted(map(_typed, op.arg)) == sorted(map(_typed, other.arg))
-    return following.arg == "__firstlineno__" and type(op.arg) is type(other.arg) is int
+    return following.kind is o.STORE_NAME and following.arg == "__firstlineno__" and type(op.arg) is int
 
 
 def _skip_not(ops: list[Op], index: int) -> int | None:

@@ -468,16 +468,17 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
             while j >= len(cn.ops) and cn.end == "jump" and cn.succs[0] != c:
                 c, j = cn.succs[0], 0
                 cn = nodes[c]
+            skip = _unwinding(hn.ops, i)
+            if skip:
+                i += skip
+                j += _dropping(cn.ops, j, hn.ops, i)
+                continue
             if i < len(hn.ops) and j < len(cn.ops):
                 a, b = hn.ops[i], cn.ops[j]
                 if a.kind == b.kind and _same_arg(a.arg, b.arg):
                     i += 1
                     j += 1
                     continue
-            skip = _unwinding(hn.ops, i)
-            if skip:
-                i += skip
-                continue
             if i >= len(hn.ops) and j >= len(cn.ops) and hn.end == cn.end and hn.arg == cn.arg:
                 if hn.end == "return":
                     reached_return = True
@@ -509,6 +510,17 @@ def _unwinding(ops: list[Op], index: int) -> int:
         return 2
     if kinds == ["SWAP", "POP", "SWAP", "POP_EXCEPT"]:
         return 4
+    return 0
+
+
+def _dropping(ops: list[Op], index: int, others: list[Op], other: int) -> int:
+    """How many operations take off the value that was to be returned, where ``finally`` goes elsewhere."""
+    kinds = [op.kind for op in ops[index : index + 2]]
+    if kinds == ["SWAP", "POP"]:
+        return 2
+    if kinds[:1] == ["POP"] and ops[index].arg is None:
+        if other >= len(others) or others[other].kind != "POP" or others[other].arg is not None:
+            return 1
     return 0
 
 
