@@ -36,8 +36,9 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
 from ..flow.stack import effect
+from .constants import is_literal
 from .dynamo_names import GRAPH_PREFIX, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
-from .verify import MEANINGFUL_FLAGS, Pair, Verdict, same_constant
+from .verify import MEANINGFUL_FLAGS, Pair, Verdict, conflated, docstring, same_constant
 
 SWALLOWED_NOTE = "a context that was entered again behind the graph break must not swallow exceptions: torch raises"
 PROFILER_NOTE = "torch's marks for its profiler are left out: the profiler is taken to be off"
@@ -65,6 +66,10 @@ class _Symbol:
 
     def __init__(self, key: tuple[Any, ...]) -> None:
         self.key = key
+
+
+#: What a local without a value holds (3.12 and later put it on the stack around comprehensions).
+_UNBOUND = _Symbol(("unbound",))
 
 
 class _Built:
@@ -118,6 +123,22 @@ class _Side:
         self.locals = variables  # bound locals
         self.maybe = maybe  # locals of which it is not known whether they are bound
         self.turns = 0
+
+    def content(self, name: str) -> Any:
+        """What a local holds, which may be nothing."""
+        if name in self.maybe:
+            return _Symbol(("maybe", self.locals[name].key))
+        return self.locals.get(name, _UNBOUND)
+
+    def bind(self, name: str, value: Any) -> None:
+        """Gives a local what another one, or a name of an outer comprehension, held."""
+        self.maybe.discard(name)
+        self.locals.pop(name, None)
+        if isinstance(value, _Symbol) and value.key[0] == "maybe":
+            self.locals[name] = _Symbol(value.key[1])
+            self.maybe.add(name)
+        elif value is not _UNBOUND:
+            self.locals[name] = value
 
     def copy(self, memo: dict[int, _Built]) -> _Side:
         def dup(value: Any) -> Any:
@@ -177,6 +198,8 @@ class _Prover:
         #: Where items of graphs' results are read, on the recompiled and on the original side.
         self.items: tuple[dict[tuple[Any, ...], int], dict[tuple[Any, ...], int]] = ({}, {})
         self.joins = _joins(p)
+        #: All locals of each side.
+        self.names = {"p": _locals(p), "q": _locals(q)}
         self.graphs: set[tuple[Any, ...]] = set()  # symbols that are results of graph calls
         #: Relation at each pair of places where the walk joined: see ``join``.
         self.relations: dict[tuple[int, int], frozenset[frozenset[tuple[str, Any]]]] = {}
@@ -235,13 +258,17 @@ class _Prover:
             stack.append(_Constant(op.arg))
         elif kind is o.LOAD_FAST:
             if op.arg not in side.locals or op.arg in side.maybe:
-                return self.event(side, op, f"LOAD_FAST {op.arg}", None, 0)
+                return _Event(f"LOAD_FAST {op.arg}", None, [side.content(op.arg)], op)
             stack.append(_seen(side.locals[op.arg]))
         elif kind is o.STORE_FAST:
-            side.locals[op.arg] = stack.pop()
-            side.maybe.discard(op.arg)
-        elif kind is o.DELETE_FAST and op.arg in side.locals and op.arg not in side.maybe:
+            side.bind(op.arg, stack.pop())
+        elif kind is o.DELETE_FAST:
+            if op.arg not in side.locals or op.arg in side.maybe:
+                return _Event(kind, op.arg, [side.content(op.arg)], op)
             del side.locals[op.arg]
+        elif kind is o.LOAD_FAST_AND_CLEAR:
+            stack.append(side.content(op.arg))
+            side.bind(op.arg, _UNBOUND)
         elif kind is o.POP:
             stack.pop()
         elif kind is o.COPY:
@@ -276,8 +303,7 @@ class _Prover:
             # ``f(**d)`` hands a copy of ``d`` to the call that follows at once; Dynamo's code hands ``d``,
             # and the call copies it.
             stack[-2:] = [_Built("copy", [stack[-1]])]
-        elif kind is o.BUILD_SET and all(
-                isinstance(_seen(item), _Constant) for item in stack[len(stack) - op.arg :]):
+        elif kind is o.BUILD_SET and all(map(_is_hashable, stack[len(stack) - op.arg :])):
             items = stack[len(stack) - op.arg :]
             del stack[len(stack) - op.arg :]
             stack.append(_Built("set", items))
@@ -639,13 +665,14 @@ class _Prover:
             return
         sides = []
         memo: dict[int, _Built] = {}
+        self.events += 1  # exceptions of several handlers are several
         for side, event in ((left, a), (right, b)):
             handler = side.program.handlers[event.op.handler]
             other = side.copy(memo)
             del other.stack[handler.depth :]
             if handler.lasti:
                 other.stack.append(_Symbol(("lasti",)))
-            other.stack.append(_Symbol(("exception",)))
+            other.stack.append(_Symbol(("exception", self.events)))
             other.at = handler.target
             other.turns = 0
             sides.append(other)
@@ -662,15 +689,10 @@ class _Prover:
         self.pairs_here = self.pair_containers(left, right)
         values: dict[Any, set[tuple[str, Any]]] = {}
         for tag, side in (("p", left), ("q", right)):
-            for name, value in side.locals.items():
-                values.setdefault(self.identity(value, tag), set()).add((tag, name))
+            for name in self.names[tag]:
+                values.setdefault(self.identity(side.content(name), tag), set()).add((tag, name))
             for place, value in enumerate(side.stack):
                 values.setdefault(self.identity(value, tag), set()).add((tag, place))
-            for name in side.program.code.varnames:
-                if name not in side.locals:
-                    values.setdefault("unbound", set()).add((tag, name))
-                elif name in side.maybe:
-                    values.setdefault(("maybe", name), set()).add((tag, name))
         arrived = frozenset(
             frozenset({("kind", self.kind(identity)), *places}) for identity, places in values.items())
         known = self.relations.get(key)
@@ -688,9 +710,7 @@ class _Prover:
 
     def kind(self, identity: Any) -> str:
         """What is known of all places of a class, besides that they are equal."""
-        if identity == "unbound":
-            return "unbound"
-        if isinstance(identity, tuple) and identity[0] in ("maybe", "lasti"):
+        if isinstance(identity, tuple) and identity[0] in ("maybe", "unbound", "lasti"):
             return str(identity[0])
         if isinstance(identity, tuple) and identity[0] == "constant":
             return f"constant {identity[1]} {identity[2]}"
@@ -741,18 +761,19 @@ class _Prover:
                 value = fresh
                 if kind.startswith("constant"):
                     value = constants.get((tag, place), fresh)
+                if kind == "unbound":
+                    value = _UNBOUND
+                elif kind == "maybe":
+                    value = _Symbol(("maybe", fresh.key))
                 if isinstance(place, int):
                     side.stack[place] = value
-                elif kind == "unbound":
-                    continue
                 else:
-                    side.locals[place] = value
-                    if kind == "maybe":
-                        side.maybe.add(place)
+                    side.bind(place, value)
 
 
 def _meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
-    """Places are equal only if they are so in both. Bound in one and unbound in the other: maybe bound."""
+    """Places are equal only if they are so in both; having no value is one of the values for that.
+    Bound in one and unbound in the other: maybe bound."""
     def index(relation: frozenset[Any]) -> dict[Any, tuple[int, str]]:
         found: dict[Any, tuple[int, str]] = {}
         for number, members in enumerate(relation):
@@ -767,16 +788,16 @@ def _meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
     for place in first.keys() | second.keys():
         a, b = first.get(place), second.get(place)
         if a is None or b is None:
-            # Known on one arrival only: not known to be bound.
-            classes.setdefault(("maybe", place), set()).update({place, ("kind", "maybe")})
-            continue
-        kinds = {a[1], b[1]}
-        if kinds & {"unbound", "maybe"} and kinds != {"unbound"}:
-            classes.setdefault(("maybe", place), set()).update({place, ("kind", "maybe")})
-            continue
-        kind = a[1] if a[1] == b[1] else ""
-        classes.setdefault((a[0], b[0], kind), set()).update({place, ("kind", kind)})
+            raise _Different("stacks of different depth meet")
+        kind = a[1] if a[1] == b[1] else "maybe" if {a[1], b[1]} & {"unbound", "maybe"} else ""
+        classes.setdefault((a[0], b[0]), set()).update({place, ("kind", kind)})
     return frozenset(frozenset(members) for members in classes.values())
+
+
+def _locals(program: Program) -> tuple[str, ...]:
+    """Names of the locals that the program can give a value or ask for one."""
+    kinds = (o.LOAD_FAST, o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)
+    return tuple(sorted({*program.code.varnames, *(op.arg for op in program.ops if op.kind in kinds)}))
 
 
 def _cells_used(program: Program) -> set[str]:
@@ -809,6 +830,11 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, _Constant) and type(value.value) is str
 
 
+def _is_hashable(value: Any) -> bool:
+    value = _seen(value)
+    return isinstance(value, _Constant) and type(value.value) is not slice and is_literal(value.value)
+
+
 def _both_none(x: Any, y: Any) -> bool:
     x, y = _seen(x), _seen(y)
     return isinstance(x, _Constant) and isinstance(y, _Constant) and x.value is None is y.value
@@ -823,8 +849,11 @@ def _constants_of(value: Any) -> list[Any] | None:
 
 
 def _frozen(value: _Built) -> list[tuple[str, str]]:
-    """What a set of constants holds, in an order of its own."""
-    return sorted({(type(_seen(i).value).__name__, repr(_seen(i).value)) for i in value.items})
+    """What a set of constants holds, in an order of its own. Of equal ones (``1``, ``True``) it keeps the first."""
+    kept: dict[Any, Any] = {}
+    for item in value.items:
+        kept.setdefault(_seen(item).value, _seen(item).value)
+    return sorted((type(item).__name__, repr(item)) for item in kept)
 
 
 def _slice(value: Any) -> list[Any] | None:
@@ -938,11 +967,15 @@ def equivalent(
     p = original if isinstance(original, Program) else canonicalise(original)
     q = recompiled if isinstance(recompiled, Program) else canonicalise(recompiled)
     p, q = _without_private_cells(p), _without_private_cells(q)
+    if rename and conflated(p, rename):
+        return Verdict(False, f"two globals are both called {conflated(p, rename)}")
     a, b = p.code, q.code
     if (a.argcount, a.posonlyargcount, a.kwonlyargcount, a.arguments) != (
         b.argcount, b.posonlyargcount, b.kwonlyargcount, b.arguments
     ) or (a.flags ^ b.flags) & MEANINGFUL_FLAGS:
         return Verdict(False, "parameters or flags differ")
+    if a.flags & 0x3 == 0x3 and not a.name.startswith("<") and docstring(a) != docstring(b):
+        return Verdict(False, "docstrings differ")
     differing = (set(a.freevars) ^ set(b.freevars)) | (set(a.cellvars) ^ set(b.cellvars))
     if differing & (_cells_used(p) | _cells_used(q)):
         return Verdict(False, "free or cell variables differ")

@@ -8,7 +8,7 @@ from ..bytecode.code import Code
 from ..bytecode.operations import Program
 from .equivalence import equivalent
 from .forms import Form, Forms, held_by
-from .verify import Pair, Verdict, docstring, same_code
+from .verify import Pair, Verdict, conflated, docstring, same_code
 
 
 class Proof:
@@ -37,6 +37,9 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
         forms: the form each code object was written in.
         rename: ``{global name in the original: name in the text}``.
     """
+    if rename and conflated(original, rename):
+        where = f"two globals are both called {conflated(original, rename)}"
+        return [Proof(original.code, Verdict(False, where), False, recompiled)]
     proofs: dict[Code, Proof] = {}
     work: list[Pair] = [(original, recompiled, "")]
     while work:
@@ -50,7 +53,8 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
             proofs[code] = Proof(code, None, False, None)
             work.extend(reversed(_inside_fallen(code, other, proofs)))
             continue
-        verdict, nested = same_code(left, right, path=path, ignore_name=code is original.code, rename=rename)
+        verdict, nested = same_code(left, right, path=path, ignore_name=True, rename=rename,
+                                    outer=None if code is original.code else (original.code, recompiled))
         exact = bool(verdict)
         if not exact and forms.of(code) is not Form.STRUCTURED:
             nested = []

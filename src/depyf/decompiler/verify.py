@@ -11,9 +11,13 @@ that covers it must agree, and both ways out of each branch are followed.  Only 
   goes with it;
 * handlers of operations that cannot raise.
 
-What is compared of the code object itself: parameters, the flags that change its meaning, the sets of
-free and cell variables, its name and docstring (``co_qualname``, ``co_firstlineno`` and the order of
-constants and names do not change what a program does), and nested code objects in the same way.
+What is compared of the code object itself: parameters, the flags that change its meaning, free variables
+(of nested code in their order: closures are tuples), the set of cell variables, its name and docstring, and
+nested code objects in the same way, these with their qualified names inside the outermost one.
+
+What a program could see and is not compared: ``co_firstlineno`` and other places of the text, the order of
+constants, names and locals (so of ``locals()``), the iteration order of constant sets, and the ``__future__``
+flags that an ``exec`` inside would inherit.
 
 The walk is independent of the lifting code: it reads bytecode and nothing that the decompiler made of
 it.
@@ -21,6 +25,7 @@ it.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import CodeType
@@ -45,6 +50,10 @@ SILENT = frozenset({
 
 #: Operations whose argument is a global name.
 _GLOBALS = frozenset({o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL})
+#: Operations whose argument is, or can turn out to be, a global name.
+_PERHAPS_GLOBALS = _GLOBALS | {o.LOAD_NAME, o.STORE_NAME, o.DELETE_NAME, o.LOAD_FROM_DICT_OR_GLOBALS}
+#: Types whose values are the same when they are equal and of the same type.
+_PLAIN = frozenset({int, bool, str, bytes, type(None), type(...)})
 
 #: Two code objects to compare, and what messages call them.
 Pair = tuple[Code | Program, Code | Program, str]
@@ -86,24 +95,26 @@ def same_program(
     Args:
         original: code, or its canonical program where that is at hand.
         recompiled: the same.
-        ignore_name: the outermost name and docstring may differ.
+        ignore_name: the outermost name may differ, and the order of its free variables.
         rename: ``{global name in the original: name in the recompiled}``.
 
     Raises:
         UnsupportedBytecode: one of them cannot be read.
     """
     pairs: list[tuple[int, int]] = []
+    if rename and conflated(original, rename):
+        return Verdict(False, f"two globals are both called {conflated(original, rename)}")
     work: list[Pair] = [(original, recompiled, "")]
-    outermost = True
+    outer: tuple[Code, Code] | None = None
     while work:
         left, right, path = work.pop()
-        verdict, nested = same_code(left, right, path=path, ignore_name=outermost and ignore_name, rename=rename)
-        if outermost:
+        verdict, nested = same_code(left, right, path=path, outer=outer, ignore_name=ignore_name, rename=rename)
+        if outer is None:
             pairs = verdict.pairs
+            outer = _code(left), _code(right)
         if not verdict:
             return Verdict(False, verdict.where, pairs)
         work += nested
-        outermost = False
     return Verdict(True, "", pairs)
 
 
@@ -112,6 +123,7 @@ def same_code(
     right: Code | Program,
     *,
     path: str = "",
+    outer: tuple[Code, Code] | None = None,
     ignore_name: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, list[Pair]]:
@@ -121,8 +133,9 @@ def same_code(
         left: code, or its canonical program where that is at hand.
         right: the same.
         path: what messages call it.
-        ignore_name: its name and docstring may differ.
-        rename: ``{global name in the original: name in the recompiled}``.
+        outer: the outermost code objects, if these lie inside.
+        ignore_name: the outermost name may differ, and the order of its free variables.
+        rename: ``{global name in the original: name in the recompiled}``; see :func:`conflated`.
 
     Returns:
         The verdict, and the pairs of nested code objects that have still to be compared.
@@ -131,10 +144,12 @@ def same_code(
     nested: list[Pair] = []
     try:
         p, q = _program(left), _program(right)
-        _compare_codes(p.code, q.code, path, ignore_name)
+        _compare_codes(p.code, q.code, path, outer, ignore_name)
         _walk(p, q, path, rename or {}, nested, pairs)
     except _Different as difference:
         return Verdict(False, str(difference), pairs), nested
+    except IndexError:
+        return Verdict(False, f"{path or _code(left).name}: control leaves the program", pairs), nested
     return Verdict(True, "", pairs), nested
 
 
@@ -152,6 +167,10 @@ def _program(code: Code | Program) -> Program:
     return code if isinstance(code, Program) else canonicalise(code)
 
 
+def _code(code: Code | Program) -> Code:
+    return code.code if isinstance(code, Program) else code
+
+
 def docstring(code: Code) -> str | None:
     """The docstring a function made of the code would have."""
     if code.version >= (3, 14) and not code.flags & 0x4000000:
@@ -160,8 +179,25 @@ def docstring(code: Code) -> str | None:
     return first if isinstance(first, str) else None
 
 
-def _compare_codes(a: Code, b: Code, path: str, ignore_name: bool) -> None:
+def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
+    """A name that two globals of the code, and of what it holds, would both have; empty if there is none.
+    Where there is one, no comparison under that renaming proves anything."""
+    meaning: dict[str, str] = {}
+    work = [code]
+    while work:
+        for op in _program(work.pop()).ops:
+            if op.kind in _PERHAPS_GLOBALS:
+                shown = rename.get(op.arg, op.arg) if op.kind in _GLOBALS else op.arg
+                if meaning.setdefault(shown, op.arg) != op.arg:
+                    return str(shown)
+            elif op.kind is o.CONST and isinstance(op.arg, Code):
+                work.append(op.arg)
+    return ""
+
+
+def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None, ignore_name: bool) -> None:
     here = path or a.name
+    ignore_name = ignore_name and outer is None
 
     def check(what: str, left: Any, right: Any) -> None:
         if left != right:
@@ -174,12 +210,22 @@ def _compare_codes(a: Code, b: Code, path: str, ignore_name: bool) -> None:
     check("parameters", a.arguments, b.arguments)
     check("free variables", sorted(a.freevars), sorted(b.freevars))
     check("cell variables", sorted(a.cellvars), sorted(b.cellvars))
-    if ignore_name:
-        return
-    check("name", a.name, b.name)
     is_function = a.flags & 0x3 == 0x3 and not a.name.startswith("<")
     if is_function:
         check("docstring", docstring(a), docstring(b))
+    if ignore_name:
+        return
+    # A closure is a tuple of cells in the order of the free variables.
+    check("order of free variables", a.freevars, b.freevars)
+    check("name", a.name, b.name)
+    if outer is not None:
+        check("qualified name", _inside(a.qualname, outer[0]), _inside(b.qualname, outer[1]))
+
+
+def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
+    """Whether a qualified name starts with that of the outermost code, and the rest of it."""
+    start = f"{outer.qualname}."
+    return (True, qualname[len(start):]) if qualname.startswith(start) else (False, qualname)
 
 
 def _settle(ops: list[Op], index: int) -> int:
@@ -219,6 +265,7 @@ def _walk(
                     raise _Different(_at(name, a, b))
                 break
             negated = False
+            tests = a, b  # what may raise
             if kind is not b.kind:
                 # ``not x`` tested one way is ``x`` tested the other way.
                 i2, j2 = _skip_not(ops, i), _skip_not(others, j)
@@ -233,7 +280,8 @@ def _walk(
                 kind = o.BRANCH
             pairs.append((a.offset, b.offset))
             if kind not in SILENT:
-                _pair_handlers(p, q, a, b, name, pending)
+                # A ``not`` that was skipped is what asks for the truth of the value; its branch cannot raise.
+                _pair_handlers(p, q, *tests, name, pending)
             if kind is o.BRANCH:
                 true_a, false_a = (a.target, i + 1) if a.arg else (i + 1, a.target)
                 true_b, false_b = (b.target, j + 1) if b.arg else (j + 1, b.target)
@@ -243,11 +291,11 @@ def _walk(
                 i, j = true_a, true_b
                 continue
             if kind is o.CONST:
-                if not same_constant(a.arg, b.arg, work, f"{name}.") and not _is_layout(ops, i, a):
+                if not same_constant(a.arg, b.arg, work, f"{name}.") \
+                        and not (_is_line(p, i) and _is_line(q, j)):
                     raise _Different(_at(name, a, b))
-            elif a.arg != b.arg or type(a.arg) is not type(b.arg):
-                if kind not in _GLOBALS or rename.get(a.arg, a.arg) != b.arg:
-                    raise _Different(_at(name, a, b))
+            elif not same_constant(rename.get(a.arg, a.arg) if kind in _GLOBALS else a.arg, b.arg):
+                raise _Different(_at(name, a, b))
             if kind is o.FOR_ITER:
                 pending.append((a.target, b.target))
             elif kind in o.ENDS:
@@ -256,10 +304,15 @@ def _walk(
             j += 1
 
 
-def _is_layout(ops: list[Op], index: int, op: Op) -> bool:
-    """Whether a constant is ``__firstlineno__`` of a class (3.13+): a line number."""
-    following = ops[index + 1] if index + 1 < len(ops) else op
-    return following.kind is o.STORE_NAME and following.arg == "__firstlineno__" and type(op.arg) is int
+def _is_line(program: Program, index: int) -> bool:
+    """Whether a constant is the ``__firstlineno__`` that the compiler gives a class (3.13+)."""
+    op, following = program.ops[index], program.ops[index + 1]
+    code = program.code
+    return (
+        following.kind is o.STORE_NAME and following.arg == "__firstlineno__" and code.version >= (3, 13)
+        and not code.flags & 0x3 and code.name != "<module>" and type(op.arg) is int
+        and op.arg == code.firstlineno
+    )
 
 
 def _skip_not(ops: list[Op], index: int) -> int | None:
@@ -299,22 +352,38 @@ def same_constant(
             return bool(same_program(a, b))
         work.append((a, b, f"{path}{a.name}"))
         return True
-    if isinstance(a, float):
-        return repr(a) == repr(b)
-    if isinstance(a, complex):
-        return repr(a.real) == repr(b.real) and repr(a.imag) == repr(b.imag)
-    if isinstance(a, tuple):
+    kind = type(a)
+    if kind in _PLAIN:
+        return bool(a == b)
+    if kind is float:
+        return _bits(a) == _bits(b)
+    if kind is complex:
+        return _bits(a.real, a.imag) == _bits(b.real, b.imag)
+    if kind is tuple:
         return len(a) == len(b) and all(same_constant(x, y, work, path) for x, y in zip(a, b))
-    if isinstance(a, frozenset):
-        if len(a) != len(b):
-            return False
-        return sorted(map(_typed, a)) == sorted(map(_typed, b))
-    if isinstance(a, slice):
+    if kind is frozenset:
+        return len(a) == len(b) and set(map(_typed, a)) == set(map(_typed, b))
+    if kind is slice:
         return all(same_constant(getattr(a, n), getattr(b, n)) for n in ("start", "stop", "step"))
-    return bool(a is b or a == b)
+    return a is b  # an object that someone put there: what its equality means is not known
 
 
-def _typed(value: Any) -> tuple[str, str]:
-    if isinstance(value, (tuple, frozenset)):
-        return (type(value).__name__, repr(sorted(map(_typed, value))))
-    return (type(value).__name__, repr(value))
+def _bits(*values: float) -> bytes:
+    """Signs of zeros and of NaNs can be seen, and so can a NaN's other bits."""
+    return struct.pack(f"{len(values)}d", *values)
+
+
+def _typed(value: Any) -> Any:
+    """A key that only the same constant has."""
+    kind = type(value)
+    if kind is tuple:
+        return (kind, tuple(map(_typed, value)))
+    if kind is frozenset:
+        return (kind, frozenset(map(_typed, value)))
+    if kind in _PLAIN:
+        return (kind, value)
+    if kind is float:
+        return (kind, _bits(value))
+    if kind is complex:
+        return (kind, _bits(value.real, value.imag))
+    return (kind, id(value))

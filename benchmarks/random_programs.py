@@ -1,0 +1,241 @@
+"""Random programs, decompiled: what becomes of code that nobody would write.
+
+    make fuzz-source
+    python benchmarks/random_programs.py --count 1000 --seed 0 --jobs 2 --python /usr/bin/python3.12
+
+pysource-codegen makes programs by seed. They are compiled, never executed; the module is decompiled, the text
+is compiled again and compared with the original by ``verify.same_program``, from the text alone. Printed are the
+outcomes and, for what fell back or failed, the reasons by class.
+
+Outcomes: ``exact``, ``equivalent`` and ``fallback`` are what the decompiler says of its text; ``invalid`` is a
+text that does not compile, ``wrong`` one that was called exact or equivalent and is not, ``crash`` an exception
+or a dead process, ``late`` one that took longer than ``--limit`` seconds.
+
+With ``--minimise DIR`` each class of failure leaves its smallest program there (pysource-minimize).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import collections
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+#: Outcomes in the order they are printed.
+OUTCOMES = ("exact", "equivalent", "fallback", "invalid", "wrong", "crash", "late")
+
+
+class Late(BaseException):
+    """The time for one program is over."""
+
+
+# --- one program, in a process of its own ----------------------------------------------------------
+def program(seed: int) -> str | None:
+    """The program of a seed: from a few statements to a few hundred; ``None`` if it does not compile."""
+    from pysource_codegen import generate
+
+    source: str = generate(seed, node_limit=(20, 60, 200, 600)[seed % 4], depth_limit=(4, 6, 8)[seed % 3])
+    try:
+        compile(source, "<random>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
+        return None  # the generator knows most rules of the language, not all
+    return source
+
+
+def outcome(source: str) -> tuple[str, list[str]]:
+    """What becomes of a program, and the reasons if that is not ``exact``."""
+    from depyf.bytecode.code import Code
+    from depyf.decompiler import decompile_code
+    from depyf.decompiler.equivalence import equivalent
+    from depyf.decompiler.verify import same_program
+
+    code: CodeType = compile(source, "<random>", "exec", dont_inherit=True)
+    try:
+        found = decompile_code(code)
+    except RecursionError:
+        return "crash", ["RecursionError"]
+    except Exception as error:
+        return "crash", [f"{type(error).__name__}: {error}"]
+    try:
+        again = compile(found.text, "<again>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        return "invalid", [f"{type(error).__name__}: {getattr(error, 'msg', error)}"]
+    kind = found.fidelity.value
+    if kind == "exact":
+        verdict = same_program(Code.of(code), Code.of(again))
+        return ("exact", []) if verdict else ("wrong", [verdict.where])
+    if kind == "equivalent":
+        verdict = equivalent(Code.of(code), Code.of(again))
+        return (kind, [found.note]) if verdict else ("wrong", [verdict.where])
+    return kind, [reason for reason in found.note.split("; ") if reason] or ["no reason given"]
+
+
+def reason_class(reason: str) -> str:
+    """A reason without the names and numbers of its program."""
+    reason = re.sub(r"'[^']*'|\"[^\"]*\"", "_", reason)
+    reason = re.sub(r"^[^:]*: (?=[A-Z]+[A-Z_]* )", "", reason)
+    reason = re.sub(r"\bat offset \d+|\b0x[0-9a-f]+|-?\d+", "#", reason)
+    reason = re.sub(r"<code[^>]*>|\([^)]*\)|\[[^]]*\]", "_", reason)
+    return reason[:100]
+
+
+def work(first: int, after: int, step: int, limit: int) -> None:
+    """Answers one line of JSON a seed."""
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise Late
+
+    signal.signal(signal.SIGALRM, ring)
+    warnings.simplefilter("ignore")
+    for seed in range(first, after, step):
+        print(json.dumps({"seed": seed, "starts": True}), flush=True)
+        source = program(seed)
+        kind, reasons = "none", []
+        if source is not None:
+            signal.alarm(limit)
+            try:
+                kind, reasons = outcome(source)
+            except Late:
+                kind, reasons = "late", [f"more than {limit} s"]
+            finally:
+                signal.alarm(0)
+        print(json.dumps({"seed": seed, "kind": kind, "reasons": reasons}), flush=True)
+
+
+# --- many -------------------------------------------------------------------------------------------
+class Worker:
+    """A process that goes through its seeds, and is started again behind one that killed it."""
+
+    def __init__(self, python: str, first: int, after: int, step: int, limit: int) -> None:
+        self.python, self.after, self.step, self.limit = python, after, step, limit
+        self.start(first)
+
+    def start(self, first: int) -> None:
+        self.seed, self.since = first, time.monotonic()
+        paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.process = subprocess.Popen(
+            [self.python, __file__, "--worker", str(first), str(self.after), str(self.step), str(self.limit)],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"})
+
+    def lost(self, kind: str, why: str) -> dict[str, Any]:
+        """The program at hand ended the process (or has to be ended with it)."""
+        self.process.kill()
+        self.process.wait()
+        answer = {"seed": self.seed, "kind": kind, "reasons": [why]}
+        if self.seed + self.step < self.after:
+            self.start(self.seed + self.step)
+        return answer
+
+
+def answers(python: str, seed: int, count: int, jobs: int, limit: int) -> Iterator[dict[str, Any]]:
+    workers = [Worker(python, seed + n, seed + count, jobs, limit) for n in range(min(jobs, count))]
+    while workers:
+        ready, _, _ = select.select([w.process.stdout for w in workers], [], [], 1.0)
+        for worker in list(workers):
+            if worker.process.stdout in ready:
+                assert worker.process.stdout is not None
+                line = worker.process.stdout.readline()
+                if line:
+                    answer = json.loads(line)
+                    worker.seed, worker.since = answer["seed"], time.monotonic()
+                    if "kind" in answer:
+                        yield answer
+                    continue
+                status = worker.process.wait()
+                if status == 0:
+                    workers.remove(worker)
+                    continue
+                yield worker.lost("crash", f"the process ended with status {status}")
+            elif time.monotonic() - worker.since > 3 * limit:
+                yield worker.lost("late", "and deaf to its alarm")
+            if worker.process.poll() is not None and worker.seed + worker.step >= worker.after:
+                workers.remove(worker)
+
+
+def smallest(python: str, seed: int, kind: str, of: str) -> str:
+    """The smallest program that has the same outcome for the same class of reason (in that interpreter)."""
+    return subprocess.run(
+        [python, __file__, "--smallest", str(seed), kind, of], capture_output=True, text=True, timeout=600,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0"}).stdout
+
+
+def minimised(seed: int, kind: str, of: str) -> str:
+    from pysource_minimize import minimize
+
+    def same(source: str) -> bool:
+        signal.alarm(10)
+        try:
+            found, reasons = outcome(source)
+        except (Exception, Late):
+            return False
+        finally:
+            signal.alarm(0)
+        return found == kind and any(reason_class(reason) == of for reason in reasons)
+
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise Late
+
+    signal.signal(signal.SIGALRM, ring)
+    warnings.simplefilter("ignore")
+    source = program(seed)
+    assert source is not None
+    return ast.unparse(ast.parse(minimize(source, same, retries=1)))
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--worker"]:
+        first, after, step, limit = map(int, sys.argv[2:6])
+        work(first, after, step, limit)
+        return 0
+    if sys.argv[1:2] == ["--smallest"]:
+        print(minimised(int(sys.argv[2]), sys.argv[3], sys.argv[4]))
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000, help="how many programs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first; the others count up")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--python", default=sys.executable, help="interpreter that compiles and decompiles")
+    parser.add_argument("--limit", type=int, default=30, help="seconds for one program")
+    parser.add_argument("--classes", type=int, default=25, help="how many classes of reasons to print")
+    parser.add_argument("--minimise", type=pathlib.Path, help="directory for the smallest program of each class")
+    given = parser.parse_args()
+    counts: collections.Counter[str] = collections.Counter()
+    classes: dict[tuple[str, str], list[int]] = {}
+    started = time.monotonic()
+    for answer in answers(given.python, given.seed, given.count, given.jobs, given.limit):
+        counts[answer["kind"]] += 1
+        for of in {reason_class(reason) for reason in answer["reasons"]}:
+            classes.setdefault((answer["kind"], of), []).append(answer["seed"])
+    made = sum(counts[kind] for kind in OUTCOMES)
+    valid = made - counts["invalid"] - counts["crash"] - counts["late"]
+    print(f"{made} programs ({counts['none']} seeds gave none), {time.monotonic() - started:.0f} s;",
+          f"valid source {100 * valid / max(made, 1):.2f} %")
+    print(", ".join(f"{kind} {counts[kind]}" for kind in OUTCOMES))
+    largest = sorted(classes.items(), key=lambda item: (OUTCOMES.index(item[0][0]) < 4, -len(item[1])))
+    for (kind, of), seeds in largest[: given.classes]:
+        print(f"{len(seeds):5} {kind}: {of}   seeds {', '.join(map(str, sorted(seeds)[:4]))}")
+    if given.minimise:
+        given.minimise.mkdir(parents=True, exist_ok=True)
+        for number, ((kind, of), seeds) in enumerate(largest):
+            if kind in ("equivalent", "late"):
+                continue
+            text = smallest(given.python, min(seeds), kind, of)
+            (given.minimise / f"{number:03}_{kind}.py").write_text(f"# {of} ({len(seeds)} programs)\n{text}")
+    return 1 if any(counts[kind] for kind in ("invalid", "wrong", "crash")) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
