@@ -299,15 +299,23 @@ def canonical_mutants(program: Program, rng: random.Random) -> Iterator[tuple[st
         yield "parameters", (lambda: with_code(program, argcount=code.argcount - 1, kwonlyargcount=code.kwonlyargcount + 1))
     yield "cells", (lambda: with_code(program, cellvars=(*code.cellvars, "another")))
     yield "cells", (lambda: with_code(program, freevars=(*code.freevars, "another")))
-    yield "docstring", (lambda: with_code(program, consts=(another_value(code.consts[0]), *code.consts[1:])
-                                          if isinstance(code.consts[0], str) else ("a docstring", *code.consts)))
+    if code.flags & 0x3 == 0x3 and not code.name.startswith("<"):
+        yield "docstring", (lambda: with_code(program, consts=(another_value(code.consts[0]), *code.consts[1:])
+                                              if isinstance(code.consts[0], str) else ("a docstring", *code.consts)))
     yield "code name", (lambda: with_code(program, name=f"{code.name}_"))
 
 
 def nested_mutants(code: Code, rng: random.Random) -> Iterator[tuple[str, Callable[[], Code]]]:
     """Changes of a code object that another one holds."""
+    program = canonicalise(code)
+
     def parts(**given: Any) -> Callable[[], Code]:
-        return lambda: dataclasses.replace(code, **given)
+        def made() -> Code:
+            fresh = dataclasses.replace(code, **given)
+            fresh.__dict__["_program"] = Program(fresh, program.ops, program.handlers)
+            return fresh
+
+        return made
 
     yield "nested code", parts(name=f"{code.name}_")
     yield "nested code", parts(flags=code.flags ^ 0x20)
@@ -315,7 +323,6 @@ def nested_mutants(code: Code, rng: random.Random) -> Iterator[tuple[str, Callab
         yield "order of a closure", parts(freevars=code.freevars[::-1])
     if code.version >= (3, 11):
         yield "qualified name", parts(qualname=f"{code.qualname}_")
-    program = canonicalise(code)
     inside = [(kind, made) for kind, made in canonical_mutants(program, rng)
               if kind in ("operator", "constant", "twin", "name", "attribute", "sense", "handler removed")]
     for _, made in rng.sample(inside, min(len(inside), 4)):
@@ -557,12 +564,16 @@ def _mentions(node: ast.AST, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
 
 
-def source_mutants(tree: ast.FunctionDef, rng: random.Random, count: int) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """``count`` changes of a function's tree, each in a copy."""
+def source_mutants(
+    tree: ast.FunctionDef, rng: random.Random, wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """A change of each kind that is wanted of a function's tree, each in a copy."""
     sites = _Sites()
     sites.visit(tree)
-    numbers = list(range(len(sites.found)))
-    for number in rng.sample(numbers, min(count, len(numbers))):
+    numbers: dict[str, list[int]] = {}
+    for number, (kind, _) in enumerate(sites.found):
+        numbers.setdefault(kind, []).append(number)
+    for number in [rng.choice(found) for kind, found in numbers.items() if wanted(kind)]:
         again = copy.deepcopy(tree)
         fresh = _Sites()
         fresh.visit(again)
