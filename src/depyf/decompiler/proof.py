@@ -41,6 +41,8 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
         where = f"two globals are both called {conflated(original, rename)}"
         return [Proof(original.code, Verdict(False, where), False, recompiled)]
     proofs: dict[Code, Proof] = {}
+    #: From where on qualified names must agree: for what a dispatch loop holds, from its own name on.
+    outers: dict[Code, tuple[Code, Code]] = {}
     work: list[Pair] = [(original, recompiled, "")]
     while work:
         left, right, path = work.pop()
@@ -51,10 +53,10 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
             continue
         if forms.of(code) is Form.DISPATCH:
             proofs[code] = Proof(code, None, False, None)
-            work.extend(reversed(_inside_fallen(code, other, proofs)))
+            work.extend(reversed(_inside_fallen(code, other, proofs, outers)))
             continue
-        verdict, nested = same_code(left, right, path=path, ignore_name=True, rename=rename,
-                                    outer=None if code is original.code else (original.code, recompiled))
+        outer = None if code is original.code else outers.get(code, (original.code, recompiled))
+        verdict, nested = same_code(left, right, path=path, outer=outer, ignore_name=True, rename=rename)
         exact = bool(verdict)
         if not exact and forms.of(code) is not Form.STRUCTURED:
             nested = []
@@ -65,11 +67,21 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
             # Where it stopped says more about a simplified text.
             verdict = found
         proofs[code] = Proof(code, verdict, exact, other)
+        _inherit(outer, nested, outers)
         work.extend(reversed(nested))
     return list(proofs.values())
 
 
-def _inside_fallen(code: Code, other: Code, proofs: dict[Code, Proof]) -> list[Pair]:
+def _inherit(outer: tuple[Code, Code] | None, nested: list[Pair], outers: dict[Code, tuple[Code, Code]]) -> None:
+    if outer is not None:
+        for left, _, _ in nested:
+            if isinstance(left, Code):
+                outers.setdefault(left, outer)
+
+
+def _inside_fallen(
+    code: Code, other: Code, proofs: dict[Code, Proof], outers: dict[Code, tuple[Code, Code]]
+) -> list[Pair]:
     """What stands in a dispatch loop is written in the usual way, but under other names and elsewhere: it is
     proven where one of the functions in the text is the same program."""
     pool = _held(other)
@@ -89,6 +101,7 @@ def _inside_fallen(code: Code, other: Code, proofs: dict[Code, Proof]) -> list[P
                 pool.remove(match)
                 verdict, nested = same_code(const, match, ignore_name=True)
                 proofs[const] = Proof(const, verdict, True, match)
+                _inherit((const, match), nested, outers)
                 found += nested
     return found
 
