@@ -80,3 +80,19 @@ def walrus(a):
     if (n := len(a)) > 3 and (m := n + 1):
         return n, m
     return [y for x in a if (y := x + 1)]
+
+
+def parts_on_other_lines(self, tx):
+    first = (
+        self.get() in tx
+        or isinstance(self, tx)
+    ) and can(tx)
+    second = lambda x: (
+        x.a
+        and x.b
+    ) or x.c
+    third = (self.a or self.b) and tx
+    return (
+        first and
+        second
+    ) or third

@@ -23,9 +23,24 @@ def number(stmts: list[ast.stmt]) -> None:
             number(handler.body)
 
 
-def emit(tree: ast.Module) -> tuple[str, ast.Module]:
-    """The text of a tree, and the tree of that text (the tree itself if it is of a newer Python than this)."""
+class _BreakLines(ast.NodeTransformer):
+    """Marked expressions begin on a line of their own. (``unparse`` writes a name as it stands.)"""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.Name(f"(\n{ast.unparse(node)})", ast.Load()) if hasattr(node, "begins_a_line") else node
+
+
+def emit(tree: ast.Module, has_line_breaks: bool = False) -> tuple[str, ast.Module]:
+    """The text of a tree, and the tree of that text.
+
+    Args:
+        tree: what to write.
+        has_line_breaks: expressions in it are marked ``begins_a_line``.
+    """
     try:
+        if has_line_breaks:
+            tree = _BreakLines().visit(tree)
         number(tree.body)
         text = ast.unparse(tree) + "\n"
         return text, tree if too_new(tree) else ast.parse(text)

@@ -285,6 +285,9 @@ class Scope:
     def constant(self, value: Any) -> ast.expr:
         raise NotImplementedError
 
+    def begins_a_line(self, node: ast.expr) -> None:
+        """The expression must not begin on the line of the one that it is the first part of."""
+
     def annotation(self, node: ast.expr) -> ast.expr:
         return node
 
@@ -1209,8 +1212,7 @@ class Machine:
     def op_EXPR(self, state: State, node: ast.expr) -> None:
         self.push(state, node)
 
-    def fold_bool(self, state: State, op: ast.boolop, right: ast.expr) -> None:
-        left = self.pop(state)
+    def fold_bool(self, state: State, op: ast.boolop, left: ast.expr, right: ast.expr) -> ast.BoolOp:
         values = [left, right]
         if isinstance(right, ast.BoolOp) and type(right.op) is type(op):
             values = [left, *right.values]
@@ -1219,20 +1221,32 @@ class Machine:
         node = ast.BoolOp(op, values)
         node.folded = True  # type: ignore[attr-defined]
         self.push(state, node)
+        return node
 
     def op_AND(self, state: State, right: ast.expr) -> None:
-        self.fold_bool(state, ast.And(), right)
+        self.fold_bool(state, ast.And(), self.pop(state), right)
 
     def op_OR(self, state: State, right: ast.expr) -> None:
-        self.fold_bool(state, ast.Or(), right)
+        self.fold_bool(state, ast.Or(), self.pop(state), right)
+
+    def value_bool(self, state: State, op: ast.boolop, right: ast.expr) -> None:
+        """A value whose ways have met: ``x = a or b``."""
+        left = self.pop(state)
+        if getattr(left, "met", None) not in (None, type(op)):
+            self.scope.begins_a_line(left)
+        self.fold_bool(state, op, left, right).met = type(op)  # type: ignore[attr-defined]
+
+    def op_VALUE_AND(self, state: State, right: ast.expr) -> None:
+        self.value_bool(state, ast.And(), right)
+
+    def op_VALUE_OR(self, state: State, right: ast.expr) -> None:
+        self.value_bool(state, ast.Or(), right)
 
     def op_NOT_AND(self, state: State, right: ast.expr) -> None:
-        self.push(state, negate(self.pop(state)))
-        self.fold_bool(state, ast.And(), right)
+        self.fold_bool(state, ast.And(), negate(self.pop(state)), right)
 
     def op_NOT_OR(self, state: State, right: ast.expr) -> None:
-        self.push(state, negate(self.pop(state)))
-        self.fold_bool(state, ast.Or(), right)
+        self.fold_bool(state, ast.Or(), negate(self.pop(state)), right)
 
     def op_IFEXP(self, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
         self.push(state, ast.IfExp(self.pop(state), arms[0], arms[1]))

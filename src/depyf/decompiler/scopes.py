@@ -42,6 +42,8 @@ class Options:
         #: graphs that stand in for those of their code: of its simplified forms, and of all others
         self.simplified: dict[Code, Graph] = {}
         self.graphs: dict[Code, Graph] = {}
+        #: whether expressions were marked by :meth:`CodeScope.begins_a_line`
+        self.has_line_breaks = False
         #: global names that are shown differently
         self.rename: dict[str, str] = {}
 
@@ -87,6 +89,14 @@ class CodeScope(Scope):
 
     def constant(self, value: Any) -> Any:
         return constant(value)
+
+    def begins_a_line(self, node: ast.expr) -> None:
+        """``(a or b) and c`` tests the value of ``a or b`` once more where its parts stand on another line than the
+        whole: jumps are threaded within a line only (CPython up to 3.11, flowgraph of 3.14; compile.c,
+        ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``)."""
+        if not (3, 12) <= self.code.version < (3, 14):
+            node.begins_a_line = True  # type: ignore[attr-defined]
+            self.options.has_line_breaks = True
 
     def annotation(self, node: ast.expr) -> ast.expr:
         if self.options.future_annotations and isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -31,7 +31,7 @@ class Summary:
 #: ``(popped, pushed)`` of the operations written here
 FOLDED = {
     "AND": (1, 1), "OR": (1, 1), "NOT_AND": (1, 1), "NOT_OR": (1, 1), "IFEXP": (1, 1), "CHAIN": (2, 1),
-    "COMPREHENSION": (2, 1), "LEAVE": (0, 0), "EXPR": (0, 1),
+    "VALUE_AND": (1, 1), "VALUE_OR": (1, 1), "COMPREHENSION": (2, 1), "LEAVE": (0, 0), "EXPR": (0, 1),
 }
 _IMPURE = Summary(False, [], 0)
 
@@ -240,7 +240,7 @@ class Reducer:
             return False
         t, f = x.succs
         nodes = self.flow.nodes
-        for y_id, join, kind in ((t, f, "AND"), (f, t, "OR")):
+        for y_id, join, kind in ((t, f, "VALUE_AND"), (f, t, "VALUE_OR")):
             if not self.single(y_id):
                 continue
             y = nodes[y_id]
