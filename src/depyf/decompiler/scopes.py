@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import keyword
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS, Code
-from ..bytecode.operations import Program
+from ..bytecode.operations import Op, Program
 from ..flow.graph import Graph, build
 from . import annotations as deferred
 from .forms import Form, Forms
 from .lift import LOAD, STORE, Accumulator, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
+from .structure.ends import gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.reduce import Reducer, build_comprehension, parse_loops
 from .structure.regions import Flow, Untangled, prepare
@@ -121,6 +122,8 @@ class CodeScope(Scope):
         if graph is None:
             graph = build(self.program)
         flow = prepare(graph, mark_breaks(graph))
+        if self.kind in ("module", "class"):
+            gather_ends(flow)
         split_breaks(flow)
         rotate(flow)
         machine = Machine(self, self.options.spills(self.code))
@@ -262,12 +265,30 @@ class CodeScope(Scope):
             dead: list[ast.stmt] = [
                 ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in dict.fromkeys(lost)
             ]
+            dead += self.static_attributes(shown)
             if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not yields:
                 dead.append(ast.Expr(ast.Yield(None)))
             if dead:
                 # names (or a yield) whose only statement the compiler has dropped
                 out.append(ast.If(ast.Constant(False), dead, []))
         return out
+
+    def static_attributes(self, shown: Sequence[Op]) -> list[ast.stmt]:
+        """Stores to ``self.x`` that a dispatch loop does through other names.
+
+        3.13 lists the attributes that the functions of a class store to a variable called ``self`` in the class's
+        ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class`` in compile.c).
+        """
+        if self.code.version < (3, 13) or self.options.forms.of(self.code) is not Form.DISPATCH:
+            return []
+        names = {
+            op.arg: None for before, op in zip(shown, shown[1:])
+            if op.kind == "STORE_ATTR" and before.kind in ("LOAD_FAST", "LOAD_DEREF") and before.arg == "self"
+        }
+        return [
+            ast.Assign([ast.Attribute(ast.Name("self", LOAD), self.plain_name(name), STORE)], ast.Constant(None))
+            for name in names
+        ]
 
     def enclosing_local(self, name: str) -> bool:
         scope = self.parent

@@ -292,7 +292,8 @@ def _walk(
                 continue
             if kind is o.CONST:
                 if not same_constant(a.arg, b.arg, work, f"{name}.") \
-                        and not (_is_line(p, i) and _is_line(q, j)):
+                        and not (_is_line(p, i) and _is_line(q, j)) \
+                        and not (_is_attributes(p, i) and _is_attributes(q, j) and sorted(a.arg) == sorted(b.arg)):
                     raise _Different(_at(name, a, b))
             elif not same_constant(rename.get(a.arg, a.arg) if kind in _GLOBALS else a.arg, b.arg):
                 raise _Different(_at(name, a, b))
@@ -312,6 +313,17 @@ def _is_line(program: Program, index: int) -> bool:
         following.kind is o.STORE_NAME and following.arg == "__firstlineno__" and code.version >= (3, 13)
         and not code.flags & 0x3 and code.name != "<module>" and type(op.arg) is int
         and op.arg == code.firstlineno
+    )
+
+
+def _is_attributes(program: Program, index: int) -> bool:
+    """Whether a constant is the ``__static_attributes__`` of a class (3.13+): made of a set, in whose order."""
+    op, following = program.ops[index], program.ops[index + 1]
+    code = program.code
+    return (
+        following.kind is o.STORE_NAME and following.arg == "__static_attributes__" and code.version >= (3, 13)
+        and not code.flags & 0x3 and code.name != "<module>" and type(op.arg) is tuple
+        and all(type(name) is str for name in op.arg)
     )
 
 

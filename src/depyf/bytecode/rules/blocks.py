@@ -247,7 +247,11 @@ def make_function(t: Translator, i: Instruction) -> None:
         raise t.unsupported("the code is not a constant")
     code = t.ops[-1].arg
     if code.qualname != qualname:
-        t.ops[-1].arg = replace(code, qualname=qualname)
+        # one object however often it stands there: a ``finally`` is compiled more than once
+        qualified = code.__dict__.setdefault("_qualified", {})
+        if qualname not in qualified:
+            qualified[qualname] = replace(code, qualname=qualname)
+        t.ops[-1].arg = qualified[qualname]
     common.make_function_flags(t, i)
 
 

@@ -1,0 +1,110 @@
+"""The ends of a module or class, made one.
+
+Where control falls off the end of a module there is one ``LOAD_CONST None; RETURN_VALUE``, which the compiler
+copies to the end of every path that leads there (``duplicate_exits_without_lines`` and ``inline_small_exit_blocks``
+in flowgraph.c, compile.c before 3.12), together with the clean-up before it.  In a function such a copy can be
+written as a ``return``; here there is none, so the copies are taken back.
+"""
+
+from __future__ import annotations
+
+from .regions import Flow, Node
+
+
+def gather_ends(flow: Flow) -> None:
+    """All ends become one node, and so do copies of the ways out of handlers and bodies that lead to one place."""
+    nodes = flow.nodes
+    ends: dict[tuple[object, ...], int] = {}
+    for id in list(nodes):
+        node = nodes[id]
+        start = _epilogue(node)
+        if start < 0:
+            continue
+        epilogue = tuple((op.kind, op.arg) for op in node.ops[start:])
+        tail = flow.split(id, start)
+        last = ends.setdefault(epilogue, tail)
+        if last == tail:
+            continue
+        if tail != id:
+            node.succs = [last]
+        else:
+            _redirect(flow, id, last)
+    handlers = _running_handlers(flow)
+    again = True
+    while again:
+        again = False
+        seen: dict[tuple[object, ...], int] = {}
+        for id in sorted(nodes, key=flow.order.__getitem__):
+            node = nodes[id]
+            if len(node.ops) != 1 or node.end != "jump" or id == flow.entry or id in flow.kinds:
+                continue
+            op = node.ops[0]
+            if op.kind == "LEAVE":
+                key: tuple[object, ...] = ("LEAVE", op.arg, op.target, node.region, node.succs[0])
+            elif op.kind == "POP_EXCEPT" and handlers.get(id):
+                key = ("POP_EXCEPT", handlers[id], node.region, node.succs[0])
+            else:
+                continue
+            first = seen.setdefault(key, id)
+            if first != id:
+                _redirect(flow, id, first)
+                again = True
+    flow.prune()
+
+
+def _epilogue(node: Node) -> int:
+    """Where what the compiler puts behind the last statement begins in a node; -1 if it does not.
+
+    The value returned, and in a class before it ``__static_attributes__`` (3.13), ``__classdictcell__`` (3.12)
+    and ``__classcell__`` (``compiler_class_body`` in compile.c, codegen.c).
+    """
+    ops = node.ops
+    if node.end != "return" or not ops:
+        return -1
+    at = len(ops) - 1
+    if ops[at].kind == "CONST" and ops[at].arg is None:
+        pass
+    elif ops[at].kind == "STORE_NAME" and ops[at].arg == "__classcell__" and at > 1 and ops[at - 1].kind == "COPY":
+        at -= 2
+    else:
+        return -1
+    while at > 1 and ops[at - 1].kind == "STORE_NAME" and ops[at - 1].arg in _OF_THE_CLASS:
+        at -= 2
+    return at
+
+
+#: Names that a class body binds by itself at its end.
+_OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
+
+
+def _redirect(flow: Flow, old: int, new: int) -> None:
+    for node in flow.nodes.values():
+        if old in node.succs:
+            node.succs = [new if succ == old else succ for succ in node.succs]
+    if flow.entry == old:
+        flow.entry = new
+    for region, resume in flow.resumes.items():
+        if resume == old:
+            flow.resumes[region] = new
+    del flow.nodes[old]
+
+
+def _running_handlers(flow: Flow) -> dict[int, tuple[int, ...]]:
+    """The handlers that are running when control reaches a node, innermost last."""
+    found: dict[int, tuple[int, ...]] = {}
+    work: list[tuple[int, tuple[int, ...]]] = [(flow.entry, ())]
+    while work:
+        id, running = work.pop()
+        if id in found:
+            continue
+        found[id] = running
+        node = flow.nodes[id]
+        if node.region is not None:
+            work.append((node.region, running))
+        for op in node.ops:
+            if op.kind == "PUSH_EXC_INFO":
+                running = (*running, id)
+            elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
+                running = running[:-1]
+        work.extend((succ, running) for succ in node.succs)
+    return found
