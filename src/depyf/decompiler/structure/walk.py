@@ -434,13 +434,15 @@ class Walker:
         for region in protected:
             body.update(self.members.get(region, ()))
             protected += self.regions_in.get(region, ())
-        work = [(region, 0) for region in regions if region not in body]
+        work = [(region, 0) for region in regions if region is not None]
+        seen: set[int] = set()
         while work:
             id, depth = work.pop()
-            if id in body:  # type: ignore[operator]
+            if id in seen:
                 continue
-            body.add(id)  # type: ignore[arg-type]
-            node = nodes[id]  # type: ignore[index]
+            seen.add(id)
+            body.add(id)
+            node = nodes[id]
             for op in node.ops:
                 if op.kind == "PUSH_EXC_INFO":
                     depth += 1
@@ -784,15 +786,10 @@ class Walker:
                 targets.append(nodes[id].succs[0])
         inner = Frame(kind, frame, region)
         if kind == "with":
+            # where control goes on when the exception is swallowed is what follows the statement
             resume = nodes[region].succs[0]
-            join = self.best_normal(targets, follow, frame)
-            if join is None:
-                join = resume
-            self.unify(leaves, join)
-            stmts, nxt, stack = self.with_(region, at, stack, join, frame, inner, entered)
-            if resume is not None and join != resume and not self.same_way(join, resume):
-                raise Untangled("the ends of a with statement")
-            return stmts, nxt, stack
+            self.unify(leaves, resume)
+            return self.with_(region, at, stack, resume, frame, inner, entered)
         if kind == "finally":
             join = self.best_normal(targets, follow, frame)
             if join is None and targets:
