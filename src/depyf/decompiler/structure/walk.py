@@ -498,7 +498,11 @@ class Walker:
                     target = node.succs[0] if node.end == "jump" else id
                     goal = nodes[target]
                     constant = goal.end == "return" and len(goal.ops) <= 1
-                    if len(node.ops) > 1 and not constant and goal.end != "reraise" and node.end == "jump":
+                    returns = len(node.ops) > 1 and node.ops[-2].kind == "SWAP"
+                    if (
+                        (len(node.ops) > 1 or id != start) and not constant and not returns
+                        and goal.end != "reraise" and node.end == "jump"
+                    ):
                         found.append(target)
                 elif node.end in ("jump", "branch") and not any(
                     op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in node.ops
@@ -767,9 +771,9 @@ class Walker:
 
     def best_normal(self, targets: list[int], follow: int, frame: Frame) -> int | None:
         """The way out that statements behind the protected body continue."""
-        if follow in targets:
-            return follow
-        normal = [t for t in targets if self.way_out(t, follow, frame) == "normal"]
+        normal = [t for t in targets if t != follow and self.way_out(t, follow, frame) == "normal"]
+        if follow in targets and (not normal or frame.jump(follow) is None):
+            return follow  # else those that lead there do so by ``continue``
         if not normal:
             return None
         return max(normal, key=lambda t: (self.weight[t], len(self.preds[t])))
