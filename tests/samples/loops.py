@@ -86,3 +86,50 @@ def return_out_of_a_try_in_an_endless_loop(write, delay):
             return int(write())
         except KeyError:
             delay()
+
+
+def else_that_returns(mro, methods):
+    for method in methods:
+        for B in mro:
+            if method in B:
+                if B[method] is None:
+                    return NotImplemented
+                break
+        else:
+            return NotImplemented
+    return True
+
+
+def break_to_outer_head(lexer, x):
+    while 1:
+        tt = lexer()
+        if tt == 1:
+            y = lexer()
+        elif tt == 2:
+            while 1:
+                line = lexer()
+                if not line:
+                    raise ValueError(x)
+                if line == 5:
+                    break
+                x(line)
+            continue
+        else:
+            raise ValueError(tt)
+        x(y)
+
+
+def else_that_continues(names, f, mro, done):
+    for key in names:
+        try:
+            value = f(key)
+            if key in done:
+                raise KeyError
+        except KeyError:
+            for b in mro:
+                if key in b:
+                    value = b[key]
+                    break
+            else:
+                continue
+        done(value)
