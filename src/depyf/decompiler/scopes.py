@@ -136,9 +136,9 @@ class CodeScope(Scope):
         if self.annotate is not None and not self.annotations:
             self.annotations = deferred.of_body(self.annotate, self)
         try:
-            return self.walked(False)
-        except Untangled:
             return self.walked(True)
+        except Untangled:
+            return self.walked(False)
 
     def walked(self, late: bool) -> list[ast.stmt]:
         flow, machine, _ = self.flow(self.kind == "lambda")

@@ -48,7 +48,7 @@ class Walker:
         self.machine = machine
         self.budget = budget
         self.is_lambda = False
-        #: also look for breaks that come after other statements (the second form that is tried)
+        #: also look for breaks that come after other statements (the first form that is tried)
         self.late = False
         self.analyse()
 
