@@ -5,8 +5,10 @@
 
 Every module of a corpus is compiled, decompiled with proof (``decompile_code``), and the text compiled once more
 and compared with the original by the prover, apart from what fell back.  Corpora: ``stdlib`` (the interpreter's own
-library without its tests), ``tests`` (the tests of it), or the name of an installed package.  Modules are done by
-worker processes, each module under a time limit.  Nothing is imported or executed.
+library without its tests), ``tests`` (the tests of it), a folder, or the name of an installed package.  Modules are
+done by worker processes, each module under a time limit.  Nothing is imported or executed.  With ``--jobs 0`` all is
+done in this process, without limit: for ``node scripts/python314.mjs --mount FOLDER benchmarks/roundtrip.py --jobs 0
+--corpus FOLDER``, where there are neither processes nor signals (and the library is a zip: unpack it somewhere).
 
 Counted are code objects: *exact*, *equivalent*, *fallback*; *wrong* is a text said to be proven that the comparison
 refuses, *invalid* one that does not compile, *crash* an exception of ours, *timeout* a module that took too long.
@@ -58,6 +60,8 @@ def corpus_files(corpus: str) -> list[str]:
     library = sysconfig.get_path("stdlib")
     if corpus in ("stdlib", "tests"):
         roots = [library]
+    elif os.path.isdir(corpus):
+        roots = [corpus]
     else:
         found = importlib.util.find_spec(corpus)
         if found is None:
@@ -82,6 +86,12 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise _TooLong
 
 
+def _alarm(seconds: int) -> None:
+    if hasattr(signal, "alarm"):
+        signal.signal(signal.SIGALRM, _stop)
+        signal.alarm(seconds)
+
+
 def roundtrip(file: str) -> Row | None:
     """One module; ``None`` if it is not Python of this version."""
     try:
@@ -90,8 +100,7 @@ def roundtrip(file: str) -> Row | None:
     except (SyntaxError, ValueError, UnicodeDecodeError, RecursionError, OSError):
         return None
     row = Row(file)
-    signal.signal(signal.SIGALRM, _stop)
-    signal.alarm(MODULE_SECONDS)
+    _alarm(MODULE_SECONDS)
     try:
         _roundtrip(code, row)
     except _TooLong:
@@ -100,7 +109,7 @@ def roundtrip(file: str) -> Row | None:
         row.outcome = "crash"
         row.reasons.append((f"{type(error).__name__}: {error}"[:160], file))
     finally:
-        signal.alarm(0)
+        _alarm(0)
     if row.outcome != "ok":
         row.parts = {row.outcome: sum(1 for _ in code_objects(code))}
         row.reasons = row.reasons or [(row.outcome, file)]
@@ -167,6 +176,9 @@ def measure(corpus: str, limit: int, seed: int, jobs: int) -> list[Row]:
     if limit:
         random.Random(seed).shuffle(files)
         files = files[:limit]
+    if not jobs:
+        warnings.simplefilter("ignore")
+        return [row for row in map(roundtrip, files) if row is not None]
     context = multiprocessing.get_context("spawn")
     with context.Pool(jobs, initializer=warnings.simplefilter, initargs=("ignore",), maxtasksperchild=200) as pool:
         return [row for row in pool.imap_unordered(roundtrip, files, chunksize=1) if row is not None]

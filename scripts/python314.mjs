@@ -39,6 +39,7 @@ for (const folder of mounts) {
   python.FS.mount(python.FS.filesystems.NODEFS, { root: folder }, folder);
 }
 python.FS.chdir(root);
+process.stdout.on("error", () => process.exit(1)); // whoever read the output has gone
 python.setStdout({ write: (buffer) => { process.stdout.write(Buffer.from(buffer)); return buffer.length; } });
 python.setStderr({ write: (buffer) => { process.stderr.write(Buffer.from(buffer)); return buffer.length; } });
 python.globals.set("_given", python.toPy({ path, rest }));

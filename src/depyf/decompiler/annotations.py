@@ -72,7 +72,7 @@ def expression(code: Code, parent: CodeScope) -> ast.expr:
     """The one expression that an annotation scope returns (a function's annotations, a bound, an alias)."""
     from .scopes import as_expression
 
-    program = deferred(code)
+    program = deferred(code) if code.version >= (3, 14) else canonicalise(code)
     if program is None:
         raise Unliftable("an __annotate__ that no compiler wrote")
     return _merged(as_expression(_statements(code, program, parent)))
@@ -189,38 +189,31 @@ def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Call
 
     An assignment to the name on the annotation's line becomes an annotated one; else the annotation stands by
     itself, before what comes after it in the source. Either way it compiles to the same program: only the order
-    of annotations shows, and lines are only a hint.
+    of annotations shows, and lines are only a hint. A numbered one that no statement reaches stood in code that
+    the compiler dropped.
     """
-    homes = {id(node): at for at, stmt in enumerate(body) for node in ast.walk(stmt) if isinstance(node, ast.AnnAssign)}
-    order = [homes[key] for key in homes]
+    homes = {
+        number: stmt for stmt in body for node in ast.walk(stmt)
+        if (number := getattr(node, "annotation_number", None)) is not None
+    }
     out = list(body)
-    at = shift = 0
-    seen = 0
-    for annotation in annotations:
-        if annotation.index is not None:
-            at = max(at, order[seen] + shift) if seen < len(order) else at
-            seen += 1
+    at = 0
+    for position, annotation in enumerate(annotations):
+        if annotation.index in homes:
+            at = max(at, out.index(homes[annotation.index]))
             continue
-        limit = order[seen] + shift if seen < len(order) else len(out)
-        name = plain_name(annotation.name)
-        made: ast.AnnAssign | None = None
-        place = at
-        for place in range(at, limit):
-            found = out[place]
-            line = getattr(found, "line", None)
-            if assigns(found, name) and line == annotation.line:
-                made = ast.AnnAssign(ast.Name(name, ast.Store()), annotation.value, found.value, 1)  # type: ignore[attr-defined]
-                out[place] = made
-                break
-            if line is not None and annotation.line is not None and line > annotation.line:
-                break
-        else:
-            place = limit
-        if made is None:
-            made = ast.AnnAssign(ast.Name(name, ast.Store()), annotation.value, None, 1)
-            out.insert(place, made)
-            shift += 1
+        following = next((homes[a.index] for a in annotations[position:] if a.index in homes), None)
+        limit = out.index(following) if following is not None else len(out)
+        made: ast.stmt = ast.AnnAssign(ast.Name(plain_name(annotation.name), ast.Store()), annotation.value, None, 1)
+        if annotation.index is not None:
+            made = ast.If(ast.Constant(False), [made], [])
+        lines = [getattr(stmt, "line", None) or 0 for stmt in out]
+        line = annotation.line or max(lines, default=0) + 1
+        place = next((k for k in range(at, limit) if lines[k] >= line), max(at, limit))
+        if place < limit and lines[place] == line and assigns(out[place], plain_name(annotation.name)):
+            made.value = out.pop(place).value  # type: ignore[attr-defined]
         made.line = annotation.line  # type: ignore[attr-defined]
+        out.insert(place, made)
         at = place + 1
     return out
 

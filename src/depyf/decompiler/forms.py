@@ -8,6 +8,7 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from .annotations import deferred
+from .generics import HIDDEN, lazy
 
 
 class Form(enum.IntEnum):
@@ -44,13 +45,19 @@ class Forms:
         self.names: dict[Code, str] = {}
         self.parents: dict[Code, Code] = {}
         self.reasons: dict[Code, list[str]] = {}
+        #: code that is part of what is written around it: expressions, annotations, type parameters
+        self.parts: set[Code] = set()
         self._form = {root: first}
         pending = [root]
         while pending:
             here = pending.pop()
             self.names[here] = here.qualname
+            called_later = lazy(here)
             for held in reversed(held_by(here)):
                 self.parents[held] = here
+                if (held.name in _EXPRESSIONS or held.name.startswith(HIDDEN) or held in called_later
+                        or deferred(held) is not None):
+                    self.parts.add(held)
                 pending.append(held)
 
     def of(self, code: Code) -> Form:
@@ -66,9 +73,9 @@ class Forms:
         return True
 
     def holder(self, code: Code) -> Code:
-        """The code object whose form decides how this one is written: that around a lambda, comprehension or
-        annotation."""
-        while code is not self.root and (code.name in _EXPRESSIONS or deferred(code) is not None):
+        """The code object whose form decides how this one is written: that around a lambda, comprehension,
+        annotation or type parameter."""
+        while code in self.parts and code is not self.root:
             parent = self.parents.get(code, self.root)
             if self.of(parent) is Form.DISPATCH:
                 break  # there it is a function of its own

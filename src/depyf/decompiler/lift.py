@@ -17,6 +17,7 @@ import keyword
 from typing import Any, Callable
 
 from ..bytecode.operations import Op
+from .generics import HIDDEN, GenericBase, TypeAlias, TypeParameter, parameters_of, with_parameters
 from .newer import Interpolation, template
 
 LOAD = ast.Load()
@@ -188,6 +189,7 @@ class FunctionExpr(ast.expr):
     def __init__(self, code: Any, arguments: dict[str, Any]) -> None:
         self.code = code
         self.arguments = arguments
+        self.type_parameters: list[TypeParameter] = []
 
 
 class ClassExpr(ast.expr):
@@ -195,8 +197,9 @@ class ClassExpr(ast.expr):
 
     _fields = ()
 
-    def __init__(self, node: ast.ClassDef) -> None:
+    def __init__(self, node: ast.ClassDef, parameters: list[TypeParameter] | None = None) -> None:
         self.node = node
+        self.type_parameters = parameters or []
 
 
 class Accumulator(ast.expr):
@@ -279,6 +282,14 @@ class Scope:
     def comprehension(self, expr: FunctionExpr, iterable: Iter) -> ast.expr:
         raise NotImplementedError
 
+    def generic(self, expr: FunctionExpr, values: list[ast.expr]) -> ast.expr:
+        """The function, class or alias that a hidden function of type parameters returns."""
+        raise NotImplementedError
+
+    def later(self, expr: FunctionExpr) -> ast.expr:
+        """The expression that a function of a bound, a default or a ``type`` statement returns."""
+        raise NotImplementedError
+
     def plain_name(self, name: str) -> str:
         return name
 
@@ -291,8 +302,8 @@ class Scope:
     def annotation(self, node: ast.expr) -> ast.expr:
         return node
 
-    def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr] | None:
-        """Name and annotation that the number in the set ``name`` stands for (3.14)."""
+    def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
+        """Name and annotation (and the number) that the number in the set ``name`` stands for (3.14)."""
         return None
 
     annotates = False
@@ -308,6 +319,8 @@ class Machine:
         self.line: int | None = None
         self.serial = 0
         self.caught: Target | None = None
+        #: values of variables that no source can name (``.type_params``), by name
+        self.hidden: dict[str, Any] = {}
 
     def run(self, state: State, ops: list[Op]) -> None:
         for op in ops:
@@ -333,6 +346,8 @@ class Machine:
             raise Unliftable("a value is used twice")
         if isinstance(entry, Assigning):
             value = self.resolve(entry.value)
+            if isinstance(value, TypeParameter):
+                return value
             for target in entry.targets:
                 if not isinstance(target, ast.Name):
                     raise Unliftable("an assignment inside an expression")
@@ -422,7 +437,7 @@ class Machine:
         self.annotate(state, self.scope.plain_name(target.slice.value), self.scope.annotation(stmt.value))
         return True
 
-    def annotate(self, state: State, name: str, annotation: ast.expr) -> None:
+    def annotate(self, state: State, name: str, annotation: ast.expr, number: int | None = None) -> None:
         """``name: annotation``, with the value if that was assigned right before on the same line."""
         last = state.stmts[-1] if state.stmts else None
         value = None
@@ -433,6 +448,7 @@ class Machine:
             value = last.value
             state.stmts.pop()
         made = ast.AnnAssign(ast.Name(name, STORE), annotation, value, 1)
+        made.annotation_number = number  # type: ignore[attr-defined]
         made.line = self.line  # type: ignore[attr-defined]
         state.stmts.append(made)
 
@@ -451,6 +467,9 @@ class Machine:
             if value.kind == "null" or self.store_import(state, target, value):
                 return
             raise Unliftable(f"a value of the compiler is stored ({value.kind})")
+        if isinstance(target, ast.Name) and target.id.startswith(".") and not target.id.startswith(".annotations"):
+            self.hidden[target.id] = value
+            return
         if isinstance(value, Iter) and isinstance(target, ast.Name):
             raise Unliftable("an iterator is stored")
         if isinstance(value, Shared) and stack and stack[-1] is value:
@@ -510,6 +529,11 @@ class Machine:
                 raise Unliftable("an in-place operation stored elsewhere")
             return ast.AugAssign(target, BINARY_OPS[value.op](), value.right)  # type: ignore[arg-type]
         if len(targets) == 1 and type(target) is ast.Name:
+            if kind is TypeAlias:
+                if self.scope.plain_name(value.name) != target.id:
+                    raise Unliftable("a type alias stored under another name")
+                stmt: ast.stmt = value.statement(target.id)
+                return stmt
             if kind is FunctionExpr or kind is ast.Call or kind is ClassExpr:
                 made = self.definition(target.id, value)
                 if made is not None:
@@ -540,12 +564,13 @@ class Machine:
             decorators.append(inner.func)
             inner = inner.args[0]
         if type(inner) is FunctionExpr:
-            return self.scope.function(inner, name, decorators)
+            made = self.scope.function(inner, name, decorators)
+            return made if made is None else with_parameters(made, inner.type_parameters)  # type: ignore[no-any-return]
         if type(inner) is ClassExpr:
             if self.scope.plain_name(inner.node.name) != self.scope.plain_name(name):
                 return None
             inner.node.decorator_list = decorators
-            return inner.node
+            return with_parameters(inner.node, inner.type_parameters)  # type: ignore[no-any-return]
         return None
 
     # --- values and names -------------------------------------------------------------------------
@@ -559,6 +584,9 @@ class Machine:
     def load_name(self, state: State, name: str) -> None:
         if name == ".0":
             state.stack.append(Iter(Input(0)))
+            return
+        if name in self.hidden:
+            state.stack.append(self.hidden[name])
             return
         self.push(state, ast.Name(self.scope.plain_name(name), LOAD))
 
@@ -937,6 +965,11 @@ class Machine:
             stack.pop()
             self.push(state, self.scope.comprehension(function, iterable))
             return
+        if isinstance(function, FunctionExpr) and function.code.name.startswith(HIDDEN) and not names:
+            given = self.popn(state, total)
+            stack.pop()
+            self.push(state, self.scope.generic(function, given))
+            return
         values = self.popn(state, total)
         keywords = [ast.keyword(self.scope.plain_name(n), v) for n, v in zip(names, values[count:])]
         del values[count:]
@@ -949,7 +982,10 @@ class Machine:
     def build_class(self, state: State, values: list[Any], keywords: list[ast.keyword]) -> None:
         if len(values) < 2 or not isinstance(values[0], FunctionExpr) or not isinstance(values[1], ast.Constant):
             raise Unliftable("a class that is made in another way")
-        self.push(state, ClassExpr(self.scope.class_(values[0], values[1].value, values[2:], keywords)))  # type: ignore[arg-type]
+        parameters = [p for v in values if isinstance(v, GenericBase) for p in v.parameters]
+        values = [v for v in values if not isinstance(v, GenericBase)]
+        made = self.scope.class_(values[0], values[1].value, values[2:], keywords)  # type: ignore[arg-type]
+        self.push(state, ClassExpr(made, parameters))
 
     def op_CALL_EX(self, state: State, has_keywords: bool) -> None:
         keywords = self.keywords_of(self.pop(state)) if has_keywords else []
@@ -1031,6 +1067,39 @@ class Machine:
             self.op_IMPORT_STAR(state, None)
         elif name == "stopiteration_error" or name == "async_gen_wrap":
             pass
+        else:
+            self.type_parameter(state, name, self.pop(state))
+
+    def type_parameter(self, state: State, name: str, value: ast.expr) -> None:
+        if name in ("typevar", "typevartuple", "paramspec") and isinstance(value, ast.Constant):
+            self.push(state, TypeParameter(name, self.scope.plain_name(value.value)))  # type: ignore[arg-type]
+            return
+        parameters = parameters_of(value)
+        if name == "subscript_generic" and parameters:
+            self.push(state, GenericBase(parameters))
+            return
+        if name == "typealias" and isinstance(value, ast.Tuple) and len(value.elts) == 3:
+            shown, parameters_node, made = value.elts
+            given = [] if is_none(parameters_node) else parameters_of(parameters_node)
+            if given is not None and isinstance(shown, ast.Constant) and isinstance(made, FunctionExpr):
+                self.push(state, TypeAlias(shown.value, given, self.scope.later(made)))  # type: ignore[arg-type]
+                return
+        raise Unliftable(f"intrinsic {name}")
+
+    def op_INTRINSIC_2(self, state: State, name: str) -> None:
+        first, second = self.popn(state, 2)
+        parameters = parameters_of(second)
+        if name == "set_function_type_params" and isinstance(first, FunctionExpr) and parameters:
+            first.type_parameters = parameters
+            self.push(state, first)
+        elif name == "set_typeparam_default" and isinstance(first, TypeParameter) and isinstance(second, FunctionExpr):
+            first.default = self.scope.later(second)
+            self.push(state, first)
+        elif name in ("typevar_with_bound", "typevar_with_constraints") and isinstance(second, FunctionExpr) and (
+            isinstance(first, ast.Constant)
+        ):
+            shown = self.scope.plain_name(first.value)  # type: ignore[arg-type]
+            self.push(state, TypeParameter("typevar", shown, self.scope.later(second)))
         else:
             raise Unliftable(f"intrinsic {name}")
 

@@ -12,7 +12,8 @@ from ..bytecode.operations import Op, Program
 from ..flow.graph import Graph, build
 from . import annotations as deferred
 from .forms import Form, Forms
-from .lift import LOAD, STORE, Accumulator, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
+from .generics import TypeAlias
+from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
 from .structure.ends import gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.reduce import Reducer, build_comprehension, parse_loops
@@ -107,15 +108,17 @@ class CodeScope(Scope):
                 return node
         return node
 
-    def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr] | None:
+    def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
         if name == deferred.CONDITIONAL and type(number) is int:
             for known in self.annotations:
                 if known.index == number:
-                    return self.plain_name(known.name), known.value
+                    return self.plain_name(known.name), known.value, number
         return None
 
     # --- bodies -----------------------------------------------------------------------------------
-    def flow(self, is_lambda: bool = False) -> tuple[Flow, Machine, Reducer]:
+    def flow(
+        self, is_lambda: bool = False, hidden: dict[str, Any] | None = None
+    ) -> tuple[Flow, Machine, Reducer]:
         if self.program is None:
             self.program = canonicalise(self.code)
         graph = self.options.graph(self.code)
@@ -127,6 +130,7 @@ class CodeScope(Scope):
         split_breaks(flow)
         rotate(flow)
         machine = Machine(self, self.options.spills(self.code))
+        machine.hidden.update(hidden or {})
         reducer = Reducer(flow, machine, is_lambda)
         reducer.run()
         flow.prune()
@@ -163,7 +167,7 @@ class CodeScope(Scope):
         body = self.body()
         if self.kind in ("class", "module") and self.options.forms.of(self.code) is Form.DISPATCH:
             return self.future_imports() + body
-        if self.annotate is not None:
+        if self.annotates and self.code.version >= (3, 14):
             body = [s for s in body if not self.makes_annotations(s)]
         if self.kind == "class":
             body = self.class_body(body)
@@ -306,7 +310,8 @@ class CodeScope(Scope):
         """Whether the compiler wrote the statement to store annotations (3.14)."""
         if hasattr(stmt, "makes_annotations"):
             return True
-        return deferred.assigns(stmt, deferred.CONDITIONAL) and isinstance(stmt.value, ast.Set)  # type: ignore[attr-defined]
+        made = stmt.value if deferred.assigns(stmt, deferred.CONDITIONAL) else None  # type: ignore[attr-defined]
+        return isinstance(made, ast.Set) and not made.elts  # no source says it: the empty set is ``set()``
 
     def class_body(self, body: list[ast.stmt]) -> list[ast.stmt]:
         if body and isinstance(body[-1], ast.Return):
@@ -317,6 +322,8 @@ class CodeScope(Scope):
             if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
                 name = stmt.targets[0].id
                 if index < 3 and name in ("__module__", "__qualname__"):
+                    continue
+                if name == "__type_params__" and isinstance(stmt.value, ast.Name) and stmt.value.id == ".type_params":
                     continue
                 if index < 4 and name == "__firstlineno__" and self.code.version >= (3, 13):
                     continue
@@ -406,8 +413,14 @@ class CodeScope(Scope):
         if self.plain_name(code.name) != self.plain_name(name) or not name.isidentifier():
             if decorators or not code.name.startswith("<"):
                 return None
-        scope = self.nested(code, "function")
-        arguments, returns = self.arguments(code, expr.arguments, scope)
+        if expr.type_parameters:
+            # it was made inside the scope of its type parameters
+            around: CodeScope = expr.scope  # type: ignore[attr-defined]
+            scope = around.nested(code, "function")
+            arguments, returns = around.arguments(code, expr.arguments, scope)
+        else:
+            scope = self.nested(code, "function")
+            arguments, returns = self.arguments(code, expr.arguments, scope)
         return make_function(self.plain_name(name), arguments, scope.statements(), decorators, returns,
                              bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
 
@@ -420,6 +433,24 @@ class CodeScope(Scope):
         scope = self.nested(expr.code, "class", expr.code.name)
         fields: dict[str, Any] = {"type_params": []} if _TYPE_PARAMS else {}
         return ast.ClassDef(self.plain_name(name), bases, keywords, scope.statements(), [], **fields)
+
+    def generic(self, expr: FunctionExpr, values: list[ast.expr]) -> ast.expr:
+        scope = self.nested(expr.code, "generic")
+        flow, machine, _ = scope.flow(hidden=dict(zip(expr.code.arguments, values)))
+        node = flow.nodes[flow.entry]
+        state = State()
+        machine.run(state, node.ops)
+        if node.end != "return" or len(state.stack) != 1 or state.stmts:
+            raise Unliftable("type parameters made in another way")
+        made = machine.pop(state)
+        if not isinstance(made, (FunctionExpr, ClassExpr, TypeAlias)):
+            raise Unliftable("type parameters of something else")
+        if isinstance(made, FunctionExpr):
+            made.scope = scope  # type: ignore[attr-defined]
+        return made
+
+    def later(self, expr: FunctionExpr) -> ast.expr:
+        return deferred.expression(expr.code, self)
 
     def comprehension(self, expr: FunctionExpr, iterable: Iter) -> ast.expr:
         code = expr.code

@@ -120,7 +120,7 @@ class Reducer:
         if node.end == "branch":
             return (
                 self.chain(node) or self.value_bool(node) or self.ternary(node) or self.condition(node)
-                or self.value_condition(node)
+                or self.value_condition(node) or self.value_bool_threaded(node)
             )
         if node.end == "jump":
             return self.merge(node)
@@ -260,6 +260,38 @@ class Reducer:
                 continue
             x.ops = [*x.ops[:-1], Op(kind, right, -1, None)]
             self.changed(x, [join], "jump")
+            return True
+        return False
+
+    def value_bool_threaded(self, x: Node) -> bool:
+        """``(a and b) or c`` as a value, where the test of ``a`` jumps to ``POP; c`` at once (3.14).
+
+        Versions before let it test the value of ``a and b`` again on the way there.
+        """
+        if not x.ops or x.ops[-1].kind != "COPY" or x.ops[-1].arg != 1:
+            return False
+        t, f = x.succs
+        nodes = self.flow.nodes
+        for y_id, other, kind, way in ((t, f, "AND", 1), (f, t, "OR", 0)):
+            y = nodes[y_id]
+            if not self.single(y_id) or y.end != "branch" or y.region != x.region or y.succs[way] != other:
+                continue
+            if len(y.ops) < 3 or y.ops[0].kind != "POP" or y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
+                continue
+            if not nodes[other].ops or nodes[other].ops[0].kind != "POP":
+                continue
+            found = self.summary(y_id)
+            if not found.pure or found.inputs != 1 or len(found.stack) != 2:
+                continue
+            shared = found.stack[0]
+            if not isinstance(shared, Shared) or found.stack[1] is not shared:
+                continue
+            try:
+                right = shared.value if isinstance(shared.value, ast.expr) else self.machine.resolve(shared.value)
+            except Unliftable:
+                continue
+            x.ops = [*x.ops[:-1], Op(kind, right, -1, None), y.ops[-1]]
+            self.changed(x, list(y.succs), "branch")
             return True
         return False
 

@@ -1,0 +1,105 @@
+"""Type parameters and ``type`` statements (3.12, PEP 695).
+
+``def f[T: int](x: T): ...`` is compiled as the call of a hidden function ``<generic parameters of f>`` that makes
+the parameters, then the function (or class), and returns it.  Bounds, constraints, defaults and the value of a
+``type`` statement are functions of their own, evaluated when somebody asks.  Here are the values these hidden
+functions keep on the stack, and what they are written as.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ..bytecode import operations as o
+from ..bytecode.canonical import canonicalise
+from .newer import TYPE_PARAMETERS, mark, written
+
+if TYPE_CHECKING:
+    from ..bytecode.code import Code
+
+#: What the name of a hidden function starts with.
+HIDDEN = "<generic parameters of "
+#: Intrinsics of two values, the second of which is a function that is called later.
+_LAZY = frozenset({"typevar_with_bound", "typevar_with_constraints", "set_typeparam_default"})
+_STARS = {"typevar": "", "typevartuple": "*", "paramspec": "**"}
+
+
+class TypeParameter(ast.expr):
+    """A type parameter on the stack."""
+
+    _fields = ()
+
+    def __init__(self, kind: str, name: str, bound: ast.expr | None = None) -> None:
+        self.kind = kind
+        self.name = name
+        self.bound = bound
+        self.default: ast.expr | None = None
+
+    def text(self) -> str:
+        made = _STARS[self.kind] + self.name
+        if self.bound is not None:
+            made += f": {ast.unparse(self.bound)}"
+        if self.default is not None:
+            made += f" = {ast.unparse(self.default)}"
+        return made
+
+
+class GenericBase(ast.expr):
+    """``Generic[T]``, the base that a class with type parameters gets."""
+
+    _fields = ()
+
+    def __init__(self, parameters: list[TypeParameter]) -> None:
+        self.parameters = parameters
+
+
+class TypeAlias(ast.expr):
+    """What a ``type`` statement stores."""
+
+    _fields = ()
+
+    def __init__(self, name: str, parameters: list[TypeParameter], value: ast.expr) -> None:
+        self.name = name
+        self.parameters = parameters
+        self.value = value
+
+    def statement(self, name: str) -> ast.stmt:
+        return ast.Expr(written(f"type {name}{bracket(self.parameters)} = {ast.unparse(self.value)}", TYPE_PARAMETERS))
+
+
+def parameters_of(node: Any) -> list[TypeParameter] | None:
+    """The type parameters in a tuple of them; ``None`` if it holds anything else."""
+    if isinstance(node, ast.Tuple) and all(isinstance(e, TypeParameter) for e in node.elts):
+        return list(node.elts)  # type: ignore[arg-type]
+    return None
+
+
+def bracket(parameters: list[TypeParameter]) -> str:
+    return f"[{', '.join(p.text() for p in parameters)}]" if parameters else ""
+
+
+def with_parameters(node: Any, parameters: list[TypeParameter]) -> Any:
+    """A ``def`` or ``class`` with type parameters: they are written behind its name."""
+    if parameters:
+        node.name += bracket(parameters)
+        mark(node, TYPE_PARAMETERS)
+    return node
+
+
+def lazy(code: Code) -> list[Code]:
+    """The functions in a code object that are a bound, a default or the value of a ``type`` statement."""
+    if code.version < (3, 12):
+        return []
+    ops = canonicalise(code).ops
+    found = []
+    for at, op in enumerate(ops):
+        if op.kind is not o.MAKE_FUNCTION or ops[at - 1].kind is not o.CONST:
+            continue
+        after = ops[at + 1 : at + 3]
+        used = after and after[0].kind is o.INTRINSIC_2 and after[0].arg in _LAZY
+        alias = len(after) == 2 and after[0].kind is o.BUILD_TUPLE and (
+            after[1].kind is o.INTRINSIC_1 and after[1].arg == "typealias")
+        if used or alias:
+            found.append(ops[at - 1].arg)
+    return found
