@@ -355,6 +355,11 @@ class _Unfolder:
             raise self.unsupported("an asynchronous loop without its handler")
         return at + 5
 
+    def do_END_ASYNC_FOR(self, i: Instruction, context: Context) -> None:
+        self.top(context, RAISED)
+        self.emit("END_ASYNC_FOR")
+        self.go(self.at + 1, context[:-1])
+
     def do_YIELD_FROM(self, i: Instruction, context: Context) -> None:
         if context and context[-1].kind == ANEXT:
             self.emit("YIELD_FROM")

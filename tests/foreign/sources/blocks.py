@@ -219,6 +219,18 @@ async def async_loop_left(a, b):
     return [z async for z in a if z]
 
 
+async def async_loop_in_blocks(a, b):
+    for i in a:
+        async with b:
+            async for x in i:
+                print(x)
+            try:
+                async for x in i:
+                    print(x)
+            finally:
+                await b()
+
+
 async def async_with_left(a, b):
     for i in a:
         async with b as c:
