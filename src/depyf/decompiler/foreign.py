@@ -8,6 +8,7 @@ answer into :class:`~depyf.bytecode.code.Code`.
 
 from __future__ import annotations
 
+import ast
 import os
 import struct
 import subprocess
@@ -73,6 +74,10 @@ class Interpreter:
         if isinstance(answer, ForeignError):
             raise answer
         return answer
+
+    def compile_tree(self, tree: ast.Module, filename: str) -> Code:
+        """What the text of a syntax tree compiles to."""
+        return self.compile(ast.unparse(tree), filename)
 
     def compile_all(
         self, texts: Iterable[tuple[str, str | bytes]], optimize: int = 0

@@ -13,9 +13,10 @@ from ..flow.graph import build
 from .constants import name_constants
 from .emit import Unwritable, emit
 from .fallback import dispatch_loop
+from .foreign import ForeignError, Interpreter
 from .forms import Form, Forms
 from .proof import Proof, prove
-from .recompile import compile_function
+from .recompile import Compiler, compile_function, compile_here
 from .result import Decompiled, Fidelity, Part
 from .scopes import FAILURES, Options, top_level
 from .simplify import simplify as simplified_graph
@@ -32,6 +33,7 @@ def decompile_code(
     parameter_names: Mapping[str, Sequence[str]] | None = None,
     rename: Mapping[str, str] | None = None,
     keep_variables: bool = False,
+    interpreter: Interpreter | None = None,
 ) -> Decompiled:
     """Decompile one code object.
 
@@ -39,15 +41,20 @@ def decompile_code(
         code: what to decompile.
         name: name of the function in the text (default: the code's own, made legal).
         simplify: remove torch.compile's list juggling (fidelity becomes ``equivalent``).
-        verify: prove the result; without it everything is ``unproven``.
+        verify: prove the result; without it everything is ``unproven``, and so is code of another version
+            without an ``interpreter``.
         parameter_names: parameter names of functions that the code calls by global name; used to name
             values (``x`` in ``__resume_at_102_2(..., x)``).
         rename: global names to show differently (``__compiled_fn_1_9148bb58... -> __compiled_fn_1``).
         keep_variables: with ``simplify``: the user's own variables stay (for resume functions, which are the
             user's code behind a few lines of torch's).
+        interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
+
+    Raises:
+        ForeignError: the interpreter is of another version than the code, or cannot be run.
     """
     source = code if isinstance(code, Code) else Code.of(code)
-    return _Job(source, name, simplify, verify, parameter_names, rename, keep_variables).run()
+    return _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter).run()
 
 
 SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
@@ -65,6 +72,18 @@ _ORDER = (Fidelity.EXACT, Fidelity.EQUIVALENT, Fidelity.FALLBACK, Fidelity.UNPRO
 _REASONS_SHOWN = 5
 
 
+def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
+    """Who can compile a text to code of the version at hand."""
+    if code.version == sys.version_info[:2]:
+        return compile_here
+    if interpreter is None:
+        return None
+    if interpreter.version != code.version:
+        wanted, found = (".".join(map(str, version)) for version in (code.version, interpreter.version))
+        raise ForeignError(f"{interpreter.path} is Python {found}, but the code is of Python {wanted}")
+    return interpreter.compile_tree
+
+
 class _Job:
     """One decompilation. Code objects that cannot be written, compiled or proven get their next form
     (:class:`Form`) and all is written again, until what is left is proven."""
@@ -72,11 +91,12 @@ class _Job:
     def __init__(
         self, code: Code, name: str | None, simplify: bool, verify: bool,
         parameter_names: Mapping[str, Sequence[str]] | None, rename: Mapping[str, str] | None,
-        keep_variables: bool = False,
+        keep_variables: bool = False, interpreter: Interpreter | None = None,
     ) -> None:
         self.code = code
         self.name = name
-        self.verify = verify and code.version == sys.version_info[:2]
+        self.compiler = _compiler(code, interpreter)
+        self.verify = verify and self.compiler is not None
         self.program, self.constants = name_constants(canonicalise(code))
         self.forms = Forms(code, Form.SIMPLIFIED if simplify else Form.STRUCTURED)
         self.options = Options(self.forms, dispatch_loop)
@@ -95,7 +115,7 @@ class _Job:
         while True:
             try:
                 text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_line_breaks)
-                recompiled = compile_function(tree, self.code, bool(self.constants)) if self.verify else None
+                recompiled = self.compiled(tree, self.code, bool(self.constants)) if self.verify else None
             except _TROUBLE as error:
                 self.blame(error)
                 continue
@@ -107,6 +127,9 @@ class _Job:
                 return self.result(text, tree, proofs)
             for proof in failed:
                 self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
+
+    def compiled(self, tree: ast.Module, code: Code, constants: bool = False) -> Code:
+        return compile_function(tree, code, constants, self.compiler or compile_here)
 
     def give_up(self, code: Code, reason: str) -> None:
         holder = self.forms.holder(code)
@@ -132,7 +155,7 @@ class _Job:
         try:
             _, tree = emit(top_level(code, self.options), self.options.has_line_breaks)
             if self.verify:
-                compile_function(tree, code)
+                self.compiled(tree, code)
         except _TROUBLE:
             return False
         return True

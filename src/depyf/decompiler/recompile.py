@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import ast
-from types import CodeType
+from collections.abc import Callable
 from typing import Any
 
 from ..bytecode.code import Code
 
+#: ``(tree, file name) -> the module's code``.
+Compiler = Callable[[ast.Module, str], Code]
 
-def compile_function(tree: ast.Module, code: Code, constants: bool = False) -> Code:
+
+def compile_here(tree: ast.Module, filename: str) -> Code:
+    """What the running interpreter compiles a module to."""
+    return Code.of(compile(tree, filename, "exec", dont_inherit=True))
+
+
+def compile_function(
+    tree: ast.Module, code: Code, constants: bool = False, compiler: Compiler = compile_here
+) -> Code:
     """The code object that the text of ``code`` compiles to.
 
     Args:
         tree: the text.
         code: what it is the text of.
         constants: the text names constants (``__constant_0_dtype``), which no class may mangle.
+        compiler: who compiles it (another interpreter, for code of another version).
     """
     if code.name == "<module>":
-        return Code.of(compile(tree, code.filename, "exec", dont_inherit=True))
+        return compiler(tree, code.filename)
     function = tree.body[0]
     parents = code.qualname.split(".")[:-1]
     private = constants or _has_private_names(code)
@@ -47,10 +58,10 @@ def compile_function(tree: ast.Module, code: Code, constants: bool = False) -> C
             made = ast.parse(f"class {part}: pass").body[0]
         made.body = inner
         inner = [made]
-    compiled = compile(ast.Module(inner, []), code.filename, "exec", dont_inherit=True)
+    compiled = compiler(ast.Module(inner, []), code.filename)
     for _ in wrappers:
         compiled = _function_in(compiled)
-    return Code.of(_function_in(compiled))
+    return _function_in(compiled)
 
 
 def _has_private_names(code: Code) -> bool:
@@ -61,6 +72,6 @@ def _has_private_names(code: Code) -> bool:
     ) or any(_has_private_names(const) for const in code.consts if isinstance(const, Code))
 
 
-def _function_in(code: CodeType) -> CodeType:
-    found = [c for c in code.co_consts if isinstance(c, CodeType)]
+def _function_in(code: Code) -> Code:
+    found = [c for c in code.consts if isinstance(c, Code)]
     return found[-1]
