@@ -133,3 +133,66 @@ def else_that_continues(names, f, mro, done):
             else:
                 continue
         done(value)
+
+
+def while_else_in_for(prefix, table):
+    for i in prefix:
+        idx = table[i - 1]
+        while prefix[i] != prefix[idx]:
+            if idx == 0:
+                table[i] = 0
+                break
+            idx = table[idx - 1]
+        else:
+            table[i] = idx + 1
+    return table
+
+
+def breaks_to_outer_head(f, stops):
+    while True:
+        line = f()
+        if line == 1:
+            while True:
+                line = f()
+                if line == 2:
+                    stops.append(line)
+                    break
+                elif not line:
+                    stops.append(f)
+                    break
+        elif not line:
+            break
+    return stops
+
+
+def while_else_breaks_outer(nodes, stack, seen):
+    for node in nodes:
+        while True:
+            if node in seen:
+                if node in stack:
+                    return stack
+            else:
+                seen.add(node)
+            while stack:
+                try:
+                    node = stack[-1]()
+                    break
+                except StopIteration:
+                    stack.pop()
+            else:
+                break
+    return None
+
+
+def breaks_behind_statements(f, formats, p):
+    if f is None:
+        for info in formats:
+            if info(f):
+                p = info
+                break
+        else:
+            raise ValueError
+    else:
+        p = formats
+    p = p(f)
+    return p.parse(f)

@@ -532,6 +532,24 @@ class Walker:
 
     def loop_exit(self, head: int, body: set[int], natural: int | None, follow: int, frame: Frame) -> int | None:
         """Where ``break`` leads. ``natural``: where the loop goes when it ends by itself."""
+        chosen = self.likely_exit(head, body, natural, follow, frame)
+        # From inside, only ``break`` leads to the ends of the loop around this one.
+        ends = {end for end in self.outer_ends(frame, -1) if end >= 0 and end not in body}
+        if not ends or chosen in ends:
+            return chosen
+        starts = [s for id in body for s in self.flow.nodes[id].succs if s not in body and s != natural]
+        missed = self.first_of(ends, starts, body | {-1 if chosen is None else chosen})
+        return missed.pop() if len(missed) == 1 else chosen
+
+    def first_of(self, ends: set[int], starts: list[int], avoid: set[int]) -> set[int]:
+        """Which of ``ends`` control can come to first."""
+        on_the_way = self.reach(starts, avoid | ends)
+        found = ends.intersection(starts)
+        for id in on_the_way:
+            found.update(ends.intersection(self.flow.nodes[id].succs))
+        return found
+
+    def likely_exit(self, head: int, body: set[int], natural: int | None, follow: int, frame: Frame) -> int | None:
         nodes = self.flow.nodes
         targets: list[int] = []
         strong: list[int] = []
@@ -646,6 +664,8 @@ class Walker:
                     natural = None
         exit_ = self.loop_exit(at, body, natural, follow, frame)
         inner = Frame("loop", frame, frame.region, at, -1 if exit_ is None else exit_)
+        if natural is not None and exit_ is not None and self.is_else(natural, exit_, body, frame):
+            return self.while_else(at, node, stack, natural, exit_, frame, inner)
         stmts, falls, after = self.walk(at, stack[:], at, inner, entered=at)
         if falls and values(after) > values(stack):
             raise Untangled("a value crosses a loop")
@@ -653,6 +673,28 @@ class Walker:
         for stmt in made:
             stmt.line = node.line  # type: ignore[attr-defined]
         return made, exit_, stack
+
+    def is_else(self, natural: int, exit_: int, body: set[int], frame: Frame) -> bool:
+        """Whether the statements at ``natural`` can only be an ``else`` clause: they go on in a loop around."""
+        if natural == exit_:
+            return False
+        ends = {end for end in self.outer_ends(frame, -1) if end >= 0} - {exit_}
+        return bool(ends) and bool(self.first_of(ends, [natural], body | {exit_}))
+
+    def while_else(
+        self, at: int, node: Node, stack: list[Any], natural: int, exit_: int, frame: Frame, inner: Frame
+    ) -> tuple[list[ast.stmt], int | None, list[Any]]:
+        state = State(stack[:])
+        self.machine.run(state, node.ops)
+        test = self.machine.pop(state)
+        t, f = node.succs
+        stmts, _, _ = self.walk(f if t == natural else t, stack[:], at, inner)
+        if stmts and isinstance(stmts[-1], ast.Continue):
+            stmts.pop()
+        orelse, _, _ = self.walk(natural, stack[:], exit_, frame)
+        made: Any = ast.While(negate(test) if t == natural else test, stmts or [ast.Pass()], orelse)
+        made.line = node.line
+        return [made], exit_, stack
 
     def make_while(self, stmts: list[ast.stmt]) -> list[ast.stmt]:
         """``while True: if not c: break ...`` is ``while c: ...``."""
