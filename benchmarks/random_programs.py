@@ -47,11 +47,11 @@ def program(seed: int) -> str | None:
     """The program of a seed: from a few statements to a few hundred; ``None`` if it does not compile."""
     from pysource_codegen import generate
 
-    source: str = generate(seed, node_limit=(20, 60, 200, 600)[seed % 4], depth_limit=(4, 6, 8)[seed % 3])
     try:
+        source: str = generate(seed, node_limit=(20, 60, 200, 600)[seed % 4], depth_limit=(4, 6, 8)[seed % 3])
         compile(source, "<random>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
-        return None  # the generator knows most rules of the language, not all
+        return None  # the generator knows most rules of the language, and ast.unparse most f-strings, not all
     return source
 
 

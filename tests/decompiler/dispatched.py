@@ -13,7 +13,8 @@ def chain(error, depth=0):
         return None
     names, trace = [], error.__traceback__
     while trace is not None:
-        names.append(trace.tb_frame.f_code.co_name)
+        if not trace.tb_frame.f_code.co_name.startswith("__"):  # (the loops' own helpers have such names)
+            names.append(trace.tb_frame.f_code.co_name)
         trace = trace.tb_next
     inner = [chain(e, depth + 1) for e in getattr(error, "exceptions", ())]
     return (type(error).__name__, str(error), error.__suppress_context__, list(dict.fromkeys(names)), inner,
@@ -204,8 +205,20 @@ def loop(log):
             if name == "c":
                 break
     return name
+class Half:
+    def __enter__(self):
+        return "entered"
+class Unusual:
+    __enter__ = staticmethod(lambda: "static")
+    @classmethod
+    def __exit__(cls, *args):
+        return len(args) == 3
+def enters(manager):
+    with manager as value:
+        raise ValueError(value)
+    return value
 def run():
-    log, found = [], []
+    log, found = [enters(Unusual()), outcome(enters, Half()), outcome(enters, 3)], []
     for swallow in (False, True):
         for fail in (None, ValueError("v"), SystemExit(3)):
             found.append(outcome(body, log, fail, Manager(log, 1), Manager(log, 2, swallow)))
@@ -452,17 +465,32 @@ class Base(metaclass=Meta, flag=1):
         return x + 1
     annotated: int = 5
     only: "str"
-class Derived(Base):
+class Derived(*[Base], **{"flag": 2}):
     def __init__(self):
         super().__init__(7)
+        self.again = Derived
+    label = "Derived", "Inner"
     class Inner:
+        label = "Inner"
+        class Deep:
+            label = "Inner.Deep"
+            def name(self):
+                return self.name.__qualname__, Deep.__name__, "Inner"
         def where(self):
-            return __class__.__qualname__, type(self).__qualname__, self.where.__qualname__
+            return self.Deep.__qualname__, self.label, self.Deep.label, outcome(self.Deep().name)[1][:2], __class__.__qualname__, type(self).__qualname__, self.where.__qualname__
+def local():
+    class Node:
+        def __init__(self, n):
+            self.inner = Node(n - 1) if n else None
+        class Part:
+            def get(self):
+                return Node.__qualname__, self.get.__qualname__
+    return Node(2).inner.inner.inner, Node.Part().get()
 def run():
     d = Derived()
     d.value += 1
-    return d.value, Base.order, Base.text, Base.__doc__, Base.items, Base.__annotations__, Base.prepared, Base.decorated, \\
-        Derived.Inner().where(), Base.helper(1), vars(d), Base.helper.__qualname__, Base.__init__.__qualname__
+    return local(), Derived.label, d.again is Derived, d.value, Base.order, Base.text, Base.__doc__, Base.items, Base.__annotations__, Base.prepared, Base.decorated, \\
+        Derived.Inner().where(), Base.helper(1), sorted(vars(d)), Base.helper.__qualname__, Base.__init__.__qualname__
 ''',
 "enums_and_dataclasses": '''
 import dataclasses, enum

@@ -72,7 +72,7 @@ def examples(real: types.ModuleType, code: CodeType) -> tuple[int, int, list[str
     sys.modules[module.__name__] = module
     try:
         exec(code, module.__dict__)
-        names = list(vars(module))
+        names = [n for n in vars(module) if n != "__warningregistry__"]
         runner = doctest.DocTestRunner(verbose=False)
         for test in doctest.DocTestFinder().find(module, module.__name__, module=False, globs=dict(vars(module))):
             runner.run(test, out=lambda text: None)

@@ -33,8 +33,10 @@ the number of exceptions being handled while they run, and the loop of level ``n
             while True:                       # level 1: block 7 and what follows, up to POP_EXCEPT
                 ...
 
-Known differences to the original, none of them in values: tracebacks gain entries where an exception
-is raised again, and values live until their slot is written again.
+Known differences to the original: tracebacks gain entries where an exception is raised again or comes from a
+helper; values live until their slot is written again; code that looks at frames by itself
+(``sys._getframe``) sees the loop's variables, and what ``exec`` puts into the locals of a function is gone
+after it.
 """
 
 from .driver import Nested, dispatch

@@ -28,7 +28,7 @@ def {p}split_group(exception, types):
     if {p}py.isinstance(exception, types):
         if {p}py.isinstance(exception, {p}py.BaseExceptionGroup):
             return None, exception
-        return None, {p}py.BaseExceptionGroup("", [exception]).with_traceback(exception.__traceback__)
+        return None, {p}py.BaseExceptionGroup("", (exception,)).with_traceback(exception.__traceback__)
     if {p}py.isinstance(exception, {p}py.BaseExceptionGroup):
         match, rest = exception.split(types)
         return rest, match
@@ -57,7 +57,20 @@ def {p}join_groups(original, raised):
     kept = original.subgroup(lambda e: {p}py.id(e) in leaves) if leaves else None
     if not new:
         return kept
-    return {p}py.BaseExceptionGroup("", new + ([kept] if kept is not None else []))
+    if kept is not None:
+        new.append(kept)
+    return new[0] if {p}py.len(new) == 1 else {p}py.BaseExceptionGroup("", new)
+''',
+    "special": '''
+def {p}special(value, name, error, text):
+    """A method that the interpreter calls: looked up in the classes only, and bound."""
+    kind = {p}py.type(value)
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            found = base.__dict__[name]
+            bind = {p}py.getattr({p}py.type(found), "__get__", None)
+            return found if bind is None else bind(found, value, kind)
+    raise error(text.format(kind.__name__))
 ''',
     "is_sequence": """
 def {p}is_sequence(value):
@@ -123,12 +136,16 @@ def {p}match_class(value, kind, count, names):
     "merge": '''
 def {p}merge(into, mapping, function):
     """``f(**into, **mapping)``: a key given twice is an error."""
+    if {p}py.hasattr(function, "__qualname__"):
+        module = {p}py.getattr(function, "__module__", None)
+        inside = module is not None and module != "builtins"
+        function = f"{{module}}.{{function.__qualname__}}()" if inside else f"{{function.__qualname__}}()"
     if not {p}py.hasattr(mapping, "keys"):
-        raise {p}py.TypeError(f"{{function}}() argument after ** must be a mapping, "
+        raise {p}py.TypeError(f"{{function}} argument after ** must be a mapping, "
                               f"not {{{p}py.type(mapping).__name__}}")
     for key in mapping.keys():
         if key in into:
-            raise {p}py.TypeError(f"{{function}}() got multiple values for keyword argument {{key!r}}")
+            raise {p}py.TypeError(f"{{function}} got multiple values for keyword argument {{key!r}}")
         into[key] = mapping[key]
 ''',
     "import_from": '''
@@ -140,7 +157,12 @@ def {p}import_from(module, name):
         full = f"{{{p}py.getattr(module, '__name__', '')}}.{{name}}"
         if full in sys.modules:
             return sys.modules[full]
-        raise {p}py.ImportError(f"cannot import name {{name!r}} from {{module.__name__!r}}") from None
+        package = {p}py.getattr(module, "__name__", "<unknown module name>")
+        path = {p}py.getattr(module, "__file__", None)
+        early = {p}py.getattr({p}py.getattr(module, "__spec__", None), "_initializing", False)
+        text = f"cannot import name {{name!r}} from {{'partially initialized module ' * early}}{{package!r}}"
+        text += " (most likely due to a circular import)" * early + f" ({{path or 'unknown location'}})"
+        raise {p}py.ImportError(text, name=package, path=path) from None
 ''',
     "import_star": '''
 def {p}import_star(module, namespace):
@@ -180,6 +202,43 @@ def {p}delete_name(name, namespace):
     except {p}py.KeyError:
         raise {p}py.NameError(f"name {{name!r}} is not defined") from None
 ''',
+    "requalified": '''
+def {p}requalified(code, wrong, right):
+    """The code, with the qualified names of itself and of what it holds put right."""
+    own = {p}py.getattr(code, "co_qualname", None)
+    def changed(value, certain):
+        if not {p}py.isinstance(value, {p}py.str):
+            return {p}requalified(value, wrong, right) if {p}py.hasattr(value, "co_consts") else value
+        if certain and (value + ".").startswith(wrong + "."):
+            return right + value[{p}py.len(wrong):]
+        return value
+    # In a class body, and before 3.11, qualified names are constants like others.
+    consts = [changed(value, "<locals>" in wrong or own in (None, value) and not (own and code.co_flags & 3))
+              for value in code.co_consts]
+    names = {{"co_qualname": changed(own, True)}} if own is not None else {{}}
+    return code.replace(co_consts={p}py.tuple(consts), **names)
+''',
+    "named": '''
+def {p}named(function, name, qualname):
+    """Gives a function its own name, which tracebacks and what it holds show too."""
+    code = {p}requalified(function.__code__, function.__qualname__, qualname)
+    function.__code__ = code.replace(co_name=name)
+    function.__name__, function.__qualname__ = name, qualname
+''',
+    "class_body": '''
+def {p}class_body(around, qualname, namespace):
+    """The function that ``__build_class__`` is given, out of one with nothing but the class statement."""
+    [code] = [value for value in around.__code__.co_consts if {p}py.hasattr(value, "co_consts")]
+    cells = {p}py.dict({p}py.zip(around.__code__.co_freevars, around.__closure__ or ()))
+    inside = f"{{around.__qualname__}}.<locals>.{{code.co_name}}"
+    wrong = {p}py.getattr(code, "co_qualname", inside if inside in code.co_consts else code.co_name)
+    return {p}py.type(around)({p}requalified(code, wrong, qualname), namespace, code.co_name, None,
+                              {p}py.tuple([cells[name] for name in code.co_freevars]))
+''',
+    "own_locals": '''
+def {p}own_locals(found, names):
+    return {{name: found[name] for name in names if name in found}}
+''',
     "frame_builtin": '''
 def {p}frame_builtin(value, namespace, outer):
     """Builtins that look at the frame of their caller see the namespace of the body."""
@@ -202,4 +261,7 @@ def {p}frame_builtin(value, namespace, outer):
 }
 
 #: Helpers that call other helpers.
-NEEDS: dict[str, tuple[str, ...]] = {}
+NEEDS: dict[str, tuple[str, ...]] = {"named": ("requalified",), "class_body": ("requalified",)}
+
+#: Builtins that look at the frame of their caller (``frame_builtin``).
+OF_THE_FRAME = frozenset({"dir", "eval", "exec", "locals", "vars"})

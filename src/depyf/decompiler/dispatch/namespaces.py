@@ -23,14 +23,12 @@ from typing import TYPE_CHECKING, Callable
 from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.operations import Op
+from .helpers import OF_THE_FRAME
 
 if TYPE_CHECKING:
     from .translate import Writer
 
 RULES: dict[str, Callable[[Writer, Op], None]] = {}
-
-#: Builtins that look at the frame of their caller.
-_OF_THE_FRAME = frozenset({"dir", "eval", "exec", "locals", "vars"})
 
 
 def run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.stmt]:
@@ -55,7 +53,7 @@ def _rule(*kinds: str) -> Callable[[Callable[[Writer, Op], None]], None]:
 
 
 def _frame(w: Writer, name: str, value: str) -> str:
-    if name in _OF_THE_FRAME:
+    if name in OF_THE_FRAME:
         return f"{w.helper('frame_builtin')}({value}, {w.mapping()}, {w.py('globals')}())"
     return value
 

@@ -14,6 +14,7 @@ from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.operations import Op
 from ...flow.stack import effect
+from .helpers import NEEDS, OF_THE_FRAME
 from . import namespaces
 
 # What a slot is known to hold (the tag of its value).
@@ -23,8 +24,6 @@ MAYBE_UNBOUND = "maybe unbound"  # from LOAD_FAST_AND_CLEAR
 CELL = "cell "  # + name: a cell, only good for building a closure
 CELLS = "cells"  # a tuple of the cells that the nested function names anyway
 CODE = "code "  # + index into Writer.nested
-BUILD_CLASS = "build_class"
-CLASS_BODY = "class body "  # + index into Writer.nested
 
 
 class Untranslatable(Exception):
@@ -85,7 +84,7 @@ class Writer:
         return f"{self.prefix}py.{name}"
 
     def helper(self, name: str) -> str:
-        self.used.add(name)
+        self.used.update((name, *NEEDS.get(name, ())))
         return self.prefix + name
 
     def constant(self, value: Any) -> str:
@@ -158,7 +157,12 @@ def _(w: Writer, op: Op) -> None:
 
 @rule(o.LOAD_GLOBAL)
 def _(w: Writer, op: Op) -> None:
-    if op.arg in w.fast:
+    if op.arg in OF_THE_FRAME:
+        # ``locals`` and the like see the function's own locals, not what the loop keeps.
+        own = f"{w.helper('own_locals')}({w.py('locals')}(), {tuple(sorted(w.fast))!r})"
+        value = w.name(op.arg) if op.arg not in w.fast else f"{w.helper('global_value')}({op.arg!r}, {w.py('globals')}())"
+        w.new(f"{w.helper('frame_builtin')}({value}, {own}, {w.py('globals')}())")
+    elif op.arg in w.fast:
         w.new(f"{w.helper('global_value')}({op.arg!r}, {w.py('globals')}())")
     else:
         w.new(w.name(op.arg))
@@ -223,7 +227,7 @@ def _(w: Writer, op: Op) -> None:
 
 @rule(o.LOAD_BUILD_CLASS)
 def _(w: Writer, op: Op) -> None:
-    w.new(w.py("__build_class__"), BUILD_CLASS)
+    w.new(w.py("__build_class__"))
 
 
 @rule(o.LOAD_ASSERTION_ERROR)
@@ -428,8 +432,7 @@ def _(w: Writer, op: Op) -> None:
 @rule(o.DICT_MERGE)
 def _(w: Writer, op: Op) -> None:
     function = w.slot(op.arg + 3)  # ``callable, args, dict``, with the mapping already popped
-    name = f"{w.py('getattr')}({function}, '__qualname__', 'function')"
-    w.write(f"{w.helper('merge')}({w.slot(op.arg + 1)}, {w.slot(1)}, {name})")
+    w.write(f"{w.helper('merge')}({w.slot(op.arg + 1)}, {w.slot(1)}, {function})")
     w.drop(1)
 
 
@@ -438,10 +441,10 @@ def _(w: Writer, op: Op) -> None:
     kind, count = op.arg
     values = _slots(w, count)
     if kind == "keywords":  # ``callable, args, mappings``: a key that comes twice raises
-        name = f"{w.py('getattr')}({w.slot(count + 2)}, '__qualname__', 'function')"
+        function = w.slot(count + 2)
         w.write(f"{values[0]} = {{**{values[0]}}}")
         for value in values[1:]:
-            w.write(f"{w.helper('merge')}({values[0]}, {value}, {name})")
+            w.write(f"{w.helper('merge')}({values[0]}, {value}, {function})")
         w.drop(count - 1)
         return
     items = "".join(f"{'**' if kind == 'dict' else '*'}{value}, " for value in values)
@@ -480,28 +483,11 @@ def _(w: Writer, op: Op) -> None:
     positional, keywords = op.arg
     count = positional + len(keywords)
     values = _slots(w, count)
-    if w.tags[-count - 1] == BUILD_CLASS and count >= 2 and w.tags[-count].startswith(CLASS_BODY):
-        _build_class(w, op, count, values)
-        return
     arguments = values[:positional]
     for name, value in zip(keywords, values[positional:]):
         plain = name.isidentifier() and not keyword.iskeyword(name)
         arguments.append(f"{name}={value}" if plain else f"**{{{name!r}: {value}}}")
     w.result(count + 1, f"{w.slot(count + 1)}({', '.join(arguments)})")
-
-
-def _build_class(w: Writer, op: Op, count: int, values: list[str]) -> None:
-    positional, keywords = op.arg
-    index = int(w.tags[-count][len(CLASS_BODY) :])
-    _, code = w.nested[index]
-    w.nested[index] = ("class", code)
-    bases = values[2:positional] + [f"{n}={v}" for n, v in zip(keywords, values[positional:])]
-    # The class statement stands in a function of its own so that it binds no name of the program.
-    w.write(f"def {w.prefix}class({', '.join(values[2:]) if values[2:] else ''}):")
-    w.write(f"    class {legal(code.name)}({', '.join(bases)}):")
-    w.write(f"        {w.prefix}define_{index}")
-    w.write(f"    return {legal(code.name)}")
-    w.result(count + 1, f"{w.prefix}class({', '.join(values[2:])})")
 
 
 @rule(o.CALL_EX)
@@ -527,15 +513,19 @@ def _(w: Writer, op: Op) -> None:
                 raise Untranslatable(f"{op!r} at offset {op.offset}: a closure of cells from elsewhere")
             place += 1
     if not code.flags & 0x2 and not code.flags & 0x1:  # neither NEWLOCALS nor OPTIMIZED: a class body
-        w.drop(place - 1)
-        w.tags.append(f"{CLASS_BODY}{index}")
+        # A class statement in a function that never runs: only its body is wanted. What the statement would
+        # bind is declared, so that the body means by that name what it meant.
+        w.nested[index] = ("class", code)
+        w.write(f"def {w.prefix}class():")
+        w.write(f"    {'nonlocal' if code.name in w.fast else 'global'} {legal(code.name)}")
+        w.write(f"    class {legal(code.name)}:")
+        w.write(f"        {w.prefix}define_{index}")
+        w.result(place - 1, f"{w.helper('class_body')}({w.prefix}class, {code.qualname!r}, {w.py('globals')}())")
         return
     w.write(f"{w.prefix}define_{index}")
     function = f"{w.prefix}function"
     w.write(f"{function} = {w.prefix}defined_{index}")
-    w.write(f"{function}.__name__ = {code.name!r}")
-    if code.version >= (3, 11):
-        w.write(f"{function}.__qualname__ = {code.qualname!r}")
+    w.write(f"{w.helper('named')}({function}, {code.name!r}, {code.qualname!r})")
     for flag, attribute in ((1, "__defaults__"), (2, "__kwdefaults__")):
         if flag in parts:
             w.write(f"{function}.{attribute} = {parts[flag]}")
@@ -612,7 +602,7 @@ def _(w: Writer, op: Op) -> None:
 # --- the stack ------------------------------------------------------------------------------------
 @rule(o.POP)
 def _(w: Writer, op: Op) -> None:
-    if not w.tags[-1].startswith((CODE, CLASS_BODY)):
+    if not w.tags[-1].startswith(CODE):
         w.write(f"{w.slot(1)} = None")  # so that it lives no longer than on the stack
     w.drop(1)
 
@@ -718,28 +708,26 @@ def _(w: Writer, op: Op) -> None:
 
 
 def _enter(w: Writer, enter: str, leave: str, error: str) -> None:
-    manager, kind = w.slot(1), f"{w.prefix}kind"
+    manager, special = w.slot(1), w.helper("special")
+    missing = (enter, leave)
+    kind = "AttributeError"
+    if w.code.version >= (3, 11):
+        kind, missing = "TypeError", (error, f"{error} (missed {leave} method)")
     method = f"{w.prefix}method"
-    w.write(f"{kind} = {w.py('type')}({manager})")
-    w.write("try:")
-    w.write(f"    {method} = {kind}.{enter}")
-    w.write(f"    {kind} = {kind}.{leave}")
-    w.write(f"except {w.py('AttributeError')}:")
-    w.write(f"    raise {w.py('TypeError')}({error!r}.format({w.py('type')}({manager}))) from None")
+    w.write(f"{method} = {special}({manager}, {enter!r}, {w.py(kind)}, {missing[0]!r})")
     w.tags.append(PLAIN)
-    w.write(f"{w.slot(1)} = {method}({manager})")
-    w.write(f"{w.slot(2)} = {w.py('__import__')}('types').MethodType({kind}, {manager})")
+    w.write(f"{w.slot(1)} = {special}({manager}, {leave!r}, {w.py(kind)}, {missing[1]!r})")
+    w.write(f"{w.slot(2)}, {w.slot(1)} = {w.slot(1)}, {method}()")
 
 
 @rule(o.BEFORE_WITH)
 def _(w: Writer, op: Op) -> None:
-    _enter(w, "__enter__", "__exit__", "{.__name__!r} object does not support the context manager protocol")
+    _enter(w, "__enter__", "__exit__", "{!r} object does not support the context manager protocol")
 
 
 @rule(o.BEFORE_ASYNC_WITH)
 def _(w: Writer, op: Op) -> None:
-    _enter(w, "__aenter__", "__aexit__",
-           "{.__name__!r} object does not support the asynchronous context manager protocol")
+    _enter(w, "__aenter__", "__aexit__", "{!r} object does not support the asynchronous context manager protocol")
 
 
 @rule(o.WITH_EXCEPT_START)
