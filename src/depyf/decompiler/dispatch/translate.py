@@ -14,8 +14,8 @@ from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.operations import Op
 from ...flow.stack import effect
-from .helpers import NEEDS, OF_THE_FRAME
 from . import namespaces
+from .helpers import NEEDS, OF_THE_FRAME
 
 # What a slot is known to hold (the tag of its value).
 PLAIN = ""
@@ -157,15 +157,14 @@ def _(w: Writer, op: Op) -> None:
 
 @rule(o.LOAD_GLOBAL)
 def _(w: Writer, op: Op) -> None:
+    value = w.name(op.arg)
+    if op.arg in w.fast:
+        value = f"{w.helper('global_value')}({op.arg!r}, {w.py('globals')}())"
     if op.arg in OF_THE_FRAME:
         # ``locals`` and the like see the function's own locals, not what the loop keeps.
         own = f"{w.helper('own_locals')}({w.py('locals')}(), {tuple(sorted(w.fast))!r})"
-        value = w.name(op.arg) if op.arg not in w.fast else f"{w.helper('global_value')}({op.arg!r}, {w.py('globals')}())"
-        w.new(f"{w.helper('frame_builtin')}({value}, {own}, {w.py('globals')}())")
-    elif op.arg in w.fast:
-        w.new(f"{w.helper('global_value')}({op.arg!r}, {w.py('globals')}())")
-    else:
-        w.new(w.name(op.arg))
+        value = f"{w.helper('frame_builtin')}({value}, {own}, {w.py('globals')}())"
+    w.new(value)
 
 
 @rule(o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF)
