@@ -11,6 +11,7 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_V
 from ..bytecode.operations import Op, Program
 from ..flow.graph import Graph, build
 from . import annotations as deferred
+from .dispatch.translate import legal as legal_variable
 from .forms import Form, Forms
 from .generics import TypeAlias
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
@@ -377,7 +378,9 @@ class CodeScope(Scope):
             raise Unliftable("annotations made in another way")
 
         def arg(name: str) -> ast.arg:
-            return ast.arg(scope.plain_name(name), annotations.get(name) or annotations.get(scope.plain_name(name)))
+            shown = scope.plain_name(name)
+            # ``.0`` of a comprehension that is a function of its own
+            return ast.arg(legal_variable(shown), annotations.get(name) or annotations.get(shown))
 
         positional = [arg(n) for n in names[: code.argcount]]
         rest = names[code.argcount:]
@@ -485,7 +488,9 @@ class CodeScope(Scope):
                 raise Untangled("a comprehension")
             generators, element = found[0], accumulator.element  # type: ignore[assignment]
         made: Any = build_comprehension(build_kind, element, generators, iterable)  # type: ignore[arg-type]
-        made.awaited = bool(code.flags & CO_COROUTINE)
+        # up to 3.11 the function of an asynchronous comprehension is a coroutine, and the compiler adds the await
+        # (``compiler_comprehension`` in compile.c)
+        made.awaited = build_kind != "YIELD" and bool(code.flags & CO_COROUTINE)
         return made
 
 

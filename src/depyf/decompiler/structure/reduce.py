@@ -123,7 +123,7 @@ class Reducer:
                 or self.value_condition(node) or self.value_bool_threaded(node)
             )
         if node.end == "jump":
-            return self.merge(node)
+            return (_async_head(self, node) and self.comprehension(node)) or self.merge(node)
         if node.end == "for":
             return self.comprehension(node)
         return False
@@ -656,5 +656,5 @@ def _async_head(reducer: Reducer, node: Node) -> bool:
 
 
 def _async_exit(reducer: Reducer, node: Node) -> int:
-    handler = reducer.flow.nodes[node.region]  # type: ignore[index]
-    return handler.id
+    """Where an ``async for`` goes when it ends: what follows its ``END_ASYNC_FOR``."""
+    return reducer.flow.nodes[node.region].succs[0]  # type: ignore[index]
