@@ -16,8 +16,9 @@ What is compared of the code object itself: parameters, the flags that change it
 nested code objects in the same way, these with their qualified names inside the outermost one.
 
 What a program could see and is not compared: ``co_firstlineno`` and other places of the text, the order of
-constants, names and locals (so of ``locals()``), the iteration order of constant sets, and the ``__future__``
-flags that an ``exec`` inside would inherit.
+constants, names and locals (so of ``locals()``), the iteration order of constant sets and of
+``__static_attributes__`` (3.13, a set of strings, too), and the ``__future__`` flags that an ``exec`` inside
+would inherit.
 
 The walk is independent of the lifting code: it reads bytecode and nothing that the decompiler made of
 it.

@@ -29,6 +29,10 @@ def gather_ends(flow: Flow) -> None:
             node.succs = [last]
         else:
             _redirect(flow, id, last)
+    for id in list(nodes):
+        node = nodes[id]
+        if len(node.ops) > 1 and node.ops[-1].kind == "POP_EXCEPT":
+            flow.split(id, len(node.ops) - 1)
     handlers = _running_handlers(flow)
     again = True
     while again:
