@@ -235,3 +235,51 @@ def else_after_branch(name, done, names):
         else:
             done[n] = n
         names.remove(n)
+
+
+def return_in_finally(self, t):
+    try:
+        self.a()
+    finally:
+        if t:
+            if self.b:
+                try:
+                    self.c()
+                except ValueError:
+                    pass
+            self.b = 0
+            return
+        self.wait()
+
+
+async def raise_in_finally(self):
+    try:
+        await self.x
+    except ValueError:
+        try:
+            self.a()
+        finally:
+            raise
+    finally:
+        self.x = None
+
+
+def finally_that_may_return(self, ov):
+    try:
+        try:
+            if ov:
+                self.w()
+        except:
+            self.c()
+            raise
+        finally:
+            n, err = self.g()
+            if err == 0:
+                f = self.x()
+                f.write(n)
+                return f
+            elif err == 1:
+                return self.more(ov)
+    except OSError as e:
+        raise
+    raise KeyError

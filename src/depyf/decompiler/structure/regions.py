@@ -468,9 +468,10 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
             while j >= len(cn.ops) and cn.end == "jump" and cn.succs[0] != c:
                 c, j = cn.succs[0], 0
                 cn = nodes[c]
-            skip = _unwinding(hn.ops, i)
+            skip = _unwinding(_ahead(flow, h, i, 4))
             if skip:
-                i += skip
+                h, i = _further(flow, h, i, skip)
+                hn = nodes[h]
                 j += _dropping(cn.ops, j, hn.ops, i)
                 continue
             if i < len(hn.ops) and j < len(cn.ops):
@@ -480,7 +481,7 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
                     j += 1
                     continue
             if i >= len(hn.ops) and j >= len(cn.ops) and hn.end == cn.end and hn.arg == cn.arg:
-                if hn.end == "return":
+                if hn.end in ("return", "raise"):
                     reached_return = True
                 for s, t in zip(hn.succs, cn.succs):
                     if s == t:
@@ -503,9 +504,29 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
     return flow.split(c, j)
 
 
-def _unwinding(ops: list[Op], index: int) -> int:
-    """How many operations at ``index`` take the exception of a ``finally`` off the stack."""
-    kinds = [op.kind for op in ops[index : index + 4]]
+def _ahead(flow: Flow, id: int, index: int, count: int) -> list[Op]:
+    """The next operations, over plain jumps."""
+    node = flow.nodes[id]
+    ops = node.ops[index : index + count]
+    for _ in range(count):
+        if len(ops) >= count or node.end != "jump":
+            break
+        node = flow.nodes[node.succs[0]]
+        ops = [*ops, *node.ops[: count - len(ops)]]
+    return ops
+
+
+def _further(flow: Flow, id: int, index: int, count: int) -> tuple[int, int]:
+    """The place so many operations on, over plain jumps."""
+    while index + count > len(flow.nodes[id].ops):
+        count -= len(flow.nodes[id].ops) - index
+        id, index = flow.nodes[id].succs[0], 0
+    return id, index + count
+
+
+def _unwinding(ops: list[Op]) -> int:
+    """How many of the next operations take the exception of a ``finally`` off the stack."""
+    kinds = [op.kind for op in ops]
     if kinds[:2] == ["POP", "POP_EXCEPT"]:
         return 2
     if kinds == ["SWAP", "POP", "SWAP", "POP_EXCEPT"]:
