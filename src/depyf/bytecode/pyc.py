@@ -50,11 +50,22 @@ def load_pyc(data: bytes, filename: str = "<bytes>") -> Code:
     magic = int.from_bytes(data[:2], "little")
     version = MAGIC_NUMBERS.get(magic)
     if version is None:
-        raise PycError(f"magic number {magic} belongs to no released Python that is known here", filename, 0)
+        raise PycError(f"magic number {magic} {_owner(magic)}", filename, 0)
     code = loads(data, version, filename, HEADER_SIZE)
     if not isinstance(code, Code):
         raise PycError(f"holds a {type(code).__name__}, not a code object", filename, HEADER_SIZE)
     return code
+
+
+def _owner(magic: int) -> str:
+    """Whose files have a magic number that is not in the table. From 3.11 on, 3.x counts from 2900 + 50 * x."""
+    known = ", ".join(f"{major}.{minor}" for major, minor in MAGIC_NUMBERS.values())
+    minor = (magic - 2900) // 50
+    if 11 <= minor < 50:
+        if (3, minor) in MAGIC_NUMBERS.values():
+            return f"is of a pre-release of Python 3.{minor} (supported are the releases of {known})"
+        return f"is of Python 3.{minor}, which is not supported (supported: {known})"
+    return f"belongs to no released Python that is known here (supported: {known})"
 
 
 def loads(data: bytes, version: tuple[int, int], filename: str = "<bytes>", start: int = 0) -> Any:

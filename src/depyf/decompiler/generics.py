@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
-from .newer import TYPE_PARAMETERS, mark, written
+from .newer import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, mark, written
 
 if TYPE_CHECKING:
     from ..bytecode.code import Code
@@ -65,7 +65,8 @@ class TypeAlias(ast.expr):
         self.value = value
 
     def statement(self, name: str) -> ast.stmt:
-        return ast.Expr(written(f"type {name}{bracket(self.parameters)} = {ast.unparse(self.value)}", TYPE_PARAMETERS))
+        text = f"type {name}{bracket(self.parameters)} = {ast.unparse(self.value)}"
+        return ast.Expr(written(text, _since(self.parameters)))
 
 
 def parameters_of(node: Any) -> list[TypeParameter] | None:
@@ -79,11 +80,15 @@ def bracket(parameters: list[TypeParameter]) -> str:
     return f"[{', '.join(p.text() for p in parameters)}]" if parameters else ""
 
 
+def _since(parameters: list[TypeParameter]) -> tuple[int, int]:
+    return TYPE_PARAMETER_DEFAULTS if any(p.default is not None for p in parameters) else TYPE_PARAMETERS
+
+
 def with_parameters(node: Any, parameters: list[TypeParameter]) -> Any:
     """A ``def`` or ``class`` with type parameters: they are written behind its name."""
     if parameters:
         node.name += bracket(parameters)
-        mark(node, TYPE_PARAMETERS)
+        mark(node, _since(parameters))
     return node
 
 

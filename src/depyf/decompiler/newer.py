@@ -15,6 +15,7 @@ from typing import Any
 
 TEMPLATES = (3, 14)
 TYPE_PARAMETERS = (3, 12)
+TYPE_PARAMETER_DEFAULTS = (3, 13)
 
 
 def written(text: str, since: tuple[int, int]) -> ast.Name:
