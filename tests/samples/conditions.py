@@ -96,3 +96,18 @@ def parts_on_other_lines(self, tx):
         first and
         second
     ) or third
+
+
+def none_or_not_in(cls, names):
+    for name in cls:
+        if isinstance(name, property):
+            if name.fget is not None or name not in names:
+                names.add(name)
+            else:
+                names.discard(name)
+        elif name not in names:
+            names.add(name)
+    if (cls.decoder is not None
+            and (cls.encoding is not None or cls.errors is not None
+                 or names is not Ellipsis)):
+        raise ValueError

@@ -196,7 +196,7 @@ class Reducer:
             if test is None or y.ops[-1].kind == "COPY":
                 continue
             # on: x true leads to y, x false to ``other``; else the other way round
-            x_folds, y_folds = ops_fold(x), ops_fold(y)
+            x_folds, y_folds = folds_not(x), folds_not(y)
             if on and yf == other:
                 self.fold(x, "AND", test, y, [yt, other])
             elif not on and yt == other:
@@ -519,15 +519,21 @@ class Reducer:
         self.preds = flow.predecessors()
 
 
+def folds_not(node: Node) -> bool:
+    """Whether a ``not`` would change the test a block ends with: the compiler folds it into ``in`` and ``is``.
+
+    A jump on ``None`` is the same operations in either sense.
+    """
+    if not node.ops or node.ops[-1].kind not in ("IN", "IS"):
+        return False
+    before = node.ops[-2] if len(node.ops) > 1 else None
+    return node.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
+
+
 def continues_chain(found: Summary) -> bool:
     """Whether a block compares a value from before it with something."""
     top = found.stack[-1] if found.stack else None
     return isinstance(top, ast.Compare) and isinstance(top.left, Input)
-
-
-def ops_fold(node: Node) -> bool:
-    """Whether the compiler would fold a ``not`` into the test a block ends with (``in``, ``is``)."""
-    return bool(node.ops) and node.ops[-1].kind in ("IN", "IS")
 
 
 def build_comprehension(

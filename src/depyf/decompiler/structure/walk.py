@@ -192,7 +192,7 @@ class Walker:
             self.spend(1 + len(node.ops))
             if leaving:
                 pass
-            elif node.region != region and (node.ops or node.end == "for") and not self.is_leave(node):
+            elif node.region != region and (node.ops or node.end in ("for", "raise")) and not self.is_leave(node):
                 chain = self.flow.chain(node.region)
                 if region is not None and region not in chain:
                     raise Untangled("a region that is not nested")
@@ -510,6 +510,13 @@ class Walker:
                     work.extend(node.succs)
         return found
 
+    def returns_through(self, node: Node) -> bool:
+        """Whether an iterator is dropped below the value to return."""
+        return any(
+            op.kind == "SWAP" and under.kind == "POP" and under.arg == "iterator"
+            for op, under in zip(node.ops, node.ops[1:])
+        )
+
     def drops_iterator(self, id: int, target: int) -> bool:
         """Whether the way from ``id`` to ``target`` drops an iterator."""
         nodes = self.flow.nodes
@@ -559,7 +566,9 @@ class Walker:
                     target = self.skip_unwinding(succ, head)
                     if nodes[target].end == "reraise":
                         continue
-                    if nodes[target].end == "return" and not nodes[target].ops:
+                    if nodes[target].end == "return" and (
+                        not nodes[target].ops or self.returns_through(nodes[target])
+                    ):
                         continue  # the value to return is on the stack already: no ``break`` carries one
                     if target != succ and self.drops_iterator(succ, target):
                         # ``return`` computes its value before it drops the iterator, unless it is a constant
