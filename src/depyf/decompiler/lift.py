@@ -160,6 +160,34 @@ class Caught(Marker):
         self.previous = previous
 
 
+class Subject(Marker):
+    """What a ``match`` statement looks at, while its cases are tried."""
+
+    def __init__(self, value: ast.expr) -> None:
+        self.value = value
+
+
+class CaseTest(ast.expr):
+    """Whether the subject matches: the test of an ``if``, until
+    :func:`~depyf.decompiler.structure.patterns.cases` makes a ``match`` of it."""
+
+    _fields = ()
+
+    def __init__(self, subject: Any, pattern: ast.pattern) -> None:
+        self.subject = subject
+        self.pattern = pattern
+
+
+class Capture(ast.stmt):
+    """``case name:`` until :func:`~depyf.decompiler.structure.patterns.cases` makes it one."""
+
+    _fields = ()
+
+    def __init__(self, subject: Subject, name: str) -> None:
+        self.subject = subject
+        self.name = name
+
+
 class Special(Marker):
     """Any other value the compiler keeps on the stack: ``lasti``, ``match`` (``CHECK_EXC_MATCH``), ``null``."""
 
@@ -484,6 +512,9 @@ class Machine:
             return
         if isinstance(value, Caught):
             self.emit_catch(state, target)
+            return
+        if isinstance(value, Subject) and isinstance(target, ast.Name):
+            self.emit(state, Capture(value, target.id))
             return
         if isinstance(value, Shared):
             value = value.value
@@ -1121,7 +1152,7 @@ class Machine:
             if isinstance(entry.owner, Unpack):
                 entry.owner.fill(self, state, entry.index, None)
             return
-        if isinstance(entry, (Iter, Exit, Caught, Input)):
+        if isinstance(entry, (Iter, Exit, Caught, Input, Subject)):
             return
         if isinstance(entry, Shared):
             if any(e is entry for e in state.stack):
@@ -1276,6 +1307,71 @@ class Machine:
                     del stack[index]
                     return
             raise Unliftable("the end of a handler outside it")
+
+    # --- written by ``structure.patterns`` --------------------------------------------------------
+    def op_CASE(self, state: State, case: Any) -> None:
+        if state.underflow >= 0:
+            raise Unliftable("a pattern")  # not looked at apart from its subject
+        entry = state.stack[-1] if state.stack else None
+        if isinstance(entry, Subject):
+            state.stack.pop()
+        else:
+            entry = Subject(self.pop(state))
+        if case.keeps:
+            state.stack.append(entry)
+        state.stack.append(CaseTest(entry, self.pattern(case.pattern)))
+
+    def pattern(self, value: Any) -> ast.pattern:
+        """The pattern that a value is held against (``structure.patterns.Value``)."""
+        name = None if value.store is None else self.scope.plain_name(value.store.arg)
+        if len(value.copies) > 1:
+            made: Any = ast.MatchOr([self.pattern(copy) for copy in value.copies])
+        elif value.copies:
+            made = self.pattern(value.copies[0])
+        elif value.kind is None:
+            return ast.MatchAs(None, name)
+        elif value.kind == "value":
+            made = ast.MatchValue(self.alone(value.what))
+        elif value.kind == "singleton":
+            made = ast.MatchSingleton(value.what)
+        elif value.kind == "sequence":
+            made = ast.MatchSequence(self.sequence(value))
+        elif value.kind == "mapping":
+            parts = self.parts(value, range(len(value.what)))
+            rest = value.rest.store.arg if value.rest is not None else None
+            made = ast.MatchMapping([self.alone(key) for key in value.what], parts,
+                                    None if rest is None else self.scope.plain_name(rest))
+        else:
+            parts = self.parts(value, range(value.length + len(value.names)))
+            split = value.length
+            made = ast.MatchClass(self.alone(value.what), parts[:split], list(value.names), parts[split:])
+        return made if name is None else ast.MatchAs(made, name)
+
+    def sequence(self, value: Any) -> list[ast.pattern]:
+        if value.star is None:
+            return self.parts(value, range(value.length))
+        if value.star >= 0:
+            made: list[ast.pattern] = []
+            for index in range(value.length + 1):
+                part = self.pattern(value.parts[index])
+                if index == value.star:
+                    part = ast.MatchStar(part.name)  # type: ignore[attr-defined]
+                made.append(part)
+            return made
+        # ``[a, *_, b]``: parts are looked up by index, what is between is not looked at
+        after = -min([0, *value.parts])
+        before = max(value.length - after, 0)
+        return [*self.parts(value, range(before)), ast.MatchStar(), *self.parts(value, range(-after, 0))]
+
+    def parts(self, value: Any, places: range) -> list[ast.pattern]:
+        """Patterns of parts; those that nobody looks at are ``_``."""
+        return [self.pattern(value.parts[i]) if i in value.parts else ast.MatchAs() for i in places]
+
+    def alone(self, ops: list[Op]) -> ast.expr:
+        """The expression that operations make by themselves."""
+        state = State()
+        self.run(state, ops)
+        return self.pop(state)
 
     # --- written by ``structure.reduce`` ----------------------------------------------------------
     def op_EXPR(self, state: State, node: ast.expr) -> None:

@@ -17,6 +17,7 @@ from .generics import TypeAlias
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
 from .structure.ends import gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
+from .structure.patterns import cases, find_patterns
 from .structure.reduce import Reducer, build_comprehension, parse_loops
 from .structure.regions import Flow, Untangled, prepare
 from .structure.walk import Walker
@@ -76,6 +77,7 @@ class CodeScope(Scope):
             self.prefix = f"_{class_name.lstrip('_')}"
         self.annotates = kind in ("class", "module")
         self.program: Program | None = None
+        self.matches = False  # whether it holds patterns
         #: 3.14: the function of a class or module that makes its annotations, and those
         self.annotate = deferred.find(code) if self.annotates else None
         self.annotations: list[deferred.Annotation] = []
@@ -128,6 +130,7 @@ class CodeScope(Scope):
         flow = prepare(graph, mark_breaks(graph))
         if self.kind in ("module", "class"):
             gather_ends(flow)
+        self.matches = find_patterns(flow)
         split_breaks(flow)
         rotate(flow)
         machine = Machine(self, self.options.spills(self.code))
@@ -149,7 +152,8 @@ class CodeScope(Scope):
         flow, machine, _ = self.flow(self.kind == "lambda")
         walker = Walker(flow, machine, 2000 + 40 * len(self.program.ops))  # type: ignore[union-attr]
         walker.late = late
-        return walker.module() if self.kind in ("module", "class") else walker.function()
+        stmts = walker.module() if self.kind in ("module", "class") else walker.function()
+        return cases(stmts) if self.matches else stmts
 
     def body(self) -> list[ast.stmt]:
         """The body in the first of its forms that can be written."""

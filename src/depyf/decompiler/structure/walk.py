@@ -13,6 +13,7 @@ from typing import Any
 
 from ...flow.dominators import immediate_dominators, reverse_postorder
 from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, is_value, negate, same_node
+from .patterns import case_of
 from .regions import Flow, Node, Untangled
 
 
@@ -1020,8 +1021,9 @@ def strip_continue(stmts: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def folds(test: ast.expr) -> bool:
-    """Whether the compiler folds ``not`` into this test (``not a in b``)."""
+    """Whether the compiler folds ``not`` into this test (``not a in b``), or it has no ``not`` (a case)."""
     return (
-        isinstance(test, ast.Compare) and len(test.ops) == 1
+        case_of(test) is not None
+        or isinstance(test, ast.Compare) and len(test.ops) == 1
         and isinstance(test.ops[0], (ast.In, ast.Is, ast.NotIn, ast.IsNot))
     )

@@ -1,0 +1,580 @@
+"""``match``: the code of a pattern becomes one test.
+
+CPython's compiler (``compiler_pattern*`` in compile.c; codegen.c from 3.14) writes a pattern as tests on a stack
+that holds the subject, its parts and the values to bind.  Every failed test pops what is there and goes to the next
+case; only when all tests have succeeded the names are stored.  Here that code is run on symbolic values along the
+way on which all tests succeed: what happens to a value says which pattern it is held against.  Then the first block
+of the pattern ends in a branch on ``CASE``, one way for success and one for failure, and the rest of the structuring
+sees an ``if`` (:func:`cases` makes ``match`` statements of those in the end).
+
+Each case but the last works on a copy of the subject, which lies below while the guard and the failure go on.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ...bytecode.operations import Op
+from ..lift import Capture, CaseTest
+from .regions import Flow, Node
+
+#: Operations that only patterns have: without one of them (or an equality of a copy) there is nothing to find.
+_TESTS = ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS")
+_NAMES = {"LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF"}
+_STORES = {"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"}
+
+
+class Value:
+    """The subject or a part of it, and what it is held against.
+
+    Attributes:
+        kind: ``value``, ``singleton``, ``sequence``, ``mapping``, ``class``; ``None`` for a wildcard.
+        what: operations that make the value, the class or the keys; the constant of a singleton.
+        parts: values of its parts. Of a sequence ``(index from the left, or from the right if negative)``.
+        star: index of the part that takes the rest of a sequence; ``None`` without one.
+        names: attribute names of a class's keyword patterns.
+        rest: what takes the rest of a mapping.
+        copies: values that are this one again: one for ``as``, several for alternatives.
+        store: the operation that binds it.
+        twins: values of other alternatives that are bound with it.
+    """
+
+    def __init__(self, of: Value | None = None) -> None:
+        self.of = of
+        self.kind: str | None = None
+        self.what: Any = None
+        self.parts: dict[int, Value] = {}
+        self.length = 0
+        self.star: int | None = None
+        self.names: tuple[str, ...] = ()
+        self.rest: Value | None = None
+        self.copies: list[Value] = []
+        self.store: Op | None = None
+        self.twins: list[Value] = []
+
+    def bind(self, store: Op) -> None:
+        if self.store is not None:
+            raise _NoPattern
+        self.store = store
+        for twin in self.twins:
+            twin.bind(store)
+
+
+class Case:
+    """The argument of ``CASE``: a pattern, and whether the subject stays on the stack."""
+
+    def __init__(self, pattern: Value, keeps: bool) -> None:
+        self.pattern = pattern
+        self.keeps = keeps
+
+
+class _NoPattern(Exception):
+    """What stands there is not the code of a pattern."""
+
+
+class _Made:
+    """A value that only the test of a pattern needs: a length, a constant, the attributes of a class, ..."""
+
+    def __init__(self, kind: str, of: Any = None, what: Any = None) -> None:
+        self.kind = kind
+        self.of = of
+        self.what = what
+
+
+_Stack = list[Any]
+_Place = tuple[int, int]
+
+
+class _Way:
+    """The way through a pattern on which all tests succeed."""
+
+    def __init__(self, flow: Flow, base: int) -> None:
+        self.flow = flow
+        self.base = base  # size of the stack when the pattern is through
+        self.failures: list[tuple[int, _Stack]] = []
+        #: the stack at each block on the way, and at each operation of one that leaves the function
+        self.places: dict[_Place, _Stack] = {}
+
+    # --- the walk ---------------------------------------------------------------------------------
+    def follow(
+        self, at: int, index: int, stack: _Stack, other: _Way | None = None
+    ) -> tuple[_Place, _Stack]:
+        """Runs until the pattern is through, or until the ``other`` way is met; the place and the stack there."""
+        begun = False
+        seen: set[int] = set()
+        while True:
+            if at in seen:
+                raise _NoPattern
+            seen.add(at)
+            node = self.flow.nodes[at]
+            while index < len(node.ops):
+                if begun and len(stack) == self.base:
+                    return (at, index), stack
+                if begun and (index == 0 or node.end == "return"):
+                    if other is not None:
+                        for place in other.places:
+                            if _same_place(self.flow, (at, index), place):
+                                return place, stack
+                    self.places[at, index] = list(stack)
+                self.step(node.ops, index, stack)
+                begun = True
+                index += 1
+            if node.end == "branch":
+                at = self.branch(node, stack)
+                begun = True
+            elif begun and len(stack) == self.base:
+                return (at, index), stack
+            elif node.end == "jump":
+                at = node.succs[0]
+            else:
+                raise _NoPattern
+            index = 0
+
+    def branch(self, node: Node, stack: _Stack) -> int:
+        test = stack.pop() if stack else None
+        if not isinstance(test, _Made) or test.kind != "test":
+            raise _NoPattern
+        way, other = node.succs if test.what else reversed(node.succs)
+        self.failures.append((other, list(stack)))
+        return way
+
+    def step(self, ops: list[Op], index: int, stack: _Stack) -> None:
+        op = ops[index]
+        method = getattr(self, "op_" + op.kind, None)
+        try:
+            if method is not None:
+                method(op, stack)
+            elif op.kind in _NAMES:
+                stack.append(_Made("expression", what=[op]))
+            elif op.kind in _STORES:
+                self.value(stack.pop()).bind(op)
+            else:
+                raise _NoPattern
+        except IndexError:
+            raise _NoPattern from None
+
+    def value(self, entry: Any) -> Value:
+        if not isinstance(entry, Value):
+            raise _NoPattern
+        return entry
+
+    def held(self, entry: Any, kind: str) -> Value:
+        """The value, which is held against a pattern of the kind."""
+        value = self.value(entry)
+        if value.kind not in (None, kind):
+            raise _NoPattern
+        value.kind = kind
+        return value
+
+    # --- operations -------------------------------------------------------------------------------
+    def op_COPY(self, op: Op, stack: _Stack) -> None:
+        entry = stack[-op.arg]
+        if isinstance(entry, Value):
+            entry = Value(entry)
+            entry.of.copies.append(entry)  # type: ignore[union-attr]
+        stack.append(entry)
+
+    def op_SWAP(self, op: Op, stack: _Stack) -> None:
+        stack[-op.arg], stack[-1] = stack[-1], stack[-op.arg]
+
+    def op_ROT(self, op: Op, stack: _Stack) -> None:
+        if op.arg > len(stack):
+            raise _NoPattern
+        stack.insert(len(stack) - op.arg, stack.pop())
+
+    def op_POP(self, op: Op, stack: _Stack) -> None:
+        stack.pop()
+
+    def op_CONST(self, op: Op, stack: _Stack) -> None:
+        stack.append(_Made("expression", what=[op]))
+
+    def op_LOAD_ATTR(self, op: Op, stack: _Stack) -> None:
+        made = stack.pop()
+        if not isinstance(made, _Made) or made.kind != "expression" or made.what[0].kind == "CONST":
+            raise _NoPattern
+        stack.append(_Made("expression", what=[*made.what, op]))
+
+    def op_BUILD_TUPLE(self, op: Op, stack: _Stack) -> None:
+        items = [stack.pop() for _ in range(op.arg)][::-1]
+        if not all(isinstance(item, _Made) and item.kind == "expression" for item in items):
+            raise _NoPattern
+        stack.append(_Made("keys", what=[item.what for item in items]))
+
+    def op_COMPARE(self, op: Op, stack: _Stack) -> None:
+        right, left = stack.pop(), stack.pop()
+        if not isinstance(right, _Made) or right.kind != "expression":
+            raise _NoPattern
+        if isinstance(left, _Made) and left.kind == "length" and right.what[0].kind == "CONST":
+            sequence = left.of
+            if sequence.kind == "sequence" and op.arg in ("==", ">="):
+                sequence.length = right.what[0].arg
+                sequence.star = None if op.arg == "==" else -1  # where it stands is seen when it is unpacked
+            elif sequence.kind != "mapping" or op.arg != ">=":
+                raise _NoPattern
+        elif op.arg == "==":
+            self.held(left, "value").what = right.what
+        else:
+            raise _NoPattern
+        stack.append(_Made("test", what=True))
+
+    def op_IS(self, op: Op, stack: _Stack) -> None:
+        right, left = stack.pop(), stack.pop()
+        if not isinstance(right, _Made) or right.kind != "expression" or right.what[0].kind != "CONST":
+            raise _NoPattern
+        constant = right.what[0].arg
+        if isinstance(left, _Made) and left.kind == "found" and constant is None:
+            stack.append(_Made("test", what=bool(op.arg)))  # (op.arg: ``is not``)
+            return
+        if constant is not None and type(constant) is not bool:
+            raise _NoPattern
+        self.held(left, "singleton").what = constant
+        stack.append(_Made("test", what=not op.arg))
+
+    def op_MATCH_SEQUENCE(self, op: Op, stack: _Stack) -> None:
+        value = self.held(stack[-1], "sequence")
+        value.star = -1  # unless a test of the length follows
+        stack.append(_Made("test", what=True))
+
+    def op_MATCH_MAPPING(self, op: Op, stack: _Stack) -> None:
+        self.held(stack[-1], "mapping").what = []
+        stack.append(_Made("test", what=True))
+
+    def op_GET_LEN(self, op: Op, stack: _Stack) -> None:
+        value = self.value(stack[-1])
+        if value.kind is None and value.of is not None:
+            value = value.of
+        stack.append(_Made("length", value))
+
+    def op_UNPACK(self, op: Op, stack: _Stack) -> None:
+        entry = stack.pop()
+        if isinstance(entry, _Made) and entry.kind == "keys":
+            stack += [_Made("key") for _ in range(op.arg)]
+            return
+        if isinstance(entry, _Made) and entry.kind == "found":
+            owner = entry.of
+        else:
+            owner = self.held(entry, "sequence")
+            owner.star, owner.length = None, op.arg
+        for index in reversed(range(op.arg)):
+            part = owner.parts[index] = Value()
+            stack.append(part)
+
+    def op_UNPACK_EX(self, op: Op, stack: _Stack) -> None:
+        owner = self.held(stack.pop(), "sequence")
+        before, after = op.arg
+        owner.star, owner.length = before, before + after
+        for index in reversed(range(before + 1 + after)):
+            part = owner.parts[index] = Value()
+            stack.append(part)
+
+    def op_BINARY(self, op: Op, stack: _Stack) -> None:
+        right, left = stack.pop(), stack.pop()
+        if op.arg != "-" or not isinstance(left, _Made) or left.kind != "length" or not isinstance(right, _Made):
+            raise _NoPattern
+        stack.append(_Made("from the end", what=right.what[0].arg))
+
+    def op_GETITEM(self, op: Op, stack: _Stack) -> None:
+        place, entry = stack.pop(), stack.pop()
+        if not isinstance(place, _Made):
+            raise _NoPattern
+        if isinstance(entry, _Made) and entry.kind == "found":  # 3.10 looks attributes and items up one by one
+            part = entry.of.parts[place.what[0].arg] = Value()
+            stack.append(part)
+            return
+        value = self.value(entry)
+        owner = value.of
+        if owner is None or owner.kind != "sequence":
+            raise _NoPattern
+        owner.copies.remove(value)
+        index = -place.what if place.kind == "from the end" else place.what[0].arg
+        if type(index) is not int:
+            raise _NoPattern
+        part = owner.parts[index] = Value()
+        stack.append(part)
+
+    def op_MATCH_KEYS(self, op: Op, stack: _Stack) -> None:
+        keys, owner = stack[-1], self.value(stack[-2])
+        if owner.kind != "mapping" or not isinstance(keys, _Made):
+            raise _NoPattern
+        if keys.kind == "expression" and keys.what[0].kind == "CONST" and type(keys.what[0].arg) is tuple:
+            constant = keys.what[0]
+            owner.what = [[Op("CONST", key, constant.offset, constant.line)] for key in constant.arg]
+            stack[-1] = keys = _Made("keys", what=owner.what)
+        elif keys.kind == "keys":
+            owner.what = keys.what
+        else:
+            raise _NoPattern
+        stack.append(_Made("found", owner))
+
+    def op_MATCH_CLASS(self, op: Op, stack: _Stack) -> None:
+        names, cls, owner = stack.pop(), stack.pop(), self.held(stack.pop(), "class")
+        if not isinstance(cls, _Made) or cls.kind != "expression" or not isinstance(names, _Made):
+            raise _NoPattern
+        owner.what, owner.names = cls.what, names.what[0].arg
+        owner.length = op.arg
+        stack.append(_Made("found", owner))
+
+    def op_BUILD_MAP(self, op: Op, stack: _Stack) -> None:
+        if op.arg:
+            raise _NoPattern
+        stack.append(_Made("rest"))
+
+    def op_DICT_UPDATE(self, op: Op, stack: _Stack) -> None:
+        owner = self.value(stack.pop())
+        place = -op.arg + 1
+        rest = stack[place - 1] if op.arg > 1 else stack[-1]
+        if owner.kind != "mapping" or not isinstance(rest, _Made) or rest.kind != "rest":
+            raise _NoPattern
+        owner.rest = Value()
+        stack[stack.index(rest)] = owner.rest
+
+    def op_COPY_DICT_WITHOUT_KEYS(self, op: Op, stack: _Stack) -> None:
+        owner = self.value(stack[-2])
+        if owner.kind != "mapping":
+            raise _NoPattern
+        owner.rest = Value()
+        stack[-1] = owner.rest
+
+    def op_DELITEM(self, op: Op, stack: _Stack) -> None:
+        key, _ = stack.pop(), self.value(stack.pop())
+        if not isinstance(key, _Made) or key.kind != "key":
+            raise _NoPattern
+
+
+# --- finding them ---------------------------------------------------------------------------------
+def find_patterns(flow: Flow) -> bool:
+    """Replaces the code of patterns by tests; whether there was any."""
+    found = False
+    pending = sorted(flow.nodes, key=flow.order.__getitem__)
+    tried: set[tuple[int, int, bool]] = set()
+    following: set[int] = set()  # where a failed case leads: the subject lies on the stack there
+    while pending:
+        at = pending.pop(0)
+        node = flow.nodes.get(at)
+        if node is None:
+            continue
+        for index, keeps in _starts(node, at in following):
+            if (at, index, keeps) in tried:
+                continue
+            tried.add((at, index, keeps))
+            try:
+                success, failure, case = _pattern(flow, at, index, keeps, at in following)
+            except _NoPattern:
+                continue
+            found = True
+            pending[:0] = [failure, success]
+            if keeps:
+                following.add(failure)
+            op = node.ops[index]
+            node.ops = [*node.ops[:index], Op("CASE", case, op.offset, op.line)]
+            node.end, node.succs, node.arg, node.line = "branch", [success, failure], None, op.line
+            break
+    if found:
+        flow.prune()
+    return found
+
+
+def _starts(node: Node, follows: bool) -> list[tuple[int, bool]]:
+    """Where in a block the code of a pattern may begin, and whether the subject stays on the stack.
+
+    The last case has no copy of the subject, but alternatives begin with one in every case.
+    """
+    found: list[tuple[int, bool]] = [(0, False)] if follows else []
+    kinds = [op.kind for op in node.ops]
+    for index, kind in enumerate(kinds):
+        if kind == "COPY" and node.ops[index].arg == 1:
+            found += [(index, False), (index, True)]
+        elif kind in ("MATCH_SEQUENCE", "MATCH_MAPPING"):
+            found.append((index, False))
+        elif kind == "MATCH_CLASS":
+            start = index - 2
+            while start > 0 and kinds[start] == "LOAD_ATTR":
+                start -= 1
+            if start >= 0 and kinds[start] in _NAMES:
+                found.append((start, False))
+    return found
+
+
+def _pattern(flow: Flow, at: int, index: int, keeps: bool, follows: bool) -> tuple[int, int, Case]:
+    """``(where success leads, where failure leads, the case)`` of the pattern that starts there."""
+    subject = Value()
+    way = _Way(flow, int(keeps))
+    end, _ = way.follow(at, index, [subject])
+    if not way.failures:
+        if not (keeps and follows):
+            raise _NoPattern
+        fails = _guard_fails(flow, at, end)
+        return flow.split(*end), fails, Case(subject, keeps)
+    failure: _Place | None = None
+    done: set[tuple[int, int]] = set()
+    position = 0
+    while position < len(way.failures):
+        start, stack = way.failures[position]
+        position += 1
+        place, stack = _popped(flow, start, stack, way.base)
+        if place in done:
+            continue
+        if len(stack) > way.base:
+            if not _take_alternative(flow, way, place, stack, end):
+                raise _NoPattern
+            done.add(place)
+            continue
+        if failure is not None and failure != place:
+            raise _NoPattern
+        failure = place
+    if failure is None or failure == end:
+        raise _NoPattern
+    return flow.split(*end), flow.split(*failure), Case(subject, keeps)
+
+
+def _guard_fails(flow: Flow, at: int, end: _Place) -> int:
+    """Where the guard of a pattern that always matches leads when it fails: the subject is not popped there."""
+    node = flow.nodes[at]
+    if end[0] == at and node.end == "branch":
+        for succ in node.succs:
+            ops = flow.nodes[succ].ops
+            if ops and ops[0].kind != "POP":
+                return succ
+    raise _NoPattern
+
+
+def _popped(flow: Flow, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
+    """Where a failed test leads, once what the pattern had on the stack is popped as far as it is."""
+    index = 0
+    for _ in range(10_000):
+        node = flow.nodes[at]
+        while index < len(node.ops) and len(stack) > base and node.ops[index].kind == "POP":
+            stack = stack[:-1]
+            index += 1
+        if index < len(node.ops) or node.end != "jump":
+            break
+        at, index = node.succs[0], 0
+    return (at, index), stack
+
+
+def _same_place(flow: Flow, a: _Place, b: _Place) -> bool:
+    """Whether both go on in the same way: since 3.12 small blocks that leave the function are copied. (Such copies
+    have the same lines; two cases may have equal bodies.)"""
+    (x, i), (y, j) = _settled(flow, a), _settled(flow, b)
+    if (x, i) == (y, j):
+        return True
+    one, other = flow.nodes[x], flow.nodes[y]
+    return (one.end == other.end == "return" and len(one.ops) - i == len(other.ops) - j
+            and all(p.kind == q.kind and type(p.arg) is type(q.arg) and p.arg == q.arg and p.line == q.line
+                    for p, q in zip(one.ops[i:], other.ops[j:])))
+
+
+def _alternative_follows(flow: Flow, place: _Place) -> bool:
+    at, index = place
+    ops = flow.nodes[at].ops
+    return index < len(ops) and ops[index].kind == "COPY" and ops[index].arg == 1
+
+
+def _take_alternative(flow: Flow, way: _Way, place: _Place, stack: _Stack, end: _Place) -> bool:
+    """``|``: a failed test leads to another pattern for the same value, and that to where the first led."""
+    if not stack or not isinstance(stack[-1], Value) or not _alternative_follows(flow, place):
+        return False
+    owner = stack[-1]
+    before = len(owner.copies)
+    other = _Way(flow, way.base)
+    try:
+        met, after = other.follow(*place, list(stack), way)
+    except _NoPattern:
+        del owner.copies[before:]
+        return False
+    if met in way.places:
+        expected = way.places[met]
+    elif _same_place(flow, met, end):
+        expected = after
+    else:
+        del owner.copies[before:]
+        return False
+    if len(expected) != len(after):
+        raise _NoPattern
+    for one, twin in zip(expected, after):
+        if one is not twin:
+            if not isinstance(one, Value) or not isinstance(twin, Value):
+                raise _NoPattern
+            one.twins.append(twin)
+            if one.store is not None:
+                twin.bind(one.store)
+    way.failures += other.failures
+    return True
+
+
+def _settled(flow: Flow, place: _Place) -> _Place:
+    at, index = place
+    for _ in range(10_000):
+        node = flow.nodes[at]
+        if index < len(node.ops) or node.end != "jump":
+            break
+        at, index = node.succs[0], 0
+    return at, index
+
+
+# --- writing them ---------------------------------------------------------------------------------
+def case_of(test: ast.expr) -> tuple[CaseTest, ast.expr | None] | None:
+    """``(the case, its guard)`` of a test."""
+    if isinstance(test, CaseTest):
+        return test, None
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and isinstance(test.values[0], CaseTest):
+        rest = test.values[1:]
+        return test.values[0], rest[0] if len(rest) == 1 else ast.BoolOp(ast.And(), rest)
+    return None
+
+
+def cases(stmts: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements with ``match`` in place of tests of cases, at any depth."""
+    out: list[ast.stmt] = []
+    for stmt in reversed(stmts):
+        for field in ("body", "orelse", "finalbody"):
+            inner = getattr(stmt, field, None)
+            if inner and isinstance(inner, list) and not isinstance(
+                    stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                setattr(stmt, field, cases(inner))
+        for handler in getattr(stmt, "handlers", ()):
+            handler.body = cases(handler.body)
+        found = case_of(stmt.test) if isinstance(stmt, ast.If) else None
+        if found is None:
+            out.insert(0, stmt)
+            continue
+        assert isinstance(stmt, ast.If)
+        out = _match(stmt, found[0], found[1], out)
+    return out
+
+
+def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast.stmt]) -> list[ast.stmt]:
+    made = [ast.match_case(test.pattern, guard, stmt.body or [ast.Pass()])]
+    rest = stmt.orelse
+    if not rest and after:
+        # the body of this case leaves: the next stands behind it
+        if _matches(after[0], test.subject):
+            rest, after = after[:1], after[1:]
+        elif isinstance(after[0], Capture) and after[0].subject is test.subject:
+            rest, after = after, []
+    if rest and _matches(rest[0], test.subject) and (len(rest) == 1 or _leaves(rest[0])):
+        made += rest[0].cases  # type: ignore[attr-defined]
+        if len(rest) > 1:
+            made.append(ast.match_case(ast.MatchAs(), None, rest[1:]))
+    elif rest:
+        capture = rest[0] if isinstance(rest[0], Capture) and rest[0].subject is test.subject else None
+        name = None if capture is None else capture.name
+        made.append(ast.match_case(ast.MatchAs(None, name), None, rest[capture is not None :] or [ast.Pass()]))
+    match = ast.Match(test.subject.value, made)
+    match.of = test.subject  # type: ignore[attr-defined]
+    match.line = getattr(stmt, "line", None)  # type: ignore[attr-defined]
+    return [match, *after]
+
+
+def _matches(stmt: ast.stmt, subject: Any) -> bool:
+    return isinstance(stmt, ast.Match) and getattr(stmt, "of", None) is subject
+
+
+def _leaves(match: ast.stmt) -> bool:
+    """Whether what stands behind a ``match`` runs only when no case fits."""
+    assert isinstance(match, ast.Match)
+    last = match.cases[-1]
+    if last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None:
+        return False
+    return all(isinstance(case.body[-1], (ast.Return, ast.Raise, ast.Break, ast.Continue)) for case in match.cases)
