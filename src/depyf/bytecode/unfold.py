@@ -284,8 +284,14 @@ class _Unfolder:
 
     def _asserts(self) -> bool:
         """Whether the AssertionError loaded here is what a test leads to and is raised (``assert``)."""
-        if self.name_at(self.at - 1) not in _TESTS:
+        test = self.name_at(self.at - 1)
+        if test not in _TESTS:
             return False
+        compared = self.instructions[self.at - 2] if self.at > 1 else None
+        if test == "POP_JUMP_IF_FALSE" and compared is not None and compared.opname == "COMPARE_OP" and (
+            compared.arg in _COMPARISONS
+        ):
+            return False  # ``assert not a in b`` is compiled as ``assert a not in b``
         for index in range(self.at + 1, len(self.instructions)):
             name = self.instructions[index].opname
             if name == "RAISE_VARARGS":

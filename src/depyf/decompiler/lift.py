@@ -1164,7 +1164,10 @@ class Machine:
             raise Unliftable("an in-place operation that is not stored")
         if hasattr(entry, "temporary"):
             return
-        self.emit(state, ast.Expr(self.resolve(entry)))
+        value = self.resolve(entry)
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            value = ast.JoinedStr([value])  # no docstring, and other constants leave nothing behind
+        self.emit(state, ast.Expr(value))
 
     def finish_import(self, state: State, entry: Special) -> None:
         name, level, names, bound, _ = entry.value

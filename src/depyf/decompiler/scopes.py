@@ -262,7 +262,8 @@ class CodeScope(Scope):
         out: list[ast.stmt] = []
         if global_names:
             out.append(ast.Global([self.plain_name(n) for n in global_names]))
-        nonlocal_names.pop("__class__", None)
+        if "__class__" not in stored and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
+            nonlocal_names.pop("__class__", None)  # ``super`` alone makes it a free variable
         if nonlocal_names:
             out.append(ast.Nonlocal([self.plain_name(n) for n in nonlocal_names]))
         if self.kind == "function":
@@ -323,10 +324,12 @@ class CodeScope(Scope):
             body.pop()
         out: list[ast.stmt] = []
         started = False
+        own = {"__module__", "__qualname__"}  # the compiler stores them first; later ones are the user's
         for index, stmt in enumerate(body):
             if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
                 name = stmt.targets[0].id
-                if index < 3 and name in ("__module__", "__qualname__"):
+                if index < 3 and name in own:
+                    own.remove(name)
                     continue
                 if name == "__type_params__" and isinstance(stmt.value, ast.Name) and stmt.value.id == ".type_params":
                     continue
@@ -342,7 +345,7 @@ class CodeScope(Scope):
                 if name in ("__static_attributes__", "__classdictcell__") and self.code.version >= (3, 12):
                     if name == "__classdictcell__" or index >= len(body) - 2:
                         continue
-                if name == "__classcell__" and index >= len(body) - 2:
+                if name == "__classcell__" and isinstance(stmt.value, ast.Name) and index >= len(body) - 2:
                     continue
             started = True
             out.append(stmt)
