@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo models bench roundtrip clean
+.PHONY: demo test lint unit others zoo models bench roundtrip roundtrip-old behaviour bench-decompile clean
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -44,9 +44,22 @@ models: $(VENV)/.ready
 bench: $(VENV)/.ready
 	$(PY) benchmarks/overhead.py --write docs/overhead.md
 
-# Decompile the standard library, compile the text again, compare.
+# Decompile whole libraries, compile the text again, compare; on every interpreter that is there.
 roundtrip: $(VENV)/.ready
-	$(PY) benchmarks/roundtrip.py --corpus stdlib
+	$(PY) benchmarks/fidelity_report.py --packages torch transformers sympy numpy networkx --write docs/fidelity.md
+
+# The standard libraries of 3.7 to 3.9, read on this interpreter.
+roundtrip-old: $(VENV)/.ready
+	for v in 3.7 3.8 3.9; do $(PY) benchmarks/foreign.py $$v; done
+
+# CPython's own tests on a standard library that was decompiled.
+behaviour: $(VENV)/.ready
+	$(PY) benchmarks/behaviour.py
+
+# Speed of the decompiler, next to the last release of the old one.
+bench-decompile: $(VENV)/.ready
+	$(PY) -m pip install -q --no-deps --target .peer depyf==0.20.0 astor dill
+	$(PY) benchmarks/decompile_speed.py --peer .peer --write docs/speed.md
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

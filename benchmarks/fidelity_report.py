@@ -1,0 +1,115 @@
+"""Measures fidelity on several interpreters and writes the tables of ``docs/fidelity.md`` (``make roundtrip``).
+
+    python benchmarks/fidelity_report.py [--corpus stdlib tests ...] [--pythons 3.10 3.11 ...] [--limit N] [--jobs N]
+                                         [--packages networkx ...] [--write docs/fidelity.md]
+
+An interpreter is ``python3.X`` on the path or pyenv's; one that is not there is left out, and the report says so.
+Packages are measured with the running interpreter.  The tables replace what stands between the two comments
+``figures`` in the file; ``benchmarks/roundtrip.py`` says what is counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COLUMNS = ("modules", "modules valid", "code objects", "exact %", "equivalent", "fallback", "wrong", "invalid", "crash",
+           "timeout")
+CLASSES = 12
+
+
+def interpreter(version: str) -> str | None:
+    """An interpreter of the version that can run."""
+    if tuple(map(int, version.split("."))) < (3, 10):
+        raise SystemExit(f"depyf runs on 3.10 and later; benchmarks/foreign.py measures code of {version}")
+    installed = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*")))
+    places = [shutil.which(f"python{version}"), *installed]
+    for place in places:
+        if place:
+            path = os.path.join(place, "bin", "python") if os.path.isdir(place) else place
+            asked = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+                                   capture_output=True, text=True)
+            if asked.returncode == 0 and asked.stdout.strip() == version:
+                return path
+    return None
+
+
+def measure(python: str, corpora: list[str], limit: int, jobs: int) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "figures.json")
+        subprocess.run(
+            [python, os.path.join(HERE, "roundtrip.py"), "--corpus", *corpora, "--limit", str(limit),
+             "--jobs", str(jobs), "--json", file],
+            env={**os.environ, "PYTHONPATH": os.path.join(os.path.dirname(HERE), "src")}, check=True)
+        with open(file, encoding="utf-8") as stream:
+            return [json.loads(line) for line in stream]
+
+
+def tables(found: list[dict[str, Any]], missing: list[str], command: str, limit: int) -> str:
+    which = f"{limit} modules of each, chosen by a seed" if limit else "all modules"
+    lines = [f"{datetime.date.today()}, {os.cpu_count()} cores, {which}. Command: `{command}`.", "",
+             "| Python | corpus | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
+    lines += [f"| {row['python']} | {row['corpus']} | " + " | ".join(str(row[name]) for name in COLUMNS) + " |"
+              for row in found]
+    if missing:
+        lines += ["", f"Not on the machine: {', '.join(missing)}."]
+    classes: dict[str, tuple[int, str]] = {}
+    for row in found:
+        for count, reason, place in row["classes"]:
+            before = classes.get(reason, (0, place))
+            place = re.sub(r"^.*?/(?:site-packages|lib/python[\d.]+)/", "", before[1])
+            classes[reason] = (before[0] + count, f"{place} ({row['python']})" if "(" not in place else place)
+    ranked = sorted(classes.items(), key=lambda item: -item[1][0])
+    lines += ["", "What is not exact, over all of these, the most frequent first, with a place each:", "",
+              "| code objects | class | place |", "|---|---|---|"]
+    lines += [f"| {count} | {reason.replace('|', chr(92) + '|')} | `{place}` |"
+              for reason, (count, place) in ranked[:CLASSES]]
+    if len(ranked) > CLASSES:
+        lines.append(f"| {sum(count for _, (count, _) in ranked[CLASSES:])} | {len(ranked) - CLASSES} others | |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pythons", nargs="*", default=["3.10", "3.11", "3.12", "3.13"])
+    parser.add_argument("--corpus", nargs="+", default=["stdlib", "tests"])
+    parser.add_argument("--packages", nargs="*", default=[])
+    parser.add_argument("--limit", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--write", metavar="FILE")
+    chosen = parser.parse_args()
+    found: list[dict[str, Any]] = []
+    missing = []
+    for version in chosen.pythons:
+        python = interpreter(version)
+        if python is None:
+            missing.append(version)
+        else:
+            found += measure(python, chosen.corpus, chosen.limit, chosen.jobs)
+    if chosen.packages:
+        found += measure(sys.executable, chosen.packages, chosen.limit, chosen.jobs)
+    text = tables(found, missing, " ".join(["python", *sys.argv]), chosen.limit)
+    if not chosen.write:
+        print(text)
+        return
+    with open(chosen.write, encoding="utf-8") as file:
+        before, _, rest = file.read().partition("<!-- figures -->\n")
+    _, end, after = rest.partition("<!-- /figures -->")
+    if not end:
+        raise SystemExit(f"{chosen.write} has no <!-- figures --> ... <!-- /figures -->")
+    with open(chosen.write, "w", encoding="utf-8") as file:
+        file.write(f"{before}<!-- figures -->\n{text}<!-- /figures -->{after}")
+
+
+if __name__ == "__main__":
+    main()
