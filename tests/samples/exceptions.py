@@ -293,3 +293,28 @@ def raise_again(f, e):
     except:
         print(e)
         f(e)
+
+
+def loop_inside_with_that_tests_none(self):
+    with self.guard:
+        for w in self.data:
+            if w() is not None:
+                self.use(w)
+    return self
+
+
+def loops_inside_with(self, s):
+    with self.lock:
+        for line in s.splitlines():
+            while line:
+                line = self.write(line)
+    return len(s)
+
+
+def loop_inside_with_with_a_last_test(self, items):
+    with self.lock:
+        for item in items:
+            self.use(item)
+            if item.last:
+                self.end(item)
+    return self

@@ -206,6 +206,12 @@ class Translator:
                 raise self.unsupported("its handler is outside of the code")
             covered[first:after] = [len(entries)] * (after - first)
             entries.append((goal, depth, lasti))
+        if self.code.version >= (3, 13):
+            # A conditional jump tests what TO_BOOL or a comparison has made and cannot raise; those at the end of a
+            # loop lie outside the region around them. It is TO_BOOL that a canonical BRANCH stands for.
+            for index, instruction in enumerate(self.instructions):
+                if index and instruction.opname.startswith("POP_JUMP_IF"):
+                    covered[index] = covered[index - 1]
         return covered
 
     def _is_stop_iteration_wrapper(self, index: int) -> bool:
