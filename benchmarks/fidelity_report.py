@@ -24,7 +24,7 @@ from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS = ("modules", "modules valid", "code objects", "exact %", "equivalent", "fallback", "wrong", "invalid", "crash",
-           "timeout")
+           "timeout", "lines %")
 CLASSES = 12
 
 

@@ -12,6 +12,8 @@ done in this process, without limit: for ``node scripts/python314.mjs --mount FO
 
 Counted are code objects: *exact*, *equivalent*, *fallback*; *wrong* is a text said to be proven that the comparison
 refuses, *invalid* one that does not compile, *crash* an exception of ours, *timeout* a module that took too long.
+``lines %`` is the share of instructions of exact code objects (those that have a line in the original) to which the
+line map gives a line of the text.
 ``units/s`` are code units (two bytes) a second of one process, proof included, before the comparison here.
 """
 
@@ -37,6 +39,7 @@ from types import CodeType, FrameType
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.forms import Forms
 from depyf.decompiler.verify import same_code
 
 MODULE_SECONDS = 120
@@ -52,7 +55,8 @@ class Row:
     reasons: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     units: int = 0
     seconds: float = 0.0
-    unmapped: int = 0  # instructions of exact code objects without a line
+    instructions: int = 0  # of exact code objects, as far as control can reach them
+    mapped: int = 0  # those that the line map gives a line of the text
 
 
 def corpus_files(corpus: str) -> list[str]:
@@ -139,6 +143,13 @@ def _roundtrip(code: Code, row: Row) -> None:
         if part.fidelity is not Fidelity.EXACT:
             place = f"{row.file}:{part.line} {part.name}"
             row.reasons.append((f"{part.fidelity.value}: {_class_of(part.reason)}", place))
+    for original, part in zip(Forms(code).names, found.parts):
+        if part.fidelity is Fidelity.EXACT and part.verdict is not None and original.origin is not None:
+            with_line = {offset for begin, end, line in original.origin.co_lines() if line is not None
+                         for offset in range(begin, end, 2)}
+            offsets = {offset for offset, _ in part.verdict.pairs} & with_line
+            row.instructions += len(offsets)
+            row.mapped += len(offsets & set(part.line_map))
     wrong = _wrong(code, Code.of(again), {(p.name, p.line) for p in found.parts if p.fidelity is not Fidelity.EXACT})
     for name, where in wrong:
         counts["exact"] -= 1
@@ -198,6 +209,7 @@ def summary(corpus: str, rows: list[Row]) -> dict[str, object]:
         "modules valid": sum(row.outcome == "ok" for row in rows), "code objects": total,
         **{name: counts[name] for name in OUTCOMES},
         "exact %": round(100 * counts["exact"] / max(1, total), 3),
+        "lines %": round(100 * sum(row.mapped for row in rows) / max(1, sum(row.instructions for row in rows)), 3),
         "units": sum(row.units for row in timed),
         "units/s": round(sum(row.units for row in timed) / max(1e-9, sum(row.seconds for row in timed))),
     }
