@@ -97,23 +97,15 @@ def nested(code: Code) -> Iterator[Code]:
             yield from nested(const)
 
 
-def pairs(a: Code, b: Code) -> Iterator[tuple[Code, Code | None]]:
-    """Code objects of the original with those that stand in their place in the result."""
-    yield a, b
-    left = [c for c in a.consts if isinstance(c, Code)]
-    right = [c for c in b.consts if isinstance(c, Code)]
-    if [c.name for c in left] == [c.name for c in right]:
-        for x, y in zip(left, right):
-            yield from pairs(x, y)
-        return
-    for x in left:
-        y = next((c for c in right if c.name == x.name and c.firstlineno >= 0), None)
-        if y is None:
-            for lost in nested(x):
-                yield lost, None
-        else:
-            right.remove(y)
-            yield from pairs(x, y)
+def by_name(a: Code, b: Code) -> Iterator[tuple[Code, Code | None]]:
+    """Code objects in the original with those of the same name in the result."""
+    left = [c for c in b.consts if isinstance(c, Code)]
+    for code in a.consts:
+        if isinstance(code, Code):
+            found = next((c for c in left if c.name == code.name), None)
+            if found is not None:
+                left.remove(found)
+            yield code, found
 
 
 def reason(code: Code, where: str) -> str:
@@ -193,19 +185,30 @@ def compiled(interpreter: Interpreter, texts: list[tuple[str, bytes]] | list[tup
 
 
 def compare(original: Code, result: Code, name: str, score: Score) -> None:
-    for code, other in pairs(original, result):
+    """Each code object by itself; what an exact one holds and never loads is lost, and missed by nobody."""
+    work: list[tuple[Code, Code | None]] = [(original, result)]
+    seen: set[Code] = set()
+    while work:
+        code, other = work.pop()
+        if code in seen:
+            continue
+        seen.add(code)
         score.codes += 1
         where = "it is not there"
         if other is not None:
             try:
-                verdict, _ = same_code(code, other)
+                verdict, inside = same_code(code, other)
             except Exception as error:  # code that cannot be read is counted, too
                 where = f"{type(error).__name__}: {error}"
             else:
                 if verdict:
                     score.exact += 1
+                    work += [(getattr(x, "code", x), getattr(y, "code", y)) for x, y, _ in inside]
                     continue
                 where = verdict.where
+            work += by_name(code, other)
+        else:
+            work += [(c, None) for c in code.consts if isinstance(c, Code)]
         score.fail(reason(code, where), f"{name}:{code.firstlineno} {code.name}: {where}")
 
 

@@ -801,8 +801,7 @@ class Machine:
             made = ast.Set(elts)
         elif kind == "list":
             made = ast.List(elts, LOAD)
-        if kind == "arguments":
-            made.arguments = True
+        made.display = kind == "tuple"  # a tuple of its own, not the arguments of a call
         self.push(state, made)
 
     def joined_mapping(self, parts: list[ast.expr], keywords: bool) -> ast.Dict:
@@ -1023,7 +1022,9 @@ class Machine:
         arguments = self.pop(state)
         function = self.pop(state)
         positional: list[ast.expr] = [ast.Starred(arguments, LOAD)]
-        if isinstance(arguments, ast.Tuple) and (has_keywords or not getattr(arguments, "folded", False)):
+        if isinstance(arguments, ast.Tuple) and not getattr(arguments, "display", False) and (
+            has_keywords or not getattr(arguments, "folded", False)
+        ):
             made = getattr(arguments, "made", False) or getattr(arguments, "folded", False)
             if has_star(arguments) or not made or any(k.arg is None for k in keywords) or (
                 has_keywords and len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS

@@ -151,9 +151,11 @@ _V3_13: Rules = {
     "STORE_FAST_STORE_FAST": modern.store_fast_store_fast,
 }
 
+_V3_9: Rules = {**_V3_10, "BUILD_TUPLE": blocks.build_tuple}
+
 #: What ``unfold`` makes of 3.7 and 3.8: 3.9, and displays with stars, which those build in one go.
 _UNFOLDED: Rules = {
-    **_V3_10,
+    **_V3_9,
     "BUILD_LIST_UNPACK": blocks.build_unpack("list"),
     "BUILD_TUPLE_UNPACK": blocks.build_unpack("tuple"),
     "BUILD_TUPLE_UNPACK_WITH_CALL": blocks.build_unpack("arguments"),
@@ -180,7 +182,7 @@ _V3_14: Rules = {
     "BUILD_TEMPLATE": one("BUILD_TEMPLATE", 2, 1),
 }
 
-_RULES = {(3, 9): _V3_10, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13,
+_RULES = {(3, 9): _V3_9, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13,
           (3, 14): _V3_14}
 
 

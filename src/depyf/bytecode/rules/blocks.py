@@ -160,6 +160,20 @@ def build_unpack(kind: str) -> common.Function:
     return rule
 
 
+def build_tuple(t: Translator, i: Instruction) -> None:
+    """The optimiser of 3.9 and before folds constants, but leaves code alone whose line table has large steps."""
+    count = i.arg
+    t.pop(count)
+    if count and t.recent(count) == ["CONST"] * count:
+        values = tuple(op.arg for op in t.ops[-count:])
+        del t.ops[-count:]
+        t.emit("CONST", values)
+        t.stack.append(common.Known(values))
+        return
+    t.emit("BUILD_TUPLE", count)
+    t.stack.append(1)
+
+
 # --- the rest of what 3.10 spells differently ------------------------------------------------------
 def gen_start(t: Translator, i: Instruction) -> None:
     t.stack.pop()
