@@ -111,3 +111,8 @@ def none_or_not_in(cls, names):
             and (cls.encoding is not None or cls.errors is not None
                  or names is not Ellipsis)):
         raise ValueError
+
+
+def chains_in_or(c):
+    """c"""
+    return b'0' <= c <= b'9' or b'a' <= c <= b'f' or b'A' <= c <= b'F'

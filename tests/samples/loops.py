@@ -207,3 +207,18 @@ def return_out_of_while(f):
             if t >= 0.2:
                 return (number, t)
         i *= 10
+
+
+def else_before_return(x, memo, f):
+    y = [f(a, memo) for a in x]
+    try:
+        return memo[id(x)]
+    except KeyError:
+        pass
+    for k, j in zip(x, y):
+        if k is not j:
+            y = tuple(y)
+            break
+    else:
+        y = x
+    return y

@@ -95,6 +95,7 @@ def split_breaks(flow: Flow) -> None:
 
 
 def rotate(flow: Flow) -> None:
+    _split_returns(flow)
     again = True
     rounds = 0
     while again and rounds < 50:
@@ -214,6 +215,32 @@ def _merge_equal(flow: Flow) -> bool:
             _redirect(flow, id, first)
             done = True
     return done
+
+
+def _split_returns(flow: Flow) -> None:
+    """A ``return`` that stands behind other statements and alone elsewhere becomes a block of its own.
+
+    Where CPython copies a ``return``, the copy is joined to the statements that led to it (see :func:`_merge_equal`).
+    """
+    alone = {
+        (*(_key(op) for op in node.ops), node.region)
+        for node in flow.nodes.values() if node.end == "return" and node.ops and _is_statement(node)
+    }
+    if not alone:
+        return
+    sizes = {len(key) - 1 for key in alone}
+    for id in list(flow.nodes):
+        node = flow.nodes[id]
+        if node.end != "return" or not _is_statement(node):
+            continue
+        for size in sizes:
+            at = len(node.ops) - size
+            if (
+                at > 0 and node.ops[at - 1].line != node.ops[at].line
+                and (*(_key(op) for op in node.ops[at:]), node.region) in alone
+            ):
+                flow.split(id, at)
+                break
 
 
 def _is_statement(node: Node) -> bool:

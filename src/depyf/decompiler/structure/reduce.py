@@ -438,9 +438,10 @@ class Reducer:
                     return False
             elif not (y.end == "return" and k.end == "return" and len(k.ops) == 2):
                 # a return behind the join, copied
-                joined = nodes[y.succs[0]] if y.end == "jump" else None
-                if not (joined is not None and joined.end == "return" and not joined.ops and k.end == "return"
-                        and len(k.ops) == 2):
+                jumping, returning = (y, k) if y.end == "jump" else (k, y)
+                joined = nodes[jumping.succs[0]] if jumping.end == "jump" else None
+                if not (joined is not None and joined.end == "return" and not joined.ops
+                        and returning.end == "return" and len(k.ops) == 2):
                     return False
             stack = found.stack
         else:
@@ -463,7 +464,8 @@ class Reducer:
         x.ops = [*kept, Op("CHAIN", rest, -1, None)]
         if y.line is not None:
             x.line = y.line
-        self.changed(x, list(y.succs), y.end)
+        on = k if as_value and k.end == "jump" else y
+        self.changed(x, list(on.succs), on.end)
         return True
 
     def same(self, a: int, b: int) -> bool:
