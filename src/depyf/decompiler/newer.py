@@ -1,10 +1,10 @@
 """Syntax that the running interpreter's :mod:`ast` may not have.
 
 Code of a newer Python can hold what the host has no nodes for: template strings (3.14), type parameters
-(3.12).  Such syntax is put into the tree as its own text, in the place of a name: ``ast.unparse`` writes a
-name as it stands.  The text says from which Python on it can be read; where the host is older the tree is
-left as it was made (see :func:`depyf.decompiler.emit.emit`), and nothing can be compiled, so nothing is
-ever called proven there.
+(3.12), ``except*`` (3.11).  Such syntax is put into the tree as its own text, in the place of a name:
+``ast.unparse`` writes a name as it stands.  The text says from which Python on it can be read; where the
+host is older the tree is left as it was made (see :func:`depyf.decompiler.emit.emit`), and nothing can be
+compiled, so nothing is ever called proven there.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 TEMPLATES = (3, 14)
 TYPE_PARAMETERS = (3, 12)
 TYPE_PARAMETER_DEFAULTS = (3, 13)
+EXCEPT_STAR = (3, 11)
 
 
 def written(text: str, since: tuple[int, int]) -> ast.Name:
@@ -84,3 +85,15 @@ def _escaped(text: str) -> str:
     """The text as it stands between single quotes of an f-string or t-string."""
     # With a double quote in it, ``repr`` always writes single quotes around.
     return repr('"' + text)[2:-1].replace("{", "{{").replace("}", "}}")
+
+
+# --- except* ----------------------------------------------------------------------------------------
+def try_star(
+    body: list[ast.stmt], handlers: list[ast.ExceptHandler], orelse: list[ast.stmt], finalbody: list[ast.stmt]
+) -> ast.stmt:
+    """``try: ... except* A: ...``."""
+    if hasattr(ast, "TryStar"):
+        return ast.TryStar(body, handlers, orelse, finalbody)
+    for handler in handlers:
+        handler.type = written(f"*({ast.unparse(handler.type)})", EXCEPT_STAR)  # type: ignore[arg-type]
+    return ast.Try(body, handlers, orelse, finalbody)

@@ -122,7 +122,7 @@ def prepare(graph: Graph, marked: Mapping[int, list[Op]]) -> Flow:
         region = block.region.handler if block.region is not None else None
         ops = marked[id] if id in marked else block.ops
         nodes[id] = Node(id, ops, block.end, list(block.successors), block.arg, line, region)
-    _thread(nodes)
+    thread(nodes)
     # 3.13 leaves some jumps out of the region around them; a test belongs to where its value is computed
     for node in list(nodes.values()):
         for succ in node.succs:
@@ -131,13 +131,17 @@ def prepare(graph: Graph, marked: Mapping[int, list[Op]]) -> Flow:
                 other.region = node.region
     flow = Flow(nodes, graph.entry)
     if any(node.region is not None for node in nodes.values()):
+        from .groups import as_alternatives
+
+        groups = as_alternatives(flow)
         _classify(flow)
+        flow.kinds.update(dict.fromkeys(groups & flow.kinds.keys(), "except*"))
         _cut(flow)
         flow.prune()
     return flow
 
 
-def _thread(nodes: dict[int, Node]) -> None:
+def thread(nodes: dict[int, Node]) -> None:
     """Edges go straight through blocks that do nothing."""
     final: dict[int, int] = {}
     for id in nodes:
@@ -177,8 +181,6 @@ def _kind(flow: Flow, id: int) -> str:
         return TRANSPARENT
     if kinds[:1] == ["CONST"] and len(kinds) == 3 and last.end == "reraise":
         return "named"
-    if kinds[:2] == ["LIST_APPEND", "POP"]:
-        return "except* part"
     if kinds[:1] != ["PUSH_EXC_INFO"]:
         raise Untangled("an unknown handler")
     if kinds[1:2] == ["WITH_EXCEPT_START"]:
@@ -196,8 +198,6 @@ def _kind(flow: Flow, id: int) -> str:
         for op in node.ops:
             if op.kind == "CHECK_EXC_MATCH":
                 return "except"
-            if op.kind == "CHECK_EG_MATCH":
-                return "except*"
         work.extend(node.succs)
     return "finally"
 
@@ -278,8 +278,6 @@ def _cut(flow: Flow) -> None:
             handler = nodes[region]
             if len(handler.ops) > 1 or handler.end != "jump":
                 flow.split(region, 1)
-            continue
-        if kind == "except* part":
             continue
         inside = members.inside(region)
         parent = nodes[region].region

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...flow.dominators import immediate_dominators, reverse_postorder
 from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, is_value, negate, same_node
+from ..newer import try_star
 from .patterns import case_of
 from .regions import Flow, Node, Untangled
 
@@ -850,9 +851,9 @@ class Walker:
             body, falls, after = self.walk(at, stack[:], -2 if join is None else join, inner, entered)
             end = self.flow.ends[region]
             final, _, _ = self.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, nodes[region].region))
-            if len(body) == 1 and isinstance(body[0], ast.Try) and not body[0].finalbody and body[0].handlers:
-                body[0].finalbody = final or [ast.Pass()]
-                made: Any = body[0]
+            made: Any = body[0] if len(body) == 1 else None
+            if getattr(made, "handlers", None) and not made.finalbody:
+                made.finalbody = final or [ast.Pass()]
             else:
                 made = ast.Try(body or [ast.Pass()], [], [], final or [ast.Pass()])
             made.line = self.first_line(body)
@@ -903,7 +904,10 @@ class Walker:
             if nodes[id].succs[0] not in handler_targets:
                 handler_targets.append(nodes[id].succs[0])
         normal = self.best_normal(targets, follow, frame)
-        after_handlers = self.best_normal(handler_targets, follow, frame)
+        star = self.flow.kinds[region] == "except*"
+        # no clause of ``except*`` can return or jump: that is what follows, whatever it does
+        after_handlers = handler_targets[0] if star and handler_targets else self.best_normal(
+            handler_targets, follow, frame)
         start_else = normal
         if normal is None:
             join = after_handlers
@@ -932,33 +936,37 @@ class Walker:
                 start_else, stack_after, -2 if join is None else join, frame
             )
         handlers, handler_falls = self.handlers(region, stack, -2 if join is None else join, frame)
-        make = ast.Try if self.flow.kinds[region] == "except" else ast.TryStar
-        made = make(body or [ast.Pass()], handlers, orelse, [])
-        made.line = self.first_line(body)  # type: ignore[union-attr]
+        make = try_star if star else ast.Try
+        made: Any = make(body or [ast.Pass()], handlers, orelse, [])
+        made.line = self.first_line(body)
         if falls and values(stack_after) > values(stack):
             raise Untangled("a value crosses the end of a try")
         return [made], join if falls or handler_falls else None, stack
 
     def handler_ways(self, region: int) -> list[int]:
-        """Nodes in which a running handler of ``region`` ends."""
+        """Nodes in which a running handler of ``region`` ends. (Other handlers may run inside it.)"""
         nodes = self.flow.nodes
+        around = self.flow.chain(nodes[region].region)
         found = []
         seen = set()
-        work = [region]
+        work = [(region, 0)]
         while work:
-            id = work.pop()
+            id, depth = work.pop()
             if id in seen:
                 continue
             seen.add(id)
             node = nodes[id]
-            last = node.ops[-1] if node.ops else None
-            if last is not None and (
-                last.kind == "POP_EXCEPT"
-                or (last.kind == "LEAVE" and last.arg == "named")
-            ):
+            if node.region is not None and node.region not in around:
+                work.append((node.region, depth))
+            for op in node.ops:
+                if op.kind == "PUSH_EXC_INFO":
+                    depth += 1
+                elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
+                    depth -= 1
+            if not depth:
                 found.append(id)
                 continue
-            work.extend(node.succs)
+            work.extend((succ, depth) for succ in node.succs)
         return found
 
     def handlers(
@@ -970,9 +978,6 @@ class Walker:
         any_falls = False
         at = region
         current: list[Any] = [*stack, Caught(False)]
-        star = self.flow.kinds[region] == "except*"
-        if star:
-            raise Untangled("except*")
         for _ in range(1000):
             node = nodes[at]
             state = State(current[:])

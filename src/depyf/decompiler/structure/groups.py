@@ -1,0 +1,188 @@
+"""``except*``: its handlers are given the shape that those of ``except`` have.
+
+The compiler splits the exception group before each clause, goes on to the next clause with what is left, collects
+in a list what the clauses raise, and puts that together behind the last one::
+
+    PUSH_EXC_INFO; BUILD_LIST 0; COPY 2                 previous, original, raised, rest
+    <types>; CHECK_EG_MATCH; COPY 1; if None: POP; to the next clause
+    STORE e; <body>; CONST None; STORE e; DELETE e; to the next clause
+    handler of the body: CONST None; STORE e; DELETE e; LIST_APPEND 3; POP; to the next clause
+    ...
+    LIST_APPEND 1; PREP_RERAISE_STAR; COPY 1; if not None: SWAP 2; POP_EXCEPT; RERAISE
+    POP; POP_EXCEPT; to what follows
+
+As statements the clauses are alternatives all the same: each has a test, a body, and an end from which control goes
+to what follows.  :func:`as_alternatives` writes the graph like that, so everything that knows ``except`` knows
+``except*`` too.  That the text means the first form again is for the proof to say, which never sees the second.
+"""
+
+from __future__ import annotations
+
+from ...bytecode.operations import Op
+from .regions import Flow, Node, Untangled, thread
+
+#: What follows CHECK_EG_MATCH: whether anything matched.
+_MATCHED = ["COPY", "CONST", "IS"]
+_STARTS = (["BUILD_LIST", "COPY"], ["COPY", "BUILD_LIST", "SWAP"])
+_FORGET = ["CONST", "STORE", "DELETE"]
+
+
+def as_alternatives(flow: Flow) -> set[int]:
+    """Rewrites all ``except*`` in a graph; ids of their handlers."""
+    if not any(_start(node) for node in flow.nodes.values()):
+        return set()
+    flow.prune()
+    _gather(flow)
+    found: set[int] = set()
+    for id in {node.region for node in flow.nodes.values()}:
+        if id is not None and _start(flow.nodes[id]):
+            _Statement(flow, id).rewrite()
+            found.add(id)
+    if found:
+        flow.prune()
+    return found
+
+
+def _start(node: Node) -> int:
+    """How many operations set the stack up for ``except*``; 0 if they are not those of one."""
+    kinds = [op.kind for op in node.ops[:4]]
+    for wanted in _STARTS:
+        if kinds[: 1 + len(wanted)] == ["PUSH_EXC_INFO", *wanted]:
+            return len(wanted)
+    return 0
+
+
+def _gather(flow: Flow) -> None:
+    """``LIST_APPEND 1`` behind the last clause is too small a block for 3.13: it puts a copy at each way there."""
+    predecessors = flow.predecessors()
+    for id, node in flow.nodes.items():
+        if not node.ops or node.ops[0].kind != "PREP_RERAISE_STAR":
+            continue
+        before = [flow.nodes[p] for p in predecessors[id]]
+        if not all(n.end == "jump" and n.ops and n.ops[-1].kind == "LIST_APPEND" for n in before):
+            raise Untangled("what a clause of except* leaves is not kept")
+        node.ops = [before[0].ops[-1], *node.ops]
+        for other in before:
+            other.ops = other.ops[:-1]
+    thread(flow.nodes)
+
+
+def _check(node: Node) -> int:
+    """Where a node tests the types of a clause; -1 if it does not."""
+    ops = node.ops
+    if node.end == "branch" and [op.kind for op in ops[-4:]] == ["CHECK_EG_MATCH", *_MATCHED] and ops[-2].arg is None:
+        return len(ops) - 4
+    return -1
+
+
+def _on_none(node: Node) -> tuple[int, int]:
+    """Where a test for ``None`` leads: if it is, and if it is not."""
+    true, false = node.succs
+    return (false, true) if node.ops[-1].arg else (true, false)
+
+
+def _forgets(ops: list[Op]) -> bool:
+    """Whether operations are ``e = None; del e``."""
+    return (
+        [op.kind.partition("_")[0] for op in ops] == _FORGET
+        and ops[0].arg is None and ops[1].arg == ops[2].arg
+    )
+
+
+class _Statement:
+    """One ``except*`` while it is rewritten.
+
+    Args:
+        flow: the graph.
+        handler: id of its handler.
+    """
+
+    def __init__(self, flow: Flow, handler: int) -> None:
+        self.flow = flow
+        self.handler = handler
+
+    def rewrite(self) -> None:
+        nodes = self.flow.nodes
+        clauses: list[tuple[Node, int, int, int]] = []
+        at = self.handler
+        while True:
+            test = self.test(at)
+            missed, matched = _on_none(test)
+            at = self.after_first(missed, "POP")
+            clauses.append((test, matched, missed, at))
+            if [op.kind for op in nodes[at].ops] == ["LIST_APPEND", "PREP_RERAISE_STAR", *_MATCHED]:
+                break
+        region, outside = self.outside(nodes[at])
+        for test, matched, missed, following in clauses:
+            self.end_body(matched, missed, following, region, outside)
+            index = _check(test)
+            check = test.ops[index]
+            test.ops[index:] = [Op("CHECK_EXC_MATCH", None, check.offset, check.line)]
+            test.succs = [matched, following]
+        del nodes[self.handler].ops[1 : 1 + _start(nodes[self.handler])]
+        end = nodes[at]
+        end.ops, end.end, end.succs, end.arg = [], "reraise", [], None
+
+    def test(self, start: int) -> Node:
+        """The test of the clause that starts there; its types may be any expression."""
+        nodes = self.flow.nodes
+        seen: set[int] = set()
+        work = [start]
+        while work:
+            id = work.pop()
+            if _check(nodes[id]) >= 0:
+                return nodes[id]
+            if id not in seen:
+                seen.add(id)
+                work.extend(nodes[id].succs)
+        raise Untangled("a clause of except* without a test")
+
+    def after_first(self, id: int, kind: str) -> int:
+        """The node behind the first operation of one, which must be of that kind."""
+        node = self.flow.nodes[id]
+        if not node.ops or node.ops[0].kind != kind:
+            raise Untangled("a way through except*")
+        if len(node.ops) > 1 or node.end != "jump":
+            return self.flow.split(id, 1)
+        return node.succs[0]
+
+    def outside(self, end: Node) -> tuple[int | None, int]:
+        """Where control goes when nothing is left to raise, and the region from there on."""
+        after, _ = _on_none(end)
+        after = self.after_first(after, "POP")
+        return self.flow.nodes[after].region, self.after_first(after, "POP_EXCEPT")
+
+    def end_body(self, matched: int, missed: int, following: int, region: int | None, outside: int) -> None:
+        """The body of a clause no longer leads to what follows the clause but out of the statement."""
+        flow = self.flow
+        first = flow.nodes[matched].ops[0]
+        ends: list[Node] = []
+        for id, node in list(flow.nodes.items()):
+            if id == missed or following not in node.succs:
+                continue
+            if [op.kind for op in node.ops[-2:]] == ["LIST_APPEND", "POP"] and node.ops[-2].arg == 3:
+                self.end_handler(id, node)
+            else:
+                ends.append(node)
+        if first.kind != "POP":
+            for node in ends:
+                if node.end != "jump" or not _forgets(node.ops[-3:]) or node.ops[-1].arg != first.arg:
+                    raise Untangled("a body of except* that keeps its exception")
+                node.ops.insert(len(node.ops) - 3, Op("POP_EXCEPT", None, -1, node.ops[-1].line))
+                node.succs = [outside]
+        elif ends:
+            left = flow.new(ends[0], [Op("POP_EXCEPT", None, -1, None)], "jump", [outside], region)
+            for node in ends:
+                node.succs = [left.id if succ == following else succ for succ in node.succs]
+
+    def end_handler(self, id: int, node: Node) -> None:
+        """The handler of a clause's body: one that forgets the name, or none."""
+        if _forgets(node.ops[:-2]):
+            node.ops, node.end, node.succs = node.ops[:-2], "reraise", []
+            return
+        if len(node.ops) > 2:
+            raise Untangled("the handler of a body of except*")
+        for other in self.flow.nodes.values():
+            if other.region == id:
+                other.region = node.region
+        node.end, node.succs = "reraise", []
