@@ -208,16 +208,13 @@ def at_the_end(f):
         return f
 
 
-def in_a_class():
-    class C:
-        try:
-            x = 1
-        except* KeyError as e:
-            print(e)
-        except* ValueError:
-            y = 2
-
-    return C
+class InAClass:
+    try:
+        x = 1
+    except* KeyError as e:
+        print(e)
+    except* ValueError:
+        y = 2
 
 
 try:

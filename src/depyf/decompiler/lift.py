@@ -381,6 +381,9 @@ class Machine:
                     raise Unliftable("an assignment inside an expression")
                 value = ast.NamedExpr(target, value)
             return value
+        if isinstance(entry, Slot) and isinstance(entry.owner, Unpack) and len(entry.owner.targets) == 1:
+            # ``def f(*args: *Ts)``: the only item of what is unpacked is the annotation
+            return ast.Starred(self.resolve(entry.owner.source), LOAD)
         if isinstance(entry, Slot) and isinstance(entry.owner, Target) and entry.owner.target is None:
             raise Unliftable("an item that is not stored")
         if isinstance(entry, Augmented):

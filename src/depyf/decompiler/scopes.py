@@ -222,6 +222,8 @@ class CodeScope(Scope):
         stored: set[str] = set()
         used = set(code.cellvars)
         yields = False
+        #: variables of an inlined comprehension, which has a cell of its own for them while it runs (3.12+)
+        own: set[str] = set()
         graph = self.options.graph(code)
         shown = program.ops if graph is None else [op for block in graph.blocks.values() for op in block.ops]
         for op in shown:
@@ -232,10 +234,13 @@ class CodeScope(Scope):
                 loads[op.arg] = None
             elif kind == "STORE_DEREF" or kind == "DELETE_DEREF":
                 stored.add(op.arg)
-                if op.arg in code.freevars:
+                if op.arg in code.freevars and op.arg not in own:
                     nonlocal_names[op.arg] = None
             elif kind == "STORE_FAST" or kind == "DELETE_FAST":
                 stored.add(op.arg)
+                own.discard(op.arg)
+            elif kind == "MAKE_CELL":
+                own.add(op.arg)
             elif kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
                 used.add(op.arg)
             elif kind in ("YIELD", "YIELD_FROM"):
