@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-SUITES = ["tests/bytecode", "tests/flow", "tests/decompiler"]
+SUITES = ["tests/bytecode", "tests/flow", "tests/decompiler", "tests/foreign"]
 PACKAGES = ["pytest==9.2.0", "pytest-timeout==2.4.0", "hypothesis==6.168.5"]  # the last for 3.10
 
 
