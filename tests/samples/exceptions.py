@@ -318,3 +318,24 @@ def loop_inside_with_with_a_last_test(self, items):
             if item.last:
                 self.end(item)
     return self
+
+
+def finally_that_ends_in_a_loop(self):
+    try:
+        self.a()
+    finally:
+        while self.v > 0:
+            if not self.wake():
+                break
+    return True
+
+
+def finally_that_is_a_loop(stack, f):
+    try:
+        while stack:
+            f(stack)
+    finally:
+        while stack:
+            action, value = stack.pop()
+            if action == 2:
+                f(value)

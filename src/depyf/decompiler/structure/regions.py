@@ -336,6 +336,7 @@ def _end_finally(flow: Flow, region: int) -> None:
     end = flow.new(head, [], "reraise", [], head.region)
     flow.ends[region] = end.id
     # the clean-up ends where it re-raises with only its own exception being handled
+    copies: set[int] = set()
     seen = set()
     work = [(region, 0)]
     while work:
@@ -353,8 +354,14 @@ def _end_finally(flow: Flow, region: int) -> None:
                 depth -= 1
         if node.end == "reraise" and depth == 1:
             node.end, node.succs, node.arg = "jump", [end.id], None
+            if not node.ops:
+                copies.add(at)
         else:
             work.extend((succ, depth) for succ in node.succs)
+    # 3.13 copies the ``RERAISE`` to each way out of a loop: they are one place
+    for node in nodes.values():
+        if not copies.isdisjoint(node.succs):
+            node.succs = [end.id if succ in copies else succ for succ in node.succs]
 
 
 def _with_resume(flow: Flow, region: int) -> int | None:
