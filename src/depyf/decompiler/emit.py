@@ -43,6 +43,11 @@ def emit(tree: ast.Module, has_line_breaks: bool = False) -> tuple[str, ast.Modu
             tree = _BreakLines().visit(tree)
         number(tree.body)
         text = ast.unparse(tree) + "\n"
-        return text, tree if too_new(tree) else ast.parse(text)
+        try:
+            return text, ast.parse(text)
+        except SyntaxError:
+            if too_new(tree):
+                return text, tree
+            raise
     except (SyntaxError, ValueError, AttributeError, TypeError, RecursionError, KeyError) as error:
         raise Unwritable(f"{type(error).__name__}: {error}") from error
