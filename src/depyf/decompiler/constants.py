@@ -16,6 +16,7 @@ from typing import Any
 from ..bytecode import operations as o
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
+from ..flow.stack import effect
 from .dynamo_names import CONSTANT_PREFIX
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
@@ -53,7 +54,7 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
                 continue
         elif type(value) is slice:
             # Only a subscript has a form for it.
-            if is_literal(value) and index + 1 < len(ops) and ops[index + 1].kind in _SUBSCRIPTS:
+            if is_literal(value) and _subscripts(ops, index):
                 continue
         elif is_literal(value):
             continue
@@ -66,6 +67,26 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
     if not names:
         return program, {}
     return Program(program.code, ops, program.handlers), names
+
+
+def _subscripts(ops: list[Op], index: int) -> bool:
+    """Whether the constant at ``index`` is what something is subscripted with, by itself or in a tuple."""
+    above = 0
+    for at in range(index + 1, len(ops)):
+        op = ops[at]
+        popped, pushed = effect(op)
+        if popped <= above:
+            above += pushed - popped
+        elif op.kind is o.BUILD_TUPLE:
+            above = 0
+        else:
+            # ``a[1:2] += b`` subscripts with a copy first
+            augmented = op.kind is o.COPY and op.arg == 2 and [x.kind for x in ops[at + 1 : at + 3]] == [
+                o.COPY, o.GETITEM]
+            return op.kind in _SUBSCRIPTS or (augmented and not above)
+        if op.kind in o.ENDS:
+            break
+    return False
 
 
 def _builds_closure(ops: list[Op], index: int) -> bool:
