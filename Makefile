@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo models bench roundtrip roundtrip-old behaviour bench-decompile clean
+.PHONY: demo test lint unit others zoo models bench roundtrip roundtrip-old behaviour bench-decompile fuzz-source clean
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -60,6 +60,10 @@ behaviour: $(VENV)/.ready
 bench-decompile: $(VENV)/.ready
 	$(PY) -m pip install -q --no-deps --target .peer depyf==0.20.0 astor dill
 	$(PY) benchmarks/decompile_speed.py --peer .peer --write docs/speed.md
+
+# Random programs (pysource-codegen): valid source always, never wrong, fallbacks by reason.
+fuzz-source: $(VENV)/.ready
+	$(PY) benchmarks/random_programs.py --count 1000 --jobs 2
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

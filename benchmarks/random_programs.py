@@ -55,32 +55,50 @@ def program(seed: int) -> str | None:
     return source
 
 
-def outcome(source: str) -> tuple[str, list[str]]:
-    """What becomes of a program, and the reasons if that is not ``exact``."""
+def outcome(source: str) -> tuple[str, list[str], dict[str, int]]:
+    """What becomes of a program, the reasons if that is not ``exact``, and how many of its code objects are what."""
     from depyf.bytecode.code import Code
     from depyf.decompiler import decompile_code
-    from depyf.decompiler.equivalence import equivalent
-    from depyf.decompiler.verify import same_program
 
     code: CodeType = compile(source, "<random>", "exec", dont_inherit=True)
     try:
         found = decompile_code(code)
     except RecursionError:
-        return "crash", ["RecursionError"]
+        return "crash", ["RecursionError"], {}
     except Exception as error:
-        return "crash", [f"{type(error).__name__}: {error}"]
+        return "crash", [f"{type(error).__name__}: {error}"], {}
     try:
         again = compile(found.text, "<again>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        return "invalid", [f"{type(error).__name__}: {getattr(error, 'msg', error)}"]
+        return "invalid", [f"{type(error).__name__}: {getattr(error, 'msg', error)}"], {}
     kind = found.fidelity.value
-    if kind == "exact":
-        verdict = same_program(Code.of(code), Code.of(again))
-        return ("exact", []) if verdict else ("wrong", [verdict.where])
-    if kind == "equivalent":
-        verdict = equivalent(Code.of(code), Code.of(again))
-        return (kind, [found.note]) if verdict else ("wrong", [verdict.where])
-    return kind, [reason for reason in found.note.split("; ") if reason] or ["no reason given"]
+    if kind != "fallback":
+        where = difference(Code.of(code), Code.of(again), kind == "exact")
+        if where:
+            return "wrong", [where], {}
+    parts = collections.Counter(part.fidelity.value for part in found.parts)
+    reasons = [part.reason.split("; ")[0] for part in found.parts if part.fidelity.value != "exact"]
+    return kind, reasons, dict(parts)
+
+
+def difference(original: Any, again: Any, exact: bool) -> str:
+    """Where the text is another program, proven anew from the text; empty if nowhere."""
+    from depyf.decompiler.equivalence import equivalent
+    from depyf.decompiler.verify import same_code, same_program
+
+    if exact:
+        return same_program(original, again).where
+    work = [(original, again, "")]
+    while work:
+        left, right, path = work.pop()
+        verdict, nested = same_code(left, right, path=path, ignore_name=not path)
+        if not verdict:
+            nested = []
+            verdict = equivalent(left, right, nested=nested)
+        if not verdict:
+            return f"{path}: {verdict.where}"
+        work += nested
+    return ""
 
 
 def reason_class(reason: str) -> str:
@@ -102,16 +120,16 @@ def work(first: int, after: int, step: int, limit: int) -> None:
     for seed in range(first, after, step):
         print(json.dumps({"seed": seed, "starts": True}), flush=True)
         source = program(seed)
-        kind, reasons = "none", []
+        kind, reasons, parts = "none", [], {}
         if source is not None:
             signal.alarm(limit)
             try:
-                kind, reasons = outcome(source)
+                kind, reasons, parts = outcome(source)
             except Late:
                 kind, reasons = "late", [f"more than {limit} s"]
             finally:
                 signal.alarm(0)
-        print(json.dumps({"seed": seed, "kind": kind, "reasons": reasons}), flush=True)
+        print(json.dumps({"seed": seed, "kind": kind, "reasons": reasons, "parts": parts}), flush=True)
 
 
 # --- many -------------------------------------------------------------------------------------------
@@ -178,7 +196,7 @@ def minimised(seed: int, kind: str, of: str) -> str:
     def same(source: str) -> bool:
         signal.alarm(10)
         try:
-            found, reasons = outcome(source)
+            found, reasons, _ = outcome(source)
         except (Exception, Late):
             return False
         finally:
@@ -213,10 +231,12 @@ def main() -> int:
     parser.add_argument("--minimise", type=pathlib.Path, help="directory for the smallest program of each class")
     given = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
+    codes: collections.Counter[str] = collections.Counter()
     classes: dict[tuple[str, str], list[int]] = {}
     started = time.monotonic()
     for answer in answers(given.python, given.seed, given.count, given.jobs, given.limit):
         counts[answer["kind"]] += 1
+        codes.update(answer.get("parts", {}))
         for of in {reason_class(reason) for reason in answer["reasons"]}:
             classes.setdefault((answer["kind"], of), []).append(answer["seed"])
     made = sum(counts[kind] for kind in OUTCOMES)
@@ -224,6 +244,9 @@ def main() -> int:
     print(f"{made} programs ({counts['none']} seeds gave none), {time.monotonic() - started:.0f} s;",
           f"valid source {100 * valid / max(made, 1):.2f} %")
     print(", ".join(f"{kind} {counts[kind]}" for kind in OUTCOMES))
+    total = max(sum(codes.values()), 1)
+    print(f"{total} code objects:",
+          ", ".join(f"{kind} {codes[kind]} ({100 * codes[kind] / total:.2f} %)" for kind in OUTCOMES[:3]))
     largest = sorted(classes.items(), key=lambda item: (OUTCOMES.index(item[0][0]) < 4, -len(item[1])))
     for (kind, of), seeds in largest[: given.classes]:
         print(f"{len(seeds):5} {kind}: {of}   seeds {', '.join(map(str, sorted(seeds)[:4]))}")
