@@ -186,15 +186,31 @@ class CodeScope(Scope):
         doc = self.docstring()
         if doc is not None:
             head.append(ast.Expr(ast.Constant(doc)))
-        head += self.declarations()
+        head += self.declarations() + self.dead_annotation(body)
         at = 0
-        while self.kind == "module" and at < len(body) and (
+        while self.kind in ("class", "module") and at < len(body) and (
             isinstance(body[at], ast.Expr) and isinstance(body[at].value, ast.Constant)  # type: ignore[attr-defined]
             or isinstance(body[at], ast.ImportFrom) and body[at].module == "__future__"  # type: ignore[attr-defined]
         ):
             at += 1
         body[at:at] = head
         return body or [ast.Pass()]
+
+    def dead_annotation(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """An annotation for a body that makes ``__annotations__`` and puts nothing into it: its own were of
+        ``(x): int``, or stood where nothing leads to."""
+        if not self.annotates or self.code.version >= (3, 14) or self.program is None \
+                or not any(op.kind == "SETUP_ANNOTATIONS" for op in self.program.ops):
+            return []
+        pending: list[ast.AST] = list(body)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.AnnAssign):
+                return []
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+        nothing: ast.stmt = ast.AnnAssign(ast.Name("_", STORE), ast.Constant(None), None, 0)
+        return [ast.If(ast.Constant(False), [nothing], [])]
 
     def future_imports(self) -> list[ast.stmt]:
         """What a module's code was compiled with, where its own import is no longer the first statement."""
@@ -250,9 +266,13 @@ class CodeScope(Scope):
             # a ``nonlocal`` is all that is left of a variable that the compiler has dropped every use of
             if name not in read and name.isidentifier():
                 nonlocal_names[name] = None
-        if self.kind == "module":
-            loads = {}
-        if self.kind == "class":
+        if self.kind in ("class", "module") and not any(op.kind == "LOAD_FAST_AND_CLEAR" for op in shown):
+            # Names there are looked up in the namespace first, unless they were declared. (What stands in an
+            # inlined comprehension belongs to a function.)
+            global_names.update(loads)
+        elif self.kind == "module":
+            pass
+        elif self.kind == "class":
             for name in loads:
                 global_names[name] = None
             bound = {op.arg for op in program.ops if op.kind == "STORE_NAME"}

@@ -598,7 +598,7 @@ def parse_loops(
             owner = Target()
             stack.append(Slot(owner))
             generators.append(ast.comprehension(owner, iterator.value, [], int(asynchronous)))  # type: ignore[arg-type]
-            if len(heads) and reducer_follow(nodes, exit_id) != heads[-1]:
+            if len(heads) and reducer_follow(nodes, exit_id, asynchronous) != heads[-1]:
                 return None
             heads.append(at)
             exits.append(exit_id)
@@ -647,12 +647,15 @@ def parse_loops(
     return generators, exits[0]
 
 
-def reducer_follow(nodes: dict[int, Node], id: int) -> int:
-    """Where empty blocks from ``id`` on lead."""
+def reducer_follow(nodes: dict[int, Node], id: int, asynchronous: bool = False) -> int:
+    """Where empty blocks from ``id`` on lead; the end of an ``async for`` is one that is not quite empty."""
     for _ in range(100):
         node = nodes[id]
-        if node.end != "jump" or any(op.kind != "LEAVE" for op in node.ops):
+        if node.end != "jump" or any(
+            op.kind != "LEAVE" and not (asynchronous and op.kind == "END_ASYNC_FOR") for op in node.ops
+        ):
             return id
+        asynchronous = False
         id = node.succs[0]
     return id
 

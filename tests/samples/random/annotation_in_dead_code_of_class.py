@@ -1,0 +1,3 @@
+class A:
+    raise 0
+    x: int

@@ -1,0 +1,2 @@
+# may fall back
+(x): 0

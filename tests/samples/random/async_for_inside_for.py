@@ -1,0 +1,1 @@
+(0 for a in b async for c in d)

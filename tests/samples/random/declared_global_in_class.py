@@ -1,0 +1,5 @@
+class A:
+    """A docstring."""
+    global x
+    x
+    x = 1

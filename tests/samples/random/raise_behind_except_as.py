@@ -1,0 +1,6 @@
+# may fall back
+try:
+    a
+except 0 as b:
+    pass
+raise

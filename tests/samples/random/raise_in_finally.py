@@ -1,0 +1,7 @@
+# may fall back
+try:
+    pass
+except:
+    pass
+finally:
+    raise
