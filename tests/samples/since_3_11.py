@@ -221,3 +221,12 @@ try:
     import something
 except* ImportError as e:
     print(e)
+
+
+def annotation_with_a_star(Ts):
+    def bare(*args: *Ts):
+        return args
+
+    def among_others(a: int, *args: *tuple[int, ...]) -> None:
+        return args
+    return bare, among_others

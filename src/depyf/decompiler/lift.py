@@ -388,6 +388,12 @@ class Machine:
             raise Unliftable("an item that is not stored")
         if isinstance(entry, Augmented):
             raise Unliftable("an in-place operation that is not stored")
+        if (
+            isinstance(entry, Slot) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
+            and len(entry.owner.targets) == 1 and entry.owner.star < 0
+        ):
+            # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
+            return ast.Starred(self.resolve(entry.owner.source), LOAD)
         if not isinstance(entry, ast.expr):
             raise Unliftable(f"a {type(entry).__name__} is used as a value")
         return entry
