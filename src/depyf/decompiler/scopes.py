@@ -130,7 +130,7 @@ class CodeScope(Scope):
         flow = prepare(graph, mark_breaks(graph))
         if self.kind in ("module", "class"):
             gather_ends(flow)
-        self.matches = find_patterns(flow)
+        self.matches = self.code.version >= (3, 10) and find_patterns(flow)
         split_breaks(flow)
         rotate(flow)
         machine = Machine(self, self.options.spills(self.code))
