@@ -16,14 +16,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from .errors import shown
 from .instructions import UnsupportedBytecode, decode_indexed
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
 from .unfold import unfold
+from .validate import MAX_STACK, check_head, check_instructions, check_table, check_wrapper
 
 if TYPE_CHECKING:
     from .code import Code
+
+#: What a folded loop waits in; its other instructions raise nothing, and lie where the compiler likes.
+_INTERRUPTIBLE = frozenset({"SEND", "YIELD_VALUE", "YIELD_FROM"})
+#: Stack slots that all states together may have.
+_MAX_KEPT = 1 << 25
 
 __all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
 
@@ -69,7 +76,9 @@ class Translator:
 
     def __init__(self, code: Code) -> None:
         self.code = code
+        check_head(code)
         self.instructions, self.index_of = decode_indexed(code)
+        check_instructions(code, self.instructions)
         self.rules = rules_for(code.version)
         self.names = code.names
         self.consts = code.consts
@@ -96,6 +105,7 @@ class Translator:
         self._handler_ids: dict[tuple[Any, ...], int] = {}
         self._entry_states: dict[int, tuple[tuple[int, ...], tuple[Any, ...]]] = {}
         self._pending: list[int] = []
+        self._kept = 0
         #: Instructions at which a handler starts whose PUSH_EXC_INFO the version does implicitly (3.10).
         self.handler_starts: set[int] = set()
         #: Handlers that the version has implicitly (3.10): handler number -> handler of its operations.
@@ -148,11 +158,23 @@ class Translator:
         if state is None:
             if not 0 <= target < len(self.instructions):
                 raise self.unsupported("control leaves the code")
+            self._keep(len(stack))
             self._entry_states[target] = (stack, blocks)
             self._pending.append(target)
-        elif state[0] != stack:
-            there = self.instructions[target].offset
-            raise self.unsupported(f"stacks {list(state[0])} and {list(stack)} meet at offset {there}")
+        elif state != (stack, blocks):
+            raise self._meeting(state, (stack, blocks), target)
+
+    def _keep(self, count: int) -> None:
+        """Account for a state of the stack: each jump target keeps one."""
+        self._kept += count
+        if self._kept > _MAX_KEPT:
+            raise self.unsupported("its stack is too deep for its many jumps")
+
+    def _meeting(self, known: tuple[Any, Any], found: tuple[Any, Any], index: int) -> UnsupportedBytecode:
+        there = self.instructions[index].offset
+        if known[0] != found[0]:
+            return self.unsupported(f"stacks {shown(known[0])} and {shown(found[0])} meet at offset {there}")
+        return self.unsupported(f"different block stacks meet at offset {there}")
 
     def peek(self, ahead: int) -> str:
         """Name of the instruction ``ahead`` places further on (``""`` past the end)."""
@@ -196,7 +218,10 @@ class Translator:
         entries = self._exception_entries
         index_of = self.index_of
         last = len(index_of) - 1
-        for start, end, target, depth, lasti in parse_exception_table(self.code.exceptiontable):
+        table = parse_exception_table(self.code.exceptiontable)
+        borders = {instruction.start for instruction in self.instructions} | {len(self.code.bytecode)}
+        check_table(self.code, table, borders.__contains__)
+        for start, end, target, depth, lasti in table:
             goal = index_of[min(target >> 1, last)]
             if self._is_stop_iteration_wrapper(goal):
                 continue
@@ -212,7 +237,24 @@ class Translator:
             for index, instruction in enumerate(self.instructions):
                 if index and instruction.opname.startswith("POP_JUMP_IF"):
                     covered[index] = covered[index - 1]
+        check_wrapper(self.code, self.instructions, table)
         return covered
+
+    def fold(self, first: int, after: int, helpers: str = "") -> None:
+        """The instructions ``[first, after)`` become part of the one at hand: nothing may tell them apart.
+
+        Args:
+            first: index of the first.
+            after: index behind the last.
+            helpers: an instruction that handlers of their own may start with.
+        """
+        own = self.entry_of(self.at)
+        for index in range(first, after):
+            entry = self.entry_of(index)
+            if entry != own and self.instructions[index].opname in _INTERRUPTIBLE and (
+                entry is None or self.instructions[entry[0]].opname != helpers
+            ):
+                raise self.unsupported("a handler covers only a part of what belongs together")
 
     def _is_stop_iteration_wrapper(self, index: int) -> bool:
         """3.12+ turns a ``StopIteration`` that leaves a generator into a ``RuntimeError`` with a handler."""
@@ -230,6 +272,7 @@ class Translator:
         if depth > len(stack):
             raise self.unsupported("handler keeps more than there is on the stack")
         kept = tuple(stack[:depth])
+        self._keep(depth)
         self.enter(target, kept + ((1, 1) if lasti else (1,)), ())
         return self.handler_id(target, sum(kept), lasti)
 
@@ -307,6 +350,8 @@ class Translator:
                     self.next = index + 1
                     rule(self, instruction)
                     index = self.next
+                    if len(stack) > MAX_STACK:
+                        raise self.unsupported("more values on the stack than any program has")
             position[first] = 0
             if falls >= 0:
                 self._check_state(falls)
@@ -314,14 +359,11 @@ class Translator:
         return self._assemble()
 
     def _check_state(self, index: int) -> None:
-        state = self._entry_states.get(index)
-        if state is None:
-            self._entry_states[index] = (tuple(self.stack), self.blocks)
-        elif state[0] != tuple(self.stack):
-            there = self.instructions[index].offset
-            raise self.unsupported(f"stacks {list(state[0])} and {self.stack} meet at offset {there}")
-        elif state[1] != self.blocks:
-            raise self.unsupported(f"different block stacks meet at offset {self.instructions[index].offset}")
+        here = (tuple(self.stack), self.blocks)
+        self._keep(len(here[0]))
+        state = self._entry_states.setdefault(index, here)
+        if state != here:
+            raise self._meeting(state, here, index)
 
     def _assemble(self) -> Program:
         """The runs in code order; targets become indexes of operations."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cache
 from types import CodeType
 from typing import Any
+
+from .versions import table
 
 CO_OPTIMIZED = 0x1
 CO_NEWLOCALS = 0x2
@@ -54,7 +57,25 @@ class Code:
 
     @classmethod
     def of(cls, code: CodeType) -> Code:
-        """The view of a code object of the running interpreter (nested ones converted too)."""
+        """The view of a code object of the running interpreter (nested ones converted too).
+
+        One that is shared is converted once: as often as it is referred to would be exponentially often.
+        """
+        views: dict[int, Code] = {}
+        pending = [code]
+        while pending:
+            here = pending[-1]
+            inner = [c for c in here.co_consts if isinstance(c, CodeType) and id(c) not in views]
+            if inner:
+                pending += inner
+                continue
+            pending.pop()
+            if id(here) not in views:
+                views[id(here)] = cls._of(here, views)
+        return views[id(code)]
+
+    @classmethod
+    def _of(cls, code: CodeType, views: dict[int, Code]) -> Code:
         return cls(
             version=sys.version_info[:2],
             name=code.co_name,
@@ -66,8 +87,8 @@ class Code:
             kwonlyargcount=code.co_kwonlyargcount,
             flags=code.co_flags,
             stacksize=code.co_stacksize,
-            bytecode=code.co_code,
-            consts=tuple(cls.of(c) if isinstance(c, CodeType) else c for c in code.co_consts),
+            bytecode=_bytecode(code),
+            consts=tuple(views[id(c)] if isinstance(c, CodeType) else c for c in code.co_consts),
             names=code.co_names,
             varnames=code.co_varnames,
             cellvars=code.co_cellvars,
@@ -83,3 +104,32 @@ class Code:
         n = self.argcount + self.kwonlyargcount
         n += bool(self.flags & CO_VARARGS) + bool(self.flags & CO_VARKEYWORDS)
         return self.varnames[:n]
+
+
+def _bytecode(code: CodeType) -> bytes:
+    """``co_code``, where it can be asked for.
+
+    From 3.11 on the attribute is computed, and writes beyond its end when the last instruction lacks some of
+    its cache units (as ``code.replace`` lets it): what is stored is handed on then, and refused as it is read.
+    """
+    stored: bytes | None = getattr(code, "_co_code_adaptive", None)
+    if stored is None:
+        return code.co_code
+    caches = _stored_caches()
+    position, size = 0, len(stored)
+    while position < size:
+        position += 2 + 2 * caches[stored[position]]
+    return code.co_code if position == size else stored
+
+
+@cache
+def _stored_caches() -> list[int]:
+    """Cache units behind each opcode as the running interpreter stores it (specialised ones too)."""
+    import dis
+
+    caches = list(table(sys.version_info[:2]).caches)
+    numbers: dict[str, int] = getattr(dis, "_all_opmap", {})
+    for special, plain in getattr(dis, "deoptmap", {}).items():
+        if special in numbers and plain in dis.opmap:
+            caches[numbers[special]] = caches[dis.opmap[plain]]
+    return caches

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .linetable import line_ranges
+from .errors import Unreadable, shown_name
+from .linetable import MalformedTable, line_ranges
 from .versions import table
 
 if TYPE_CHECKING:
     from .code import Code
 
 
-class UnsupportedBytecode(ValueError):
+#: Arguments are C ints.
+_MAX_PREFIX = 0x7FFFFF00
+
+
+class UnsupportedBytecode(Unreadable):
     """An instruction, or a use of one, that is not understood.
 
     Attributes:
         opname: the instruction.
         version: the Python version of the code.
+        filename: the file that the code says it comes from.
         offset: byte offset of the instruction.
     """
 
     def __init__(self, message: str, code: Code, opname: str, offset: int) -> None:
         version = ".".join(map(str, code.version))
-        super().__init__(f"{opname} at offset {offset} of {code.qualname!r} (Python {version}): {message}")
+        where = f"{shown_name(code.filename)}: {opname} at offset {offset} of {shown_name(code.qualname)}"
+        super().__init__(f"{where} (Python {version}): {message}", code.filename, offset)
         self.opname = opname
         self.version = code.version
-        self.offset = offset
 
 
 class Instruction:
@@ -34,16 +40,18 @@ class Instruction:
     Attributes:
         offset: byte offset of the opcode itself (what ``f_lasti`` and tracebacks use), not of an
             ``EXTENDED_ARG`` before it.
+        start: byte offset of the first ``EXTENDED_ARG`` before it: where control may enter.
         opcode, opname: number and name.
         arg: the whole argument; meaningless where the opcode takes none.
         target: for jumps the index of the target in the list of instructions; else -1.
         line: source line, or ``None``.
     """
 
-    __slots__ = ("arg", "line", "offset", "opcode", "opname", "target")
+    __slots__ = ("arg", "line", "offset", "opcode", "opname", "start", "target")
 
-    def __init__(self, offset: int, opcode: int, opname: str, arg: int, line: int | None) -> None:
+    def __init__(self, offset: int, opcode: int, opname: str, arg: int, line: int | None, start: int) -> None:
         self.offset = offset
+        self.start = start
         self.opcode = opcode
         self.opname = opname
         self.arg = arg
@@ -77,37 +85,50 @@ def decode_indexed(code: Code) -> tuple[list[Instruction], list[int]]:
     index_of: list[int] = []
     pending: list[tuple[Instruction, int]] = []
     append = result.append
-    position = prefix = 0
+    position = prefix = start = 0
     while position < size - 1:
         opcode = raw[position]
         arg = raw[position + 1] | prefix
         index_of.append(len(result))
         if opcode == extended:
             prefix = arg << 8
+            if prefix > _MAX_PREFIX:
+                raise UnsupportedBytecode("the argument is too large to be one", code, "EXTENDED_ARG", position)
             position += 2
             continue
         prefix = 0
-        instruction = Instruction(position, opcode, names[opcode], arg, lines[position >> 1])
+        instruction = Instruction(position, opcode, names[opcode], arg, lines[position >> 1], start)
         append(instruction)
         skipped = caches[opcode]
         position += 2
         if skipped:
             index_of.extend([len(result)] * skipped)
             position += 2 * skipped
+        start = position
         jump = jumps[opcode]
         if jump:
             pending.append((instruction, arg * unit if jump == 2 else position + arg * unit * jump))
+    if position > size:
+        raise UnsupportedBytecode("is cut off in its caches", code, result[-1].opname, result[-1].offset)
     index_of.append(len(result))
     for instruction, target in pending:
         if not 0 <= target < size:
             raise UnsupportedBytecode("jumps out of the code", code, instruction.opname, instruction.offset)
-        instruction.target = index_of[target >> 1]
+        index = index_of[target >> 1]
+        if index == len(result) or result[index].start != target:
+            message = f"jumps to offset {target}, into the middle of an instruction"
+            raise UnsupportedBytecode(message, code, instruction.opname, instruction.offset)
+        instruction.target = index
     return result, index_of
 
 
 def _line_of_units(code: Code, size: int) -> list[int | None]:
     lines: list[int | None] = []
-    for start, end, line in line_ranges(code):
+    try:
+        ranges = line_ranges(code)
+    except MalformedTable:  # lines change nothing that a program does
+        ranges = []
+    for start, end, line in ranges:
         lines.extend([line] * ((end - start) >> 1))
     missing = (size >> 1) - len(lines)
     if missing > 0:

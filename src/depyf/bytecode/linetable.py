@@ -23,8 +23,12 @@ _KIND_NONE = 15
 Range = tuple[int, int, "int | None"]
 
 
+#: Numbers in tables are C ints: 6 groups of 6 bits. More would also take quadratic time to read.
+_MAX_SHIFT = 36
+
+
 class MalformedTable(ValueError):
-    """A line table or exception table that ends in the middle of an entry."""
+    """A line table or exception table that is cut, or holds numbers that no table holds."""
 
 
 # --- reading lines ---------------------------------------------------------------------------------
@@ -47,6 +51,8 @@ def _read_locations(data: bytes, line: int) -> list[Range]:
         kind = (first >> 3) & 15
         end = start + 2 * ((first & 7) + 1)
         here: int | None = line
+        if not first & 128:
+            raise MalformedTable("line table has an entry that does not start where one can")
         if kind < 10:
             position += 1
         elif kind < 13:
@@ -77,6 +83,8 @@ def _read_location_number(data: bytes, position: int) -> tuple[int, int]:
         position += 1
         value |= (byte & 63) << shift
         shift += 6
+        if shift > _MAX_SHIFT:
+            raise MalformedTable("line table holds a number that is too large")
         if not byte & 64:
             return value, position
 
@@ -233,6 +241,8 @@ def _read_number(data: bytes, position: int) -> tuple[int, int]:
         byte = data[position]
         position += 1
         value = value << 6 | byte & 63
+        if value >> _MAX_SHIFT:
+            raise MalformedTable("exception table holds a number that is too large")
         if not byte & 64:
             return value, position
 

@@ -39,6 +39,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .errors import shown
+
 if TYPE_CHECKING:
     from .code import Code
 
@@ -196,7 +198,7 @@ class Op:
     def __repr__(self) -> str:
         parts = [self.kind]
         if self.arg is not None or self.kind == CONST:
-            parts.append(repr(self.arg))
+            parts.append(shown(self.arg))
         if self.target >= 0:
             parts.append(f"-> {self.target}")
         return " ".join(parts)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .code import Code
+from .errors import Unreadable, shown
 
 #: First two bytes of the files that released versions write.
 MAGIC_NUMBERS = {
@@ -25,17 +26,16 @@ HEADER_SIZE = 16
 MAX_DEPTH = 2000
 
 _LOCAL, _CELL, _FREE = 0x20, 0x40, 0x80
+_ORDER = {_LOCAL: 0, _LOCAL | _CELL: 0, _CELL: 1, _FREE: 2}
 _UNFINISHED = object()
 _NULL = object()
 
 
-class PycError(ValueError):
+class PycError(Unreadable):
     """A file that is not a ``.pyc`` we can read, with the place in it that says so."""
 
     def __init__(self, message: str, filename: str, offset: int) -> None:
-        super().__init__(f"{filename}, byte {offset}: {message}")
-        self.filename = filename
-        self.offset = offset
+        super().__init__(f"{filename}, byte {offset}: {message}", filename, offset)
 
 
 def read_pyc(path: str | os.PathLike[str]) -> Code:
@@ -164,10 +164,17 @@ class _Reader:
         digits = abs(count)
         if digits * 2 > len(self.data) - self.at:
             raise self.error("the file ends in the middle of a number")
-        value = 0
         raw = self.take(2 * digits)
-        for index in range(digits - 1, -1, -1):
-            value = value << 15 | raw[2 * index] | raw[2 * index + 1] << 8
+        if any(byte & 128 for byte in raw[1::2]):
+            raise self.error("a digit of a number is too large")
+        # Eight digits of 15 bits are 15 bytes; putting bytes together takes linear time.
+        chunks = []
+        for start in range(0, len(raw), 16):
+            chunk = 0
+            for index, (digit,) in enumerate(struct.iter_unpack("<H", raw[start : start + 16])):
+                chunk |= digit << 15 * index
+            chunks.append(chunk.to_bytes(15, "little"))
+        value = int.from_bytes(b"".join(chunks), "little")
         return -value if count < 0 else value
 
     def text_float(self) -> float:
@@ -175,7 +182,7 @@ class _Reader:
         try:
             return float(raw)
         except ValueError:
-            raise self.error(f"{raw!r} is not a number") from None
+            raise self.error(f"{shown(raw)} is not a number") from None
 
     def binary_float(self) -> float:
         value: float = struct.unpack("<d", self.take(8))[0]
@@ -257,6 +264,10 @@ class _Reader:
             if len(kinds) != len(varnames):
                 raise self.error("a kind is missing for a local variable")
             pairs = [*zip(varnames, kinds, strict=True)]
+            # Locals (some of them cells), cells, free variables: instructions index all of them as one.
+            order = [_ORDER.get(kind & (_LOCAL | _CELL | _FREE), -1) for kind in kinds]
+            if order != sorted(order) or -1 in order:
+                raise self.error("local variables are in an order or of a kind that no compiler writes")
             freevars = tuple(name for name, kind in pairs if kind & _FREE)
             cellvars = tuple(name for name, kind in pairs if kind & _CELL)
             varnames = tuple(name for name, kind in pairs if kind & _LOCAL)

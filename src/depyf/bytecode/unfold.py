@@ -219,7 +219,7 @@ class _Unfolder:
         for item in items:
             source = item.source
             opcode = numbers.get(item.opname, UNKNOWN)
-            made = Instruction(source.offset, opcode, item.opname, item.arg, source.line)
+            made = Instruction(source.offset, opcode, item.opname, item.arg, source.line, source.start)
             if item.target is not None:
                 made.target = self.nodes[item.target].position
             result.append(made)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any
 
+from ..bytecode import limits
 from ..bytecode import operations as o
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
@@ -36,7 +37,11 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
     """The program with such constants as globals, and ``{name: what it stands for}``.
 
     The given program comes back when there are none.
+
+    Raises:
+        UnsupportedBytecode: written out, its constants would nest too deeply or be too much.
     """
+    limits.check(program)
     ops = list(program.ops)
     names: dict[str, str] = {}
     known: list[tuple[str, Any]] = []

@@ -9,8 +9,10 @@ from typing import Mapping, Sequence
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
+from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..flow.graph import build
 from .constants import name_constants
+from .dispatch.translate import Untranslatable
 from .emit import Unwritable, emit
 from .fallback import dispatch_loop
 from .foreign import ForeignError, Interpreter
@@ -51,21 +53,31 @@ def decompile_code(
         interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
 
     Raises:
+        Unreadable: the code is malformed, or there is no source that it could be written as.
         ForeignError: the interpreter is of another version than the code, or cannot be run.
     """
     source = code if isinstance(code, Code) else Code.of(code)
-    return _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter).run()
+    try:
+        return _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter).run()
+    except (Unreadable, ForeignError):
+        raise
+    except _TROUBLE as error:
+        raise Failed(f"{type(error).__name__}: {error}", source) from error
 
 
 SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 
 
-class Failed(Exception):
-    """No form of the code could be written (an error of ours)."""
+class Failed(Unreadable):
+    """No form of the code could be written: there is none (names that are no names), or an error of ours."""
+
+    def __init__(self, message: str, code: Code) -> None:
+        message = f"{shown_name(code.filename)}: {shown_name(code.qualname)} cannot be written as source: {message}"
+        super().__init__(one_line(message), code.filename, 0)
 
 
 #: What can go wrong when a text is written and compiled again.
-_TROUBLE = (*FAILURES, Unwritable, SyntaxError, MemoryError)
+_TROUBLE = (*FAILURES, Unwritable, Untranslatable, SyntaxError, MemoryError)
 #: Fidelities from the best to the worst.
 _ORDER = (Fidelity.EXACT, Fidelity.EQUIVALENT, Fidelity.FALLBACK, Fidelity.UNPROVEN)
 #: How many reasons a note gives before it only counts.
@@ -136,7 +148,7 @@ class _Job:
         if holder is not code:
             reason = f"{code.name}: {reason}"
         if not self.forms.give_up(holder, reason):
-            raise Failed(f"{self.forms.names[holder]}: {self.forms.why(holder)}")
+            raise Failed(self.forms.why(holder), holder)
 
     def blame(self, error: BaseException) -> None:
         """The whole could not be written or compiled: the innermost code object to which that happens alone

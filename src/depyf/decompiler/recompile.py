@@ -8,6 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..bytecode.code import Code
+from .emit import is_name
+
+#: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,
+#: Python reads the line from the file of that name, which may be a pipe that never ends.
+FILENAME = "<decompiled>"
+#: Functions and classes around it that are written; of more, only the innermost matter (private names).
+_MAX_PARENTS = 20
 
 #: ``(tree, file name) -> the module's code``.
 Compiler = Callable[[ast.Module, str], Code]
@@ -36,11 +43,11 @@ def compile_function(
         compiler: who compiles it (another interpreter, for code of another version).
     """
     if code.name == "<module>":
-        return compiler(tree, code.filename)
+        return compiler(tree, FILENAME)
     function = tree.body[0]
-    parents = code.qualname.split(".")[:-1]
+    parents = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
     private = constants or _has_private_names(code)
-    free = [n for n in code.freevars if n.isidentifier() and n != "__class__"]
+    free = [n for n in code.freevars if is_name(n) and n != "__class__"]
     wrappers: list[tuple[str, str]] = []
     for index, part in enumerate(parents):
         if part == "<locals>":
@@ -48,12 +55,12 @@ def compile_function(
         inside = index + 1 < len(parents) and parents[index + 1] == "<locals>"
         # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
         # and Dynamo puts others (``__compiled_fn_1``) into methods.
-        known = part.isidentifier() and (inside or not private)
+        known = is_name(part) and (inside or not private)
         wrappers.append(("def" if inside else "class", part if known else "_"))
     needs_class = "__class__" in code.freevars and not any(kind == "class" for kind, _ in wrappers)
     if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
         wrappers = [("def", "__depyf_scope__")]
-        free = [n for n in code.freevars if n.isidentifier()]
+        free = [n for n in code.freevars if is_name(n)]
     inner: list[ast.stmt] = [function]
     for kind, part in reversed(wrappers):
         if kind == "def":
@@ -65,7 +72,7 @@ def compile_function(
             made = ast.parse(f"class {part}: pass").body[0]
         made.body = inner
         inner = [made]
-    compiled = compiler(ast.Module(inner, []), code.filename)
+    compiled = compiler(ast.Module(inner, []), FILENAME)
     for _ in wrappers:
         compiled = _function_in(compiled)
     return _function_in(compiled)

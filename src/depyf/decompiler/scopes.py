@@ -564,11 +564,25 @@ def strip_tail(body: list[ast.stmt]) -> None:
         return
 
 
+class _Hexadecimal(int):
+    """Written in base 16: in base 10 that takes quadratic time, and Python refuses it above 4300 digits."""
+
+    def __repr__(self) -> str:
+        return hex(self)
+
+
+#: Larger integers are written in base 16.
+_DECIMAL_BITS = 2000
+
+
 def constant(value: Any) -> Any:
     """A constant as an expression that compiles to it."""
     kind = type(value)
     if kind is Code:
         return Special("code", value)
+    if kind is int and value.bit_length() > _DECIMAL_BITS:
+        positive = ast.Constant(_Hexadecimal(abs(value)))
+        return ast.UnaryOp(ast.USub(), positive) if value < 0 else positive
     if kind in (int, float):
         if kind is float and value != value:
             return ast.BinOp(ast.Constant(1e309), ast.Sub(), ast.Constant(1e309))

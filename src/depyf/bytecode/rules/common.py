@@ -330,7 +330,11 @@ def for_iter(t: Translator, i: Instruction) -> None:
     if t.code.version >= (3, 12):
         if t.instructions[target].opname != "END_FOR":
             raise t.unsupported("loop does not end at END_FOR")
-        target += 2 if t.code.version >= (3, 13) else 1
+        target += 1
+        if t.code.version >= (3, 13):
+            if t.instructions[target].opname != "POP_TOP":
+                raise t.unsupported("loop does not end at END_FOR and POP_TOP")
+            target += 1
     t.emit("FOR_ITER", None, target)
     t.pop(1)
     t.flow_to(target)

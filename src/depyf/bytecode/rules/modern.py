@@ -127,8 +127,12 @@ def send_loop(t: Translator, kind: str) -> None:
     if [x.opname for x in t.instructions[index : index + 2]] != ["SEND", "YIELD_VALUE"]:
         raise t.unsupported("is not followed by a SEND loop")
     back = next((x for x in t.instructions[index + 2 : index + 4] if x.target >= 0), None)
-    if back is None or back.target != index:
+    if back is None or back.target != index or not back.opname.startswith("JUMP_BACKWARD"):
         raise t.unsupported("is not followed by a SEND loop")
+    between = t.instructions[index + 2]
+    if between is not back and between.opname != "RESUME":
+        raise t.unsupported("its SEND loop does more than to send")
+    t.fold(t.next, index + (3 if between is back else 4), "CLEANUP_THROW" if t.code.version >= (3, 12) else "")
     t.emit(kind)
     t.next = t.instructions[index].target
     if t.code.version >= (3, 12):

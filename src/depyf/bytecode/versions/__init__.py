@@ -8,17 +8,19 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
+from ..errors import Unreadable
+
 #: Versions whose code can be read, oldest first.
 SUPPORTED: tuple[tuple[int, int], ...] = ((3, 7), (3, 8), (3, 9), (3, 10), (3, 11), (3, 12), (3, 13),
                                          (3, 14))
 
 
-class UnsupportedVersion(ValueError):
+class UnsupportedVersion(Unreadable):
     """Code of a Python version that there is no table for."""
 
     def __init__(self, version: tuple[int, int]) -> None:
         known = ", ".join(f"{major}.{minor}" for major, minor in SUPPORTED)
-        super().__init__(f"bytecode of Python {version[0]}.{version[1]} is not supported (supported: {known})")
+        super().__init__(f"bytecode of Python {version[0]}.{version[1]} is not supported (supported: {known})", "", 0)
         self.version = version
 
 

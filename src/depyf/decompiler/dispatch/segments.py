@@ -86,6 +86,8 @@ def _assign_levels(entry: Segment, first: dict[int, Segment]) -> None:
         if segment.region is not None and _raises(segment):
             pending.append((first[segment.region.handler], level))
         leaves = bool(segment.ops) and segment.ops[-1].kind is o.POP_EXCEPT
+        if leaves > level:
+            raise ValueError("the handling of an exception ends where none is handled")
         pending.extend((target, level - leaves) for target in segment.targets)
 
 

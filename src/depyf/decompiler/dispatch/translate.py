@@ -6,14 +6,15 @@ and, for the few operations that need it, what kind of value a slot holds.
 
 from __future__ import annotations
 
-import keyword
 import math
 from typing import Any, Callable
 
 from ...bytecode import operations as o
 from ...bytecode.code import Code
+from ...bytecode.errors import shown
 from ...bytecode.operations import Op
 from ...flow.stack import effect
+from ..emit import is_name
 from . import namespaces
 from .helpers import NEEDS, OF_THE_FRAME
 
@@ -88,6 +89,8 @@ class Writer:
         return self.prefix + name
 
     def constant(self, value: Any) -> str:
+        if type(value) is int and value.bit_length() > 2000:
+            return hex(value)  # base 10 takes quadratic time, and Python refuses it above 4300 digits
         if type(value) in (int, str, bytes, bool, type(None)) and value != float("inf"):
             return repr(value)
         if type(value) is float and math.isfinite(value):
@@ -96,6 +99,9 @@ class Writer:
         return f"{self.prefix}constant_{len(self.constants) - 1}"
 
     def name(self, name: str) -> str:
+        """A variable of the program: under its own name, but for the arguments of comprehensions."""
+        if not is_name(name) and not (name[:1] == "." and name[1:].isdecimal()):
+            raise Untranslatable(f"{shown(name)} is not the name of a variable")
         return legal(name)
 
     def mapping(self) -> str:
@@ -105,7 +111,7 @@ class Writer:
 
 def legal(name: str) -> str:
     """A variable name that Python accepts for a name that bytecode uses (``.0`` of comprehensions)."""
-    if name.isidentifier() and not keyword.iskeyword(name):
+    if is_name(name):
         return name
     return "_" + "".join(c if c.isidentifier() or c.isdigit() else "_" for c in name)
 
@@ -240,7 +246,7 @@ def _(w: Writer, op: Op) -> None:
 
 
 def _attribute(obj: str, name: str) -> str | None:
-    plain = name.isidentifier() and not keyword.iskeyword(name)
+    plain = is_name(name)
     return f"{obj}.{name}" if plain else None
 
 
@@ -484,7 +490,7 @@ def _(w: Writer, op: Op) -> None:
     values = _slots(w, count)
     arguments = values[:positional]
     for name, value in zip(keywords, values[positional:]):
-        plain = name.isidentifier() and not keyword.iskeyword(name)
+        plain = is_name(name)
         arguments.append(f"{name}={value}" if plain else f"**{{{name!r}: {value}}}")
     w.result(count + 1, f"{w.slot(count + 1)}({', '.join(arguments)})")
 

@@ -1,0 +1,153 @@
+"""How much source would a program become? Refused before it is written, when sharing makes it absurd.
+
+Constants and nested code objects are shared: a file of one kilobyte can hold a tuple of two references
+to a tuple of two references to ... thirty times over, and source has to write all of them out. The same goes
+for a nested function that is made in many places. What is bounded is what sharing adds: a large file may
+become a large text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .canonical import canonicalise
+from .code import Code
+from .instructions import UnsupportedBytecode
+from .operations import Op, Program
+
+#: Brackets that CPython's parser lets nest, less what may stand around a constant.
+MAX_CONSTANT_DEPTH = 150
+#: Functions and classes inside each other: CPython lets 100 indentations nest.
+MAX_CODE_DEPTH = 90
+#: What may be written beyond ``SHARING`` times what is there.
+ALLOWANCE = 500_000
+SHARING = 8
+#: Characters of a string that count as one operation.
+_CHARACTERS = 64
+_CONTAINERS = (tuple, frozenset)
+
+#: ``(expanded size, depth of containers, depth of code)``
+_Size = tuple[int, int, int]
+
+
+def check(program: Program) -> None:
+    """Refuse a program that nests too deeply or expands to too much.
+
+    Raises:
+        UnsupportedBytecode: it does, or a function that it makes is malformed.
+    """
+    _Meter(program.code).measure(program)
+
+
+class _Idle:
+    """A code object that no function is made of: only its size counts."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+
+
+class _Meter:
+    """Measures everything once, what stands in an object before the object, without recursion."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.known: dict[int, _Size] = {}
+        #: What is there, everything shared counted once.
+        self.distinct = 0
+        self.kept: list[Any] = []  # so that ids stay valid
+
+    def measure(self, program: Program) -> None:
+        pending: list[tuple[Any, Iterator[Any], list[_Size]]] = []
+        value: Any = program
+        inside = _parts(value)
+        sizes: list[_Size] = []
+        while True:
+            for part in inside:
+                known = self.size(part)
+                if known is None:
+                    pending.append((value, inside, sizes))
+                    if len(pending) > MAX_CODE_DEPTH + MAX_CONSTANT_DEPTH:
+                        raise self.refused("nests too deeply to be written as source")
+                    value, inside, sizes = part, _parts(part), []
+                    break
+                sizes.append(known)
+            else:
+                found = self.total(value, sizes)
+                if not pending:
+                    return
+                self.remember(value, found)
+                value, inside, sizes = pending.pop()
+                sizes.append(found)
+
+    def size(self, value: Any) -> _Size | None:
+        """The size of something, ``None`` if it is not known yet."""
+        known = self.known.get(id(value.code if isinstance(value, _Idle) else value))
+        if known is not None or type(value) in _CONTAINERS or isinstance(value, (Code, _Idle)):
+            return known
+        own = 1
+        if isinstance(value, (str, bytes)):
+            own += len(value) // _CHARACTERS
+        elif isinstance(value, int):
+            own += value.bit_length() // (4 * _CHARACTERS)
+        if own > 1:
+            self.distinct += own
+            self.remember(value, (own, 0, 0))
+        return own, 0, 0
+
+    def remember(self, value: Any, size: _Size) -> None:
+        if isinstance(value, _Idle):
+            value = value.code
+        self.known[id(value)] = size
+        self.kept.append(value)
+
+    def total(self, value: Any, parts: list[_Size]) -> _Size:
+        own = 1 + len(parts)
+        is_container = type(value) in _CONTAINERS
+        if isinstance(value, _Idle):
+            own += len(value.code.bytecode) // 2
+        elif not is_container:
+            own += len(_program(value).ops)
+        self.distinct += own
+        expanded = own + sum(size for size, _, _ in parts)
+        container = max((depth for _, depth, _ in parts), default=0) + 1
+        nested = max((depth for _, _, depth in parts), default=0) + (not is_container)
+        if is_container and container > MAX_CONSTANT_DEPTH:
+            raise self.refused("a constant nests too deeply to be written as source")
+        if nested > MAX_CODE_DEPTH:
+            raise self.refused("functions nest too deeply to be written as source")
+        if expanded > ALLOWANCE + SHARING * self.distinct:
+            raise self.refused("it shares its constants so often that it would become an enormous text")
+        return expanded, container if is_container else 0, nested
+
+    def refused(self, message: str) -> UnsupportedBytecode:
+        return UnsupportedBytecode(message, self.code, "code object", 0)
+
+
+def _program(value: Code | Program) -> Program:
+    return value if isinstance(value, Program) else canonicalise(value)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What the text of something holds, each as often as the text holds it."""
+    if type(value) in _CONTAINERS:
+        return (part for part in value if not isinstance(part, Code))  # code there is an object like any other
+    if isinstance(value, _Idle):
+        return (_Idle(part) for part in value.code.consts if isinstance(part, Code))
+    return _parts_of_program(_program(value))
+
+
+def _parts_of_program(program: Program) -> Iterator[Any]:
+    ops: list[Op] = program.ops
+    made = set()
+    for index, op in enumerate(ops):
+        if op.kind != "CONST":
+            continue
+        if not isinstance(op.arg, Code):
+            yield op.arg
+        elif index + 1 < len(ops) and ops[index + 1].kind == "MAKE_FUNCTION":
+            made.add(op.arg)
+            yield op.arg
+    for constant in program.code.consts:
+        if isinstance(constant, Code) and constant not in made:
+            yield _Idle(constant)

@@ -1,0 +1,199 @@
+"""Is a code object one that the interpreter could run? Asked before anything is made of it.
+
+CPython trusts what its compiler writes and checks none of this: what is refused here would crash it, or
+do something that no operation of :mod:`depyf.bytecode.operations` stands for. A ``.pyc`` comes from
+anywhere and ``code.replace`` lets everything through, so nothing is taken for granted: reading such code as if
+it were sound would show a program that is not the one that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
+from .errors import shown
+from .instructions import Instruction, UnsupportedBytecode
+from .linetable import TableEntry
+
+if TYPE_CHECKING:
+    from .code import Code
+
+#: More values than this on the stack belong to no program: each one is kept for every jump target.
+MAX_STACK = 1 << 16
+_STOP_ITERATION, _ASYNC_GEN_WRAP = 3, 4  # of CALL_INTRINSIC_1
+_SUSPENDS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+_YIELDS = frozenset({"YIELD_VALUE", "YIELD_FROM", "SEND", "RETURN_GENERATOR"})
+#: What CPython does once, before the body; a jump back to it would do it again.
+_ONCE = frozenset({"COPY_FREE_VARS", "RETURN_GENERATOR", "GEN_START"})
+_PREFIX = frozenset({"COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "GEN_START"})
+#: What the compiler leaves outside of the outermost handler of a generator, as it raises nothing.
+_RAISES_NOTHING = _PREFIX | {
+    "NOP", "RESUME", "PUSH_EXC_INFO", "END_SEND", "END_FOR", "LOAD_CONST", "LOAD_FAST", "STORE_FAST", "COPY", "SWAP",
+    "RETURN_CONST", "RETURN_VALUE", "LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST",
+    "PUSH_NULL", "POP_EXCEPT", "LOAD_FAST_AND_CLEAR", "BUILD_TUPLE", "BUILD_LIST",
+}
+_IN_CELLS = frozenset({
+    "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE", "MAKE_CELL",
+    "LOAD_FROM_DICT_OR_DEREF",
+})
+
+#: Arguments that mean something, where not all do; others are read in ways that only the C code says.
+_ARGUMENTS: dict[str, Callable[[int], bool]] = {
+    "RAISE_VARARGS": lambda n: n <= 2,
+    "BUILD_SLICE": lambda n: n in (2, 3),
+    "IS_OP": lambda n: n <= 1,
+    "CONTAINS_OP": lambda n: n <= 1,
+    "COPY": lambda n: n >= 1,
+    "SWAP": lambda n: n >= 1,
+    "ROT_N": lambda n: n >= 1,
+    "LIST_APPEND": lambda n: n >= 1,
+    "SET_ADD": lambda n: n >= 1,
+    "MAP_ADD": lambda n: n >= 1,
+    "LIST_EXTEND": lambda n: n >= 1,
+    "SET_UPDATE": lambda n: n >= 1,
+    "DICT_UPDATE": lambda n: n >= 1,
+    "DICT_MERGE": lambda n: n >= 1,
+    "UNPACK_SEQUENCE": lambda n: n <= MAX_STACK,
+    "UNPACK_EX": lambda n: n >> 8 <= MAX_STACK,
+    "FORMAT_VALUE": lambda n: n <= 7,
+    "CONVERT_VALUE": lambda n: 1 <= n <= 3,
+    "CALL_FUNCTION_EX": lambda n: n <= 1,
+    "RERAISE": lambda n: n <= 2,
+}
+
+
+def check_head(code: Code) -> None:
+    """What the code object says of itself: parameters, names, flags."""
+
+    def wrong(message: str) -> UnsupportedBytecode:
+        return UnsupportedBytecode(message, code, "code object", 0)
+
+    if min(code.argcount, code.posonlyargcount, code.kwonlyargcount, code.stacksize, code.flags) < 0:
+        raise wrong("a count is negative")
+    if code.posonlyargcount > code.argcount:
+        raise wrong("more positional-only parameters than parameters")
+    parameters = code.argcount + code.kwonlyargcount
+    parameters += bool(code.flags & CO_VARARGS) + bool(code.flags & CO_VARKEYWORDS)
+    if parameters > len(code.varnames):
+        raise wrong(f"{parameters} parameters, but {len(code.varnames)} local variables")
+    for what, names in (("local", code.varnames), ("cell", code.cellvars), ("free", code.freevars)):
+        if len(set(names)) != len(names):
+            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            raise wrong(f"two {what} variables are called {shown(twice)}")
+    if len(code.bytecode) % 2:
+        raise wrong("the bytecode ends in the middle of an instruction")
+
+
+def check_instructions(code: Code, instructions: Sequence[Instruction]) -> None:
+    """Arguments, and the instructions that only stand in certain places."""
+    version = code.version
+    suspends = code.flags & _SUSPENDS
+    cells = frozenset(code.cellvars + code.freevars)
+    shared: tuple[str, ...] = ()
+    if version >= (3, 11):
+        known = set(code.varnames)
+        shared = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
+
+    def wrong(i: Instruction, message: str) -> UnsupportedBytecode:
+        return UnsupportedBytecode(message, code, i.opname, i.offset)
+
+    body = 0
+    while body < len(instructions) and instructions[body].opname in _PREFIX:
+        body += 1
+    targets = {i.target for i in instructions if i.target >= 0}
+    started = False
+    for index, i in enumerate(instructions):
+        name, arg = i.opname, i.arg
+        meaningful = _ARGUMENTS.get(name)
+        if meaningful is not None and not meaningful(arg) and not (name == "RERAISE" and version < (3, 10)):
+            raise wrong(i, f"argument {arg} means nothing")
+        if name in _YIELDS:
+            if not suspends:
+                raise wrong(i, "in a function that is no generator and no coroutine")
+            if name == "RETURN_GENERATOR":
+                started = True
+                if index + 1 == len(instructions) or instructions[index + 1].opname != "POP_TOP":
+                    raise wrong(i, "is not followed by POP_TOP")
+            implicit = suspends & CO_GENERATOR or suspends & CO_ASYNC_GENERATOR and version < (3, 11)
+            if name == "YIELD_VALUE" and not implicit:
+                # What a coroutine yields itself, and what an asynchronous generator yields unwrapped, is for
+                # the event loop; source has no word for it.
+                before = instructions[index - 1] if index and index not in targets else None
+                if before is None or not (before.opname == "SEND" or suspends & CO_ASYNC_GENERATOR and (
+                    before.opname == "ASYNC_GEN_WRAP"
+                    or before.opname == "CALL_INTRINSIC_1" and before.arg == _ASYNC_GEN_WRAP
+                )):
+                    raise wrong(i, "yields past the coroutine or asynchronous generator")
+        if name in _ONCE:
+            if index >= body:
+                raise wrong(i, "in the middle of the code")
+            if name == "COPY_FREE_VARS" and (arg != len(code.freevars) or index):
+                raise wrong(i, f"argument {arg} where there are {len(code.freevars)} free variables")
+        if name in _IN_CELLS and shared and (arg >= len(shared) or shared[arg] not in cells):
+            raise wrong(i, f"argument {arg} is not the number of a cell")
+        if name == "KW_NAMES" or name == "PRECALL":
+            after = instructions[index + 1] if index + 1 < len(instructions) else None
+            if after is None or index + 1 in targets or after.opname not in ("PRECALL", "CALL") or (
+                name == "PRECALL" and (after.opname != "CALL" or after.arg != arg)
+            ):
+                raise wrong(i, "is not followed by its call")
+        # A jump to the first instruction of all is one into the prefix where there is one.
+        if 0 <= i.target < body and any(p.opname in _ONCE or p.opname == "MAKE_CELL"
+                                        for p in instructions[i.target : body]):
+            raise wrong(i, "jumps back to before the body")
+    if version >= (3, 11):
+        if suspends and not started and instructions:
+            raise wrong(instructions[0], "the flags say generator or coroutine, but none is made")
+        if code.freevars and instructions and instructions[0].opname != "COPY_FREE_VARS":
+            raise wrong(instructions[0], "free variables are not copied into the frame")
+
+
+def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int], bool]) -> None:
+    """The exception table: in order, without overlaps, from instruction to instruction.
+
+    CPython searches it by bisection and takes the first entry that fits, so in any other table what
+    counts depends on how it searches.
+
+    Args:
+        code: whose table it is.
+        entries: the table.
+        border: whether an instruction starts (or the code ends) at a byte offset.
+    """
+    size = len(code.bytecode)
+    before = 0
+    for entry in entries:
+        where = f"exception table entry for offsets {entry.start} to {entry.end}"
+        problem = ""
+        if entry.start < before:
+            problem = "overlaps the one before it"
+        elif not 0 <= entry.start < entry.end <= size:
+            problem = "covers what is outside of the code"
+        elif not 0 <= entry.target < size:
+            problem = "has its handler outside of the code"
+        elif not (border(entry.start) and border(entry.end) and border(entry.target)):
+            problem = "starts, ends or has its handler in the middle of an instruction"
+        elif entry.depth > MAX_STACK:
+            problem = "keeps more values than a stack holds"
+        if problem:
+            raise UnsupportedBytecode(f"{where} {problem}", code, "code object", min(max(entry.start, 0), size))
+        before = entry.end
+
+
+def check_wrapper(code: Code, instructions: Sequence[Instruction], entries: Sequence[TableEntry]) -> None:
+    """3.12 and later: everything in a generator or coroutine lies under some handler.
+
+    The outermost turns ``StopIteration`` into ``RuntimeError``; recompiled text has it, so the code must.
+    """
+    if code.version < (3, 12) or not code.flags & _SUSPENDS:
+        return
+    covered = bytearray(len(code.bytecode) + 2)
+    for entry in entries:
+        covered[entry.start : entry.end] = b"\1" * (entry.end - entry.start)
+    for index, i in enumerate(instructions):
+        if covered[i.start] or i.opname in _RAISES_NOTHING or "JUMP" in i.opname:
+            continue
+        wrapper = i.opname == "CALL_INTRINSIC_1" and i.arg == _STOP_ITERATION
+        if wrapper or i.opname == "RERAISE" and index and instructions[index - 1].arg == _STOP_ITERATION:
+            continue
+        raise UnsupportedBytecode("a StopIteration would leave the generator here", code, i.opname, i.offset)
