@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo models bench roundtrip roundtrip-old behaviour bench-decompile fuzz-source clean
+.PHONY: demo test lint unit others zoo models bench roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -64,6 +64,10 @@ bench-decompile: $(VENV)/.ready
 # Random programs (pysource-codegen): valid source always, never wrong, fallbacks by reason.
 fuzz-source: $(VENV)/.ready
 	$(PY) benchmarks/random_programs.py --count 1000 --jobs 2
+# A million broken .pyc files and code objects (hours; FUZZ="--seconds 600" for less).
+FUZZ ?= --runs 1000000
+fuzz: $(VENV)/.ready
+	$(PY) scripts/fuzz_pyc.py $(FUZZ)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
