@@ -41,6 +41,7 @@ _NAMES = {
     "ParamSpec": ("name",), "TypeVarTuple": ("name",),
 }
 _DOTTED = (ast.alias, ast.ImportFrom)
+_GENERIC = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name)
 
 
 def check(tree: ast.AST) -> None:
@@ -59,6 +60,8 @@ def check(tree: ast.AST) -> None:
             for field in _NAMES.get(type(node).__name__, ()):
                 value = getattr(node, field)
                 for name in value if isinstance(value, list) else (value,):
+                    if isinstance(node, _GENERIC) and name:
+                        name = _without_parameters(name)
                     if name is not None and not is_name(name, isinstance(node, _DOTTED)):
                         raise Unwritable(f"{shown(name)} is not a name")
             below.extend(_children(node))
@@ -79,6 +82,17 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
             yield value
         elif isinstance(value, ast.arg):
             yield value
+
+
+def _without_parameters(name: str) -> str:
+    """``f`` for ``f[T: int]``, which is how type parameters are written; the text in brackets is ours."""
+    base, bracket, inside = name.partition("[")
+    depth = len(bracket)
+    for place, character in enumerate(inside):
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 0:
+            return base if place == len(inside) - 1 and not set(name) & set("\n\r#") else name
+    return name
 
 
 def is_name(name: str, dotted: bool = False) -> bool:
