@@ -60,6 +60,8 @@ def check(tree: ast.AST) -> None:
             for field in _NAMES.get(type(node).__name__, ()):
                 value = getattr(node, field)
                 for name in value if isinstance(value, list) else (value,):
+                    if isinstance(node, ast.Name) and hasattr(node, "since"):
+                        continue  # text of ours for syntax that this Python may not have (``newer.written``)
                     if isinstance(node, _GENERIC) and name:
                         name = _without_parameters(name)
                     if name is not None and not is_name(name, isinstance(node, _DOTTED)):
