@@ -87,3 +87,15 @@ def with_handlers(x):
         match y:
             case 1:
                 return 2
+
+
+def no_match_at_all(f, x):
+    if (y := f(x)) is None:
+        return 1
+    if (z := f(y)) == 2 or (z := f(z)) is True:
+        x = w = f(z)
+        if w:
+            return z
+    while (c := f(x)) is not None and c.d == 1:
+        x = c
+    return y

@@ -93,6 +93,7 @@ class _Way:
         self.flow = flow
         self.base = base  # size of the stack when the pattern is through
         self.failures: list[tuple[int, _Stack]] = []
+        self.stored = False  # whether a name was stored
         #: the stack at each block on the way, and at each operation of one that leaves the function
         self.places: dict[_Place, _Stack] = {}
 
@@ -133,8 +134,8 @@ class _Way:
 
     def branch(self, node: Node, stack: _Stack) -> int:
         test = stack.pop() if stack else None
-        if not isinstance(test, _Made) or test.kind != "test":
-            raise _NoPattern
+        if not isinstance(test, _Made) or test.kind != "test" or self.stored:
+            raise _NoPattern  # (names are stored when all tests have succeeded)
         way, other = node.succs if test.what else reversed(node.succs)
         self.failures.append((other, list(stack)))
         return way
@@ -149,6 +150,7 @@ class _Way:
                 stack.append(_Made("expression", what=[op]))
             elif op.kind in _STORES:
                 self.value(stack.pop()).bind(op)
+                self.stored = True
             else:
                 raise _NoPattern
         except IndexError:
