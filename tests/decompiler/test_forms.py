@@ -84,3 +84,10 @@ def test_every_part_says_where_it_is():
 def test_without_proof_nothing_is_called_proven():
     found = decompile_code(compile(TEXT, "text.py", "exec", dont_inherit=True), verify=False)
     assert {part.fidelity for part in found.parts} == {Fidelity.UNPROVEN}
+
+
+def test_without_proof_no_values_are_moved_about(without_structure):
+    without_structure("before")
+    found = decompile_code(compile(TEXT, "text.py", "exec", dont_inherit=True), verify=False)
+    assert parts(found)["before"].fidelity is Fidelity.FALLBACK
+    assert parts(found)["after"].fidelity is Fidelity.UNPROVEN

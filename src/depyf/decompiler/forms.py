@@ -38,10 +38,13 @@ class Forms:
     Args:
         root: the outermost code object.
         first: its first form.
+        proven: the result will be proven. Without a proof no forms with named values are tried: they move
+            values about, and a loop over block numbers is right without one.
     """
 
-    def __init__(self, root: Code, first: Form = Form.STRUCTURED) -> None:
+    def __init__(self, root: Code, first: Form = Form.STRUCTURED, proven: bool = True) -> None:
         self.root = root
+        self.proven = proven
         self.names: dict[Code, str] = {}
         self.parents: dict[Code, Code] = {}
         self.reasons: dict[Code, list[str]] = {}
@@ -69,7 +72,10 @@ class Forms:
         self.reasons.setdefault(code, []).append(reason)
         if form is Form.DISPATCH:
             return False
-        self._form[code] = Form(form + 1)
+        form = Form(form + 1)
+        if not self.proven and form in (Form.SIMPLIFIED_SPILLED, Form.SPILLED):
+            form = Form(form + 1)
+        self._form[code] = form
         return True
 
     def holder(self, code: Code) -> Code:

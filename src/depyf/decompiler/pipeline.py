@@ -110,7 +110,7 @@ class _Job:
         self.compiler = _compiler(code, interpreter)
         self.verify = verify and self.compiler is not None
         self.program, self.constants = name_constants(canonicalise(code))
-        self.forms = Forms(code, Form.SIMPLIFIED if simplify else Form.STRUCTURED)
+        self.forms = Forms(code, Form.SIMPLIFIED if simplify else Form.STRUCTURED, self.verify)
         self.options = Options(self.forms, dispatch_loop)
         self.options.rename = dict(rename or {})
         if self.constants:
@@ -120,8 +120,8 @@ class _Job:
                 self.options.simplified[code] = simplified_graph(
                     build(self.program), parameter_names=parameter_names, keep_variables=keep_variables)
             except Exception as error:  # whatever goes wrong there only costs readability
-                self.forms.give_up(code, f"not simplified ({error})")
-                self.forms.give_up(code, "")
+                while self.forms.of(code) < Form.STRUCTURED:
+                    self.forms.give_up(code, f"not simplified ({error})")
 
     def run(self) -> Decompiled:
         while True:
