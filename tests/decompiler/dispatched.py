@@ -47,6 +47,74 @@ class Manager:
 '''
 
 PROGRAMS = {
+"type_parameters": '''
+def kept(function):
+    function.seen = [p.__name__ for p in function.__type_params__]
+    return function
+
+type Plain = list[Later] | None
+type Recursive[T] = list[Recursive[T]] | T
+
+@kept
+def generic[T: Later, *Ts, **P](a: T = 1, *rest: *Ts, b: list[T] = 2, **more) -> dict[str, T]:
+    return a, b, [lambda: T for _ in rest][0]() is T
+
+def keywords[T: (int, str)](*, a: T = 1):
+    return keywords.__type_params__[0] is T
+
+def local(x):
+    type Alias[T] = dict[T, x]
+    def deep[T](a: T):
+        def deeper[U](b: U) -> T:
+            return T, U, x
+        return deeper
+    return Alias, deep
+
+class Later:
+    pass
+
+def parameters(of):
+    found = []
+    for p in of.__type_params__:
+        bound = getattr(p, "__bound__", None)
+        found.append((p.__name__, type(p).__name__, repr(p), bound and bound.__name__,
+                      [c.__name__ for c in getattr(p, "__constraints__", ())]))
+    return found
+
+def run():
+    alias, deep = local(int)
+    deeper = deep(1)
+    return [
+        str(Plain.__value__), Plain.__name__, Plain.__module__, parameters(Recursive), str(Recursive.__value__),
+        generic.seen, parameters(generic), outcome(generic, 5, 6), generic.__defaults__, generic.__kwdefaults__,
+        generic.__qualname__, keywords(), keywords.__kwdefaults__, parameters(keywords), parameters(alias),
+        str(alias.__value__), parameters(deep), parameters(deeper), deeper.__qualname__,
+        deeper.__code__.co_qualname, [t.__name__ for t in deeper(1)],
+        deeper.__annotations__["return"] is deep.__type_params__[0],
+    ]
+''',
+# (3.12.1 mangles the names behind a class with type parameters as if they stood in it)
+"generic_classes": '''
+class Base[T]:
+    x: T
+    def method[U](self, value: U) -> tuple[T, U]:
+        return type(self).__name__, U.__name__, T.__name__, Base.__name__
+    class Inner[V: (int, str)](list[V]):
+        pass
+
+class Derived[T: Base](Base[T]):
+    def method(self, value):
+        return super().method(value), __class__.__name__
+
+def run():
+    def parameters(of):
+        return [(p.__name__, repr(p), str(p.__bound__), p.__constraints__) for p in of.__type_params__]
+    return [
+        Base().method(1), Derived().method(2), [parameters(c) for c in (Base, Base.method, Base.Inner, Derived)],
+        Base.Inner.__qualname__, str(Base.__orig_bases__), Derived.__mro__[1] is Base, Base.method.__qualname__,
+        Base.method.__code__.co_qualname, Derived.method.__qualname__, str(Base.__annotations__),
+    ]
+''',
 "loops": '''
 def collatz(n):
     steps = []
@@ -653,4 +721,4 @@ def run():
 ''',
 }
 #: The first version that can compile a program.
-SINCE = {"match": (3, 10), "exception_groups": (3, 11)}
+SINCE = {"match": (3, 10), "exception_groups": (3, 11), "type_parameters": (3, 12), "generic_classes": (3, 13)}

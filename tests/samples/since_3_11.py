@@ -94,6 +94,8 @@ def a_loop_inside(f, g):
         f()
     except* ValueError as e:
         for x in e.exceptions:
+            if x:
+                continue
             if g(x):
                 break
         while f():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from typing import Any
 
+from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ..flow.graph import build
 from .dispatch import dispatch
 from .dispatch.translate import legal
-from .forms import Form
-from .lift import FunctionExpr, Iter
+from .forms import Form, held_by
+from .generics import HIDDEN, TypeAlias
+from .lift import ClassExpr, FunctionExpr, Iter, Machine, Unliftable
 from .scopes import FAILURES, CodeScope, make_function
 
 
@@ -19,6 +23,15 @@ def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
     graph = scope.options.graph(code)
     return dispatch(graph if graph is not None else build(canonicalise(code)), _Nested(scope),
                     namespace=scope.kind in ("class", "module"))
+
+
+#: Operations on variables that another scope may bind.
+_VARIABLES = frozenset({
+    o.LOAD_NAME, o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL, o.LOAD_DEREF, o.STORE_DEREF, o.DELETE_DEREF,
+    o.LOAD_CLASSDEREF, o.LOAD_CLOSURE, o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF,
+})
+#: Operations that look a name up in a class first.
+_OF_THE_CLASS = frozenset({o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF})
 
 
 class _Nested:
@@ -32,6 +45,8 @@ class _Nested:
         if code.arguments[:1] == (".0",):
             only = ast.arguments([], [ast.arg(legal(".0"))], None, [], [], None, [])
             return [make_function(name, only, *self.comprehension(code, asynchronous))]
+        if code.name.startswith(HIDDEN):
+            return [self.generic(code, name)]
         scope = self.scope.nested(code, "function")
         arguments, _ = scope.arguments(code, {}, scope)
         return [make_function(name, arguments, scope.statements(), [], None, asynchronous)]
@@ -52,11 +67,62 @@ class _Nested:
             forms.give_up(code, "an asynchronous comprehension inside one that fell back")
         return self.scope.nested(code, "function").statements(), [], None, asynchronous
 
+    def generic(self, code: Code, name: str) -> ast.stmt:
+        """The hidden function that makes type parameters: a function that holds the definition they belong to.
+
+        Only the statement makes parameters whose bounds are evaluated later, so it is never written as a loop.
+        Defaults are what the function is given.
+        """
+        passed: list[ast.expr] = [ast.Name(legal(parameter), ast.Load()) for parameter in code.arguments]
+        made: Any = self.scope.generic(FunctionExpr(code, {}), passed)
+        if isinstance(made, TypeAlias):
+            shown = made.name
+            body = [made.statement(shown)]
+        elif isinstance(made, (FunctionExpr, ClassExpr)):
+            shown = self.scope.plain_name(made.code.name)
+            # (3.13 may call keyword defaults by the name of the others)
+            defaults = {key: made.arguments.pop(key) for key in ("defaults", "kwdefaults") if key in made.arguments} \
+                if isinstance(made, FunctionExpr) else {}
+            body = [Machine(self.scope).definition(shown, made)]  # type: ignore[list-item]
+            for key, value in defaults.items():
+                target = ast.Attribute(ast.Name(shown, ast.Load()), f"__{key}__", ast.Store())
+                body.append(ast.Assign([target], value))
+        else:
+            raise Unliftable("type parameters of something else")
+        body[:0] = self.declared(code, shown)
+        body.append(ast.Return(ast.Name(shown, ast.Load())))
+        parameters = ast.arguments([], [ast.arg(legal(name)) for name in code.arguments], None, [], [], None, [])
+        return make_function(name, parameters, body, [], None, False)  # type: ignore[no-any-return]
+
+    def declared(self, code: Code, name: str) -> list[ast.stmt]:
+        """The definition binds its name in a function of its own now. Where it means something by that name, the name
+        is declared: it is what the program binds next, and no other variable."""
+        ops = [op for inner in _inside(code) for op in canonicalise(inner).ops]
+        used = any(op.arg == name and op.kind in _VARIABLES for op in ops)
+        around = self.scope.code
+        if self.scope.kind == "class":
+            # The names of a class written as a loop are in a mapping; only class statements look names up in one.
+            bound = {op.arg for op in canonicalise(around).ops if op.kind is o.STORE_NAME}
+            if used or any(op.kind in _OF_THE_CLASS and op.arg in bound for op in ops):
+                raise Unliftable("type parameters beside names of a class that is written as a loop")
+        if not used:
+            return []
+        if name in (*around.varnames, *around.cellvars, *around.freevars):
+            return [ast.Nonlocal([name])]
+        return [ast.Global([name])]
+
     def class_body(self, code: Code) -> list[ast.stmt]:
         body = self.scope.nested(code, "class", code.name).statements()
         # The class statement stands in a function of its own.
         at = int(bool(body) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant))
         return [*body[:at], *_qualified_name(code), *body[at:]]
+
+
+def _inside(code: Code) -> Iterator[Code]:
+    """A code object and all that it holds."""
+    yield code
+    for held in held_by(code):
+        yield from _inside(held)
 
 
 def _qualified_name(code: Code) -> list[ast.stmt]:

@@ -225,8 +225,9 @@ class ClassExpr(ast.expr):
 
     _fields = ()
 
-    def __init__(self, node: ast.ClassDef, parameters: list[TypeParameter] | None = None) -> None:
+    def __init__(self, node: ast.ClassDef, code: Any, parameters: list[TypeParameter] | None = None) -> None:
         self.node = node
+        self.code = code
         self.type_parameters = parameters or []
 
 
@@ -1024,7 +1025,7 @@ class Machine:
         parameters = [p for v in values if isinstance(v, GenericBase) for p in v.parameters]
         values = [v for v in values if not isinstance(v, GenericBase)]
         made = self.scope.class_(values[0], values[1].value, values[2:], keywords)  # type: ignore[arg-type]
-        self.push(state, ClassExpr(made, parameters))
+        self.push(state, ClassExpr(made, values[0].code, parameters))  # type: ignore[attr-defined]
 
     def op_CALL_EX(self, state: State, has_keywords: bool) -> None:
         keywords = self.keywords_of(self.pop(state)) if has_keywords else []

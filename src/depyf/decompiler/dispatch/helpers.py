@@ -210,7 +210,7 @@ def {p}requalified(code, wrong, right):
         if not {p}py.isinstance(value, {p}py.str):
             return {p}requalified(value, wrong, right) if {p}py.hasattr(value, "co_consts") else value
         if certain and (value + ".").startswith(wrong + "."):
-            return right + value[{p}py.len(wrong):]
+            return (right + value[{p}py.len(wrong):]).removeprefix(".")
         return value
     # In a class body, and before 3.11, qualified names are constants like others.
     consts = [changed(value, "<locals>" in wrong or own in (None, value) and not (own and code.co_flags & 3))
@@ -238,6 +238,17 @@ def {p}class_body(around, qualname, namespace):
     "own_locals": '''
 def {p}own_locals(found, names):
     return {{name: found[name] for name in names if name in found}}
+''',
+    "type_alias": '''
+def {p}type_alias(parts):
+    """What ``type name = ...`` makes: the value is asked for later."""
+    name, parameters, {p}value = parts
+    if parameters:
+        import typing
+        return typing.TypeAliasType(name, {p}value(), type_params=parameters)
+    names = {{"__name__": {p}value.__module__, "{p}value": {p}value}}
+    {p}py.exec(f"type {{name}} = {p}value(*[1] * {p}value.__code__.co_argcount)", names)
+    return names[name]
 ''',
     "frame_builtin": '''
 def {p}frame_builtin(value, namespace, outer):

@@ -21,6 +21,7 @@ import ast
 from typing import TYPE_CHECKING, Callable
 
 from ...bytecode import operations as o
+from ...bytecode.canonical import canonicalise
 from ...bytecode.code import Code
 from ...bytecode.operations import Op
 from .helpers import OF_THE_FRAME
@@ -38,7 +39,8 @@ def run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.s
         f"{prefix}body(__import__('builtins').locals())\n"
         f"del {prefix}body"
     ).body
-    free = [name for name in code.freevars if name.isidentifier() and not name.startswith("__class")]
+    stored = {op.arg for op in canonicalise(code).ops if op.kind in (o.STORE_DEREF, o.DELETE_DEREF)}
+    free = [name for name in code.freevars if name in stored and not name.startswith("__class")]
     outer: list[ast.stmt] = [ast.Nonlocal(free)] if free else []
     made[0].body = outer + body  # type: ignore[attr-defined]
     return made
@@ -73,6 +75,10 @@ def _load_global(w: Writer, op: Op) -> None:
 @_rule(o.LOAD_CLASSDEREF)
 def _load_class_deref(w: Writer, op: Op) -> None:
     names = w.mapping()
+    if op.arg == ".type_params":
+        # the class statement has put them there already
+        w.new(f"{names}['__type_params__']")
+        return
     w.new(f"{names}[{op.arg!r}] if {op.arg!r} in {names} else {w.name(op.arg)}")
 
 

@@ -15,6 +15,7 @@ from ...bytecode.errors import shown
 from ...bytecode.operations import Op
 from ...flow.stack import effect
 from ..emit import is_name
+from ..generics import HIDDEN
 from . import namespaces
 from .helpers import NEEDS, OF_THE_FRAME
 
@@ -530,6 +531,11 @@ def _(w: Writer, op: Op) -> None:
     w.write(f"{w.prefix}define_{index}")
     function = f"{w.prefix}function"
     w.write(f"{function} = {w.prefix}defined_{index}")
+    if code.name.startswith(HIDDEN):
+        # What it defines is called as if it stood around it.
+        outer = code.qualname.rpartition(".")[0]
+        w.write(f"{function}.__code__ = {w.helper('requalified')}({function}.__code__, "
+                f"{function}.__qualname__ + '.<locals>', {outer!r})")
     w.write(f"{w.helper('named')}({function}, {code.name!r}, {code.qualname!r})")
     for flag, attribute in ((1, "__defaults__"), (2, "__kwdefaults__")):
         if flag in parts:
@@ -576,6 +582,8 @@ def _(w: Writer, op: Op) -> None:
         w.write(f"{w.slot(1)} = None")
     elif op.arg == "print":
         w.result(1, f"{w.py('__import__')}('sys').displayhook({w.slot(1)})")
+    elif op.arg == "typealias":
+        w.result(1, f"{w.helper('type_alias')}({w.slot(1)})")
     elif op.arg in _INTRINSICS_1:
         w.result(1, _INTRINSICS_1[op.arg].format(w.slot(1), py=f"{w.prefix}py."))
     else:
