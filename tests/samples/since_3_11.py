@@ -106,6 +106,30 @@ def a_loop_inside(f, g):
             g()
 
 
+def an_else_that_ends_everything(a, b, c):
+    try:
+        try:
+            if c():
+                return 1
+            a(1)
+        except* KeyError:
+            a(2)
+        else:
+            b(3)
+    except* ValueError as e:
+        b(4)
+    if a:
+        try:
+            try:
+                a(5)
+            except* KeyError:
+                b(6)
+            else:
+                b(7)
+        except* OSError as e:
+            pass
+
+
 def raises_inside(f, g):
     try:
         f()

@@ -9,6 +9,7 @@ same program), up to a limit.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any
 
 from ...flow.dominators import immediate_dominators, reverse_postorder
@@ -869,11 +870,14 @@ class Walker:
         """Ways out that do the same as ``join`` lead there."""
         if join is None:
             return
+        self.unify_edges(leaves, join)
+
+    def unify_edges(self, sources: Iterable[int], join: int) -> None:
         nodes = self.flow.nodes
-        for id in leaves:
-            succ = nodes[id].succs[0]
-            if succ != join and self.same_way(succ, join):
-                nodes[id].succs[0] = join
+        for id in sources:
+            for position, succ in enumerate(nodes[id].succs):
+                if succ != join and self.same_way(succ, join):
+                    nodes[id].succs[position] = join
 
     def with_(
         self, region: int, at: int, stack: list[Any], join: int | None, frame: Frame, inner: Frame, entered: int
@@ -909,6 +913,10 @@ class Walker:
         after_handlers = handler_targets[0] if star and handler_targets else self.best_normal(
             handler_targets, follow, frame)
         start_else = normal
+        if star and normal is not None and after_handlers is not None and normal != after_handlers:
+            # the end of ``else`` may be a copy of what the clauses lead to
+            rest = self.reach([normal], self.outer_ends(frame, follow) - {normal})
+            self.unify_edges(rest, after_handlers)
         if normal is None:
             join = after_handlers
         elif after_handlers is None or after_handlers == normal or self.same_way(after_handlers, normal):
