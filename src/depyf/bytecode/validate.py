@@ -31,7 +31,8 @@ _PREFIX = frozenset({"COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP
 _RAISES_NOTHING = _PREFIX | {
     "NOP", "RESUME", "PUSH_EXC_INFO", "END_SEND", "END_FOR", "LOAD_CONST", "LOAD_FAST", "STORE_FAST", "COPY", "SWAP",
     "RETURN_CONST", "RETURN_VALUE", "LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST",
-    "PUSH_NULL", "POP_EXCEPT", "LOAD_FAST_AND_CLEAR", "BUILD_TUPLE", "BUILD_LIST",
+    "PUSH_NULL", "POP_EXCEPT", "LOAD_FAST_AND_CLEAR", "BUILD_TUPLE", "BUILD_LIST", "NOT_TAKEN", "LOAD_FAST_BORROW",
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT",
 }
 _IN_CELLS = frozenset({
     "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE", "MAKE_CELL",
@@ -184,8 +185,9 @@ def check_wrapper(code: Code, instructions: Sequence[Instruction], entries: Sequ
     """3.12 and later: everything in a generator or coroutine lies under some handler.
 
     The outermost turns ``StopIteration`` into ``RuntimeError``; recompiled text has it, so the code must.
+    (The compiler wraps no lambda: ``compiler_lambda`` in compile.c does not call ``wrap_in_stopiteration_handler``.)
     """
-    if code.version < (3, 12) or not code.flags & _SUSPENDS:
+    if code.version < (3, 12) or not code.flags & _SUSPENDS or code.name == "<lambda>":
         return
     covered = bytearray(len(code.bytecode) + 2)
     for entry in entries:

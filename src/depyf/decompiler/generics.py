@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
+from .names import checked, checked_text
 from .newer import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, mark, written
 
 if TYPE_CHECKING:
@@ -37,11 +38,11 @@ class TypeParameter(ast.expr):
         self.default: ast.expr | None = None
 
     def text(self) -> str:
-        made = _STARS[self.kind] + self.name
+        made = _STARS[self.kind] + checked(self.name)
         if self.bound is not None:
-            made += f": {ast.unparse(self.bound)}"
+            made += f": {checked_text(self.bound)}"
         if self.default is not None:
-            made += f" = {ast.unparse(self.default)}"
+            made += f" = {checked_text(self.default)}"
         return made
 
 
@@ -65,7 +66,7 @@ class TypeAlias(ast.expr):
         self.value = value
 
     def statement(self, name: str) -> ast.stmt:
-        text = f"type {name}{bracket(self.parameters)} = {ast.unparse(self.value)}"
+        text = f"type {checked(name)}{bracket(self.parameters)} = {checked_text(self.value)}"
         return ast.Expr(written(text, _since(self.parameters)))
 
 

@@ -13,6 +13,9 @@ import ast
 import sys
 from typing import Any
 
+from ..bytecode.errors import shown
+from .names import Unwritable, check, checked_text
+
 TEMPLATES = (3, 14)
 TYPE_PARAMETERS = (3, 12)
 TYPE_PARAMETER_DEFAULTS = (3, 13)
@@ -53,6 +56,11 @@ class Interpolation(ast.expr):
 
 def template(strings: tuple[str, ...], fields: list[Interpolation]) -> ast.Name:
     """``t"..."``. The expressions are written as the program itself says they were."""
+    for field in fields if sys.version_info >= TEMPLATES else ():
+        try:  # a string of the code object: it may hold anything (and an older host cannot tell)
+            check(ast.parse(field.text.strip(), mode="eval"))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise Unwritable(f"{shown(field.text)} is no expression") from None
     parts = [_escaped(strings[0])]
     for field, after in zip(fields, strings[1:]):
         parts += [_field(field), _escaped(after)]
@@ -77,7 +85,7 @@ def _spec(spec: ast.expr) -> str:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             out.append(_escaped(part.value))
         else:
-            out.append(ast.unparse(ast.JoinedStr([part]))[2:-1])
+            out.append(checked_text(ast.JoinedStr([part]))[2:-1])
     return "".join(out)
 
 
@@ -95,5 +103,5 @@ def try_star(
     if hasattr(ast, "TryStar"):
         return ast.TryStar(body, handlers, orelse, finalbody)
     for handler in handlers:
-        handler.type = written(f"*({ast.unparse(handler.type)})", EXCEPT_STAR)  # type: ignore[arg-type]
+        handler.type = written(f"*({checked_text(handler.type)})", EXCEPT_STAR)  # type: ignore[arg-type]
     return ast.Try(body, handlers, orelse, finalbody)

@@ -13,10 +13,11 @@ from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..flow.graph import build
 from .constants import name_constants
 from .dispatch.translate import Untranslatable
-from .emit import Unwritable, emit
+from .emit import emit
 from .fallback import dispatch_loop
 from .foreign import ForeignError, Interpreter
 from .forms import Form, Forms
+from .names import Unwritable
 from .proof import Proof, prove
 from .recompile import Compiler, compile_function, compile_here
 from .result import Decompiled, Fidelity, Part

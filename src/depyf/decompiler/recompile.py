@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..bytecode.code import Code
-from .emit import is_name
+from .names import is_name
 
 #: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,
 #: Python reads the line from the file of that name, which may be a pipe that never ends.

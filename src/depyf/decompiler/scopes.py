@@ -46,6 +46,9 @@ class Options:
         #: graphs that stand in for those of their code: of its simplified forms, and of all others
         self.simplified: dict[Code, Graph] = {}
         self.graphs: dict[Code, Graph] = {}
+        #: code in which breaks behind other statements are not looked for: with them it could not be written.
+        #: (Remembered, as what is nested is written once more with each try of what is around it.)
+        self.breaks_come_first: set[Code] = set()
         #: whether expressions were marked by :meth:`CodeScope.begins_a_line`
         self.has_line_breaks = False
         #: global names that are shown differently
@@ -143,10 +146,13 @@ class CodeScope(Scope):
     def structured(self) -> list[ast.stmt]:
         if self.annotate is not None and not self.annotations:
             self.annotations = deferred.of_body(self.annotate, self)
-        try:
-            return self.walked(True)
-        except Untangled:
-            return self.walked(False)
+        early = self.options.breaks_come_first
+        if self.code not in early:
+            try:
+                return self.walked(True)
+            except Untangled:
+                early.add(self.code)
+        return self.walked(False)
 
     def walked(self, late: bool) -> list[ast.stmt]:
         flow, machine, _ = self.flow(self.kind == "lambda")

@@ -332,8 +332,9 @@ def for_iter(t: Translator, i: Instruction) -> None:
             raise t.unsupported("loop does not end at END_FOR")
         target += 1
         if t.code.version >= (3, 13):
-            if t.instructions[target].opname != "POP_TOP":
-                raise t.unsupported("loop does not end at END_FOR and POP_TOP")
+            drops = "POP_TOP" if t.code.version < (3, 14) else "POP_ITER"
+            if t.instructions[target].opname != drops:
+                raise t.unsupported(f"loop does not end at END_FOR and {drops}")
             target += 1
     t.emit("FOR_ITER", None, target)
     t.pop(1)

@@ -14,8 +14,8 @@ from ...bytecode.code import Code
 from ...bytecode.errors import shown
 from ...bytecode.operations import Op
 from ...flow.stack import effect
-from ..emit import is_name
 from ..generics import HIDDEN
+from ..names import is_name
 from . import namespaces
 from .helpers import NEEDS, OF_THE_FRAME
 

@@ -1,0 +1,109 @@
+"""What may be written: names of a code object can be any string, and trees can nest without end."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import unicodedata
+from collections.abc import Iterator
+
+from ..bytecode.errors import shown
+
+#: Deeper trees are not written: CPython's parser and compiler recurse in C, and up to 3.11 they count only
+#: roughly how much of the stack that takes. Half of what a thread with a stack of 512 KB survives.
+MAX_NESTING = 1000
+
+
+class Unwritable(Exception):
+    """The tree has no text."""
+
+
+#: Fields that are written as they are, by type of node.
+_NAMES = {
+    "Name": ("id",), "Attribute": ("attr",), "arg": ("arg",), "keyword": ("arg",), "FunctionDef": ("name",),
+    "AsyncFunctionDef": ("name",), "ClassDef": ("name",), "ExceptHandler": ("name",), "Global": ("names",),
+    "Nonlocal": ("names",), "alias": ("name", "asname"), "ImportFrom": ("module",), "MatchAs": ("name",),
+    "MatchStar": ("name",), "MatchMapping": ("rest",), "MatchClass": ("kwd_attrs",), "TypeVar": ("name",),
+    "ParamSpec": ("name",), "TypeVarTuple": ("name",),
+}
+_DOTTED = (ast.alias, ast.ImportFrom)
+_GENERIC = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name)
+
+
+def check(tree: ast.AST) -> None:
+    """Refuse what would be read as something else: names that are none, trees that are too deep.
+
+    A name in a code object can be any string. Written out, ``x): import os #`` would be a program of its own,
+    and the compiler takes ``ﬁ`` for ``fi``.
+    """
+    level, depth = [tree], 0
+    while level:
+        depth += 1
+        if depth > MAX_NESTING:
+            raise Unwritable("expressions or statements nest too deeply")
+        below: list[ast.AST] = []
+        for node in level:
+            for field in _NAMES.get(type(node).__name__, ()):
+                value = getattr(node, field)
+                for name in value if isinstance(value, list) else (value,):
+                    if isinstance(node, ast.Name) and hasattr(node, "since"):
+                        continue  # text of ours for syntax that this Python may not have (``newer.written``)
+                    if isinstance(node, _GENERIC) and name:
+                        name = _without_parameters(name)
+                    if name is not None and not is_name(name, isinstance(node, _DOTTED)):
+                        raise Unwritable(f"{shown(name)} is not a name")
+            below.extend(_children(node))
+        level = below
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    # ``ast.iter_child_nodes`` looks at ``ctx`` and operators too, which takes most of its time
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, (ast.expr, ast.stmt)):
+            yield value
+        elif isinstance(value, list):
+            for item in value:
+                if isinstance(item, ast.AST):
+                    yield item
+        elif isinstance(value, (ast.arguments, ast.pattern)):
+            yield value
+        elif isinstance(value, ast.arg):
+            yield value
+
+
+def _without_parameters(name: str) -> str:
+    """``f`` for ``f[T: int]``, which is how type parameters are written; the text in brackets is ours."""
+    base, bracket, inside = name.partition("[")
+    depth = len(bracket)
+    for place, character in enumerate(inside):
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 0:
+            return base if place == len(inside) - 1 and not set(name) & set("\n\r#") else name
+    return name
+
+
+def is_name(name: str, dotted: bool = False) -> bool:
+    """Whether a name can be written, and is read as itself."""
+    if name.isascii() and name.isidentifier() and not keyword.iskeyword(name):
+        return name != "__debug__"
+    if dotted:
+        return name in ("", "*") or "." in name and all(is_name(part) for part in name.split("."))
+    return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
+
+
+def checked(name: str) -> str:
+    """The name, if it can be written and is read as itself.
+
+    Raises:
+        Unwritable: it cannot.
+    """
+    if not is_name(name):
+        raise Unwritable(f"{shown(name)} is not a name")
+    return name
+
+
+def checked_text(node: ast.expr) -> str:
+    """The text of an expression that is put into other text, where :func:`check` no longer sees it."""
+    check(node)
+    return ast.unparse(node)
