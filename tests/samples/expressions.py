@@ -77,3 +77,9 @@ def comprehensions(a, b):
 
 def lambdas(a):
     return (lambda: 1), (lambda x, y=a, *z, **w: x + y), (lambda x: x if x else a), (lambda x: x and a)
+
+
+def percent_formats_that_stay(a, b):
+    x = f"%s.%s" % (a, b)  # noqa: F541
+    y = "%d %s" % (a, b)
+    return x, y, "%s" % a, f"{{%s}}%%" % (a,)

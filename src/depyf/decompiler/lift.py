@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 from typing import Any, Callable
 
 from ..bytecode.operations import Op
@@ -741,7 +742,10 @@ class Machine:
     # --- operators --------------------------------------------------------------------------------
     def op_BINARY(self, state: State, op: str) -> None:
         right = self.pop(state)
-        self.push(state, ast.BinOp(self.pop(state), BINARY_OPS[op](), right))
+        left = self.pop(state)
+        if op == "%" and would_be_formatted(left, right):
+            left = ast.JoinedStr([left])
+        self.push(state, ast.BinOp(left, BINARY_OPS[op](), right))
 
     def op_INPLACE(self, state: State, op: str) -> None:
         right = self.pop(state)
@@ -1447,6 +1451,20 @@ class Machine:
         iterable = state.pop()
         state.pop()
         self.push(state, make(iterable))
+
+
+#: What ``optimize_format`` in ast_opt.c (3.11) understands in a ``%`` format.
+_FORMAT = re.compile(r"(?:[^%]|%%|%-?\d{0,3}(?:\.\d{0,3})?[sra])*")
+
+
+def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
+    """Whether the compiler makes ``"%s" % (x,)`` an f-string. (It leaves an f-string without fields as it is.)"""
+    return (
+        isinstance(left, ast.Constant) and isinstance(left.value, str) and isinstance(right, ast.Tuple)
+        and not hasattr(right, "folded") and not any(isinstance(item, ast.Starred) for item in right.elts)
+        and _FORMAT.fullmatch(left.value) is not None
+        and left.value.replace("%%", "").count("%") == len(right.elts)
+    )
 
 
 def is_name(value: Any) -> bool:
