@@ -190,7 +190,9 @@ def test_an_interrupt_is_one_line(tree):
     for number in range(400):
         (tree / "many" / f"m{number}.py").write_text(SOURCE * 40)
     with subprocess.Popen([sys.executable, "-m", "depyf", "decompile", "many", "-o", "out", "--jobs", "2"],
-                          stderr=subprocess.PIPE, text=True, env=ENV) as process:
+                          stderr=subprocess.PIPE, text=True, env=ENV,
+                          # (started in the background of a shell, this process ignores the signal, and so would that)
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         deadline = time.monotonic() + 100
         while not list((tree / "out").glob("*.py")) and time.monotonic() < deadline:
             time.sleep(0.05)

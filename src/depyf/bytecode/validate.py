@@ -127,9 +127,11 @@ def check_instructions(code: Code, instructions: Sequence[Instruction]) -> None:
                 )):
                     raise wrong(i, "yields past the coroutine or asynchronous generator")
         if name in _ONCE:
-            if index >= body:
+            # (Dynamo's resume functions begin twice. The closure can be copied again: it is the same cells.)
+            again = name == "COPY_FREE_VARS" and index > 0
+            if index >= body and not again:
                 raise wrong(i, "in the middle of the code")
-            if name == "COPY_FREE_VARS" and (arg != len(code.freevars) or index):
+            if name == "COPY_FREE_VARS" and (arg != len(code.freevars) or 0 < index < body):
                 raise wrong(i, f"argument {arg} where there are {len(code.freevars)} free variables")
         if name in _IN_CELLS and shared and (arg >= len(shared) or shared[arg] not in cells):
             raise wrong(i, f"argument {arg} is not the number of a cell")
