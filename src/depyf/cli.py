@@ -302,12 +302,14 @@ def outcomes(tasks: Sequence[Task], settings: Settings, jobs: int) -> Iterator[O
             except Exception as error:  # a process that died takes its pool with it
                 yield Outcome(futures[future], error=f"{futures[future].shown}: the process that decompiled it "
                                                      f"ended early ({type(error).__name__}); try --jobs 1")
-    finally:
-        # What runs on has nothing to give any more.
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+    except BaseException:
+        # What runs on has nothing to give any more. (The pool's own thread has to see it end: when it is still
+        # closing its pipes as the interpreter ends, an exception of concurrent.futures is printed.)
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
             process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _ignore_interrupts() -> None:
