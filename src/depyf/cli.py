@@ -29,7 +29,6 @@ from .bytecode.errors import Unreadable, one_line
 EXACT, UNPROVEN_OR_WORSE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 #: First words of a file that this command has written (and may write again).
 MARK = "# decompiled by depyf"
-_ORDER = ("exact", "equivalent", "fallback", "unproven")
 
 
 class BadInput(Exception):
@@ -388,8 +387,10 @@ def decompile(given: argparse.Namespace) -> int:
 
 def summary(files: Counter[str], parts: Counter[str], errors: int) -> str:
     """``3 files, 41 code objects: 40 exact, 1 fallback``."""
+    from .decompiler.result import Fidelity
+
     total, inside = sum(files.values()), sum(parts.values())
-    how = ", ".join(f"{parts[each]} {each}" for each in _ORDER if parts[each])
+    how = ", ".join(f"{parts[each.value]} {each.value}" for each in Fidelity if parts[each.value])
     said = f"{total} file{'s' * (total != 1)}, {inside} code object{'s' * (inside != 1)}{': ' if how else ''}{how}"
     return said + (f"; {errors} could not be decompiled" if errors else "")
 

@@ -83,3 +83,7 @@ def percent_formats_that_stay(a, b):
     x = f"%s.%s" % (a, b)  # noqa: F541
     y = "%d %s" % (a, b)
     return x, y, "%s" % a, f"{{%s}}%%" % (a,)
+
+
+def keyword_arguments_that_are_no_names(f, a):
+    return f(**a, **{"__debug__": 1}), f(**a, **{"\ufb01": 2}), f(**a, **{"if": 3}, b=4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
 from ..bytecode import operations as o
@@ -12,7 +11,7 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ..flow.graph import build
 from .dispatch import dispatch
 from .dispatch.translate import legal
-from .forms import Form, held_by
+from .forms import Form, inside
 from .generics import HIDDEN, TypeAlias
 from .lift import ClassExpr, FunctionExpr, Iter, Machine, Unliftable
 from .scopes import FAILURES, CodeScope, make_function
@@ -97,7 +96,7 @@ class _Nested:
     def declared(self, code: Code, name: str) -> list[ast.stmt]:
         """The definition binds its name in a function of its own now. Where it means something by that name, the name
         is declared: it is what the program binds next, and no other variable."""
-        ops = [op for inner in _inside(code) for op in canonicalise(inner).ops]
+        ops = [op for inner in (code, *inside(code)) for op in canonicalise(inner).ops]
         used = any(op.arg == name and op.kind in _VARIABLES for op in ops)
         around = self.scope.code
         if self.scope.kind == "class":
@@ -116,13 +115,6 @@ class _Nested:
         # The class statement stands in a function of its own.
         at = int(bool(body) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant))
         return [*body[:at], *_qualified_name(code), *body[at:]]
-
-
-def _inside(code: Code) -> Iterator[Code]:
-    """A code object and all that it holds."""
-    yield code
-    for held in held_by(code):
-        yield from _inside(held)
 
 
 def _qualified_name(code: Code) -> list[ast.stmt]:

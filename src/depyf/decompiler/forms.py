@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
@@ -30,6 +31,13 @@ def held_by(code: Code) -> list[Code]:
     is known where it is made only.)"""
     return list(dict.fromkeys(op.arg for op in canonicalise(code).ops
                               if op.kind is o.CONST and isinstance(op.arg, Code)))
+
+
+def inside(code: Code) -> Iterator[Code]:
+    """Code objects that a code object holds, at any depth, each before what it holds itself."""
+    for held in held_by(code):
+        yield held
+        yield from inside(held)
 
 
 class Forms:

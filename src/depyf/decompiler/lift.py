@@ -13,12 +13,12 @@ the few forms the compiler has (chained assignment, tuple swap).  Anything else 
 from __future__ import annotations
 
 import ast
-import keyword
 import re
 from typing import Any, Callable
 
 from ..bytecode.operations import Op
 from .generics import HIDDEN, GenericBase, TypeAlias, TypeParameter, parameters_of, with_parameters
+from .names import is_name
 from .newer import Interpolation, template
 
 LOAD = ast.Load()
@@ -383,9 +383,6 @@ class Machine:
                     raise Unliftable("an assignment inside an expression")
                 value = ast.NamedExpr(target, value)
             return value
-        if isinstance(entry, Slot) and isinstance(entry.owner, Unpack) and len(entry.owner.targets) == 1:
-            # ``def f(*args: *Ts)``: the only item of what is unpacked is the annotation
-            return ast.Starred(self.resolve(entry.owner.source), LOAD)
         if isinstance(entry, Slot) and isinstance(entry.owner, Target) and entry.owner.target is None:
             raise Unliftable("an item that is not stored")
         if isinstance(entry, Augmented):
@@ -1065,7 +1062,7 @@ class Machine:
             # keywords behind a mapping are merged in as a mapping of their own
             if isinstance(value, ast.Dict) and not hasattr(value, "merged") and (kind == "items" or not named):
                 names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
-            named = bool(names) and all(map(is_name, names))
+            named = bool(names) and all(isinstance(n, str) and is_name(n) for n in names)
             if named and isinstance(value, ast.Dict):
                 keywords += [ast.keyword(self.scope.plain_name(str(n)), v) for n, v in zip(names, value.values)]
             else:
@@ -1465,11 +1462,6 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
         and _FORMAT.fullmatch(left.value) is not None
         and left.value.replace("%%", "").count("%") == len(right.elts)
     )
-
-
-def is_name(value: Any) -> bool:
-    """Whether a value can stand as a name in source."""
-    return isinstance(value, str) and value.isidentifier() and not keyword.iskeyword(value)
 
 
 def has_star(node: ast.Tuple | ast.Set) -> bool:

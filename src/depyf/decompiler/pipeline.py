@@ -66,9 +66,6 @@ def decompile_code(
         raise Failed(f"{type(error).__name__}: {error}", source) from error
 
 
-SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
-
-
 class Failed(Unreadable):
     """No form of the code could be written: there is none (names that are no names), or an error of ours."""
 
@@ -79,8 +76,6 @@ class Failed(Unreadable):
 
 #: What can go wrong when a text is written and compiled again.
 _TROUBLE = (*FAILURES, Unwritable, Untranslatable, SyntaxError, MemoryError)
-#: Fidelities from the best to the worst.
-_ORDER = (Fidelity.EXACT, Fidelity.EQUIVALENT, Fidelity.FALLBACK, Fidelity.UNPROVEN)
 #: How many reasons a note gives before it only counts.
 _REASONS_SHOWN = 5
 
@@ -177,7 +172,7 @@ class _Job:
     def result(self, text: str, tree: ast.Module, proofs: Sequence[Proof]) -> Decompiled:
         by_code = {proof.code: proof for proof in proofs}
         parts = tuple(self.part(code, by_code.get(code)) for code in self.forms.names)
-        fidelity = max((part.fidelity for part in parts), key=_ORDER.index)
+        fidelity = max((part.fidelity for part in parts), key=tuple(Fidelity).index)
         inner = [f"{part.name}: {part.reason}" for part in parts[1:] if part.reason]
         if len(inner) > _REASONS_SHOWN:
             inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
@@ -212,8 +207,8 @@ class _Job:
                 for name, what in self.constants.items()]
 
 
-SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
+_SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
 _SIMPLIFICATION = {
-    Form.SIMPLIFIED: SIMPLIFIED, Form.SIMPLIFIED_SPILLED: SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
+    Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
 }

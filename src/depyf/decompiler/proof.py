@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..bytecode.code import Code
 from ..bytecode.operations import Program
 from .equivalence import equivalent
-from .forms import Form, Forms, held_by
+from .forms import Form, Forms, held_by, inside
 from .verify import Pair, Verdict, conflated, docstring, same_code
 
 
@@ -37,9 +37,8 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
         forms: the form each code object was written in.
         rename: ``{global name in the original: name in the text}``.
     """
-    if rename and conflated(original, rename):
-        where = f"two globals are both called {conflated(original, rename)}"
-        return [Proof(original.code, Verdict(False, where), False, recompiled)]
+    if rename and (name := conflated(original, rename)):
+        return [Proof(original.code, Verdict(False, f"two globals are both called {name}"), False, recompiled)]
     proofs: dict[Code, Proof] = {}
     #: From where on qualified names must agree: for what a dispatch loop holds, from its own name on.
     outers: dict[Code, tuple[Code, Code]] = {}
@@ -84,7 +83,7 @@ def _inside_fallen(
 ) -> list[Pair]:
     """What stands in a dispatch loop is written in the usual way, but under other names and elsewhere: it is
     proven where one of the functions in the text is the same program."""
-    pool = _held(other)
+    pool = list(inside(other))
     found: list[Pair] = []
     pending = [code]
     while pending:
@@ -92,23 +91,17 @@ def _inside_fallen(
         for const in held_by(here):
             if const in proofs:
                 continue
-            match = next((c for c in pool if docstring(c) == docstring(const)
-                          and same_code(const, c, ignore_name=True)[0]), None)
-            if match is None:
+            for match in pool:
+                if docstring(match) != docstring(const):
+                    continue
+                verdict, nested = same_code(const, match, ignore_name=True)
+                if verdict:
+                    pool.remove(match)
+                    proofs[const] = Proof(const, verdict, True, match)
+                    _inherit((const, match), nested, outers)
+                    found += nested
+                    break
+            else:
                 proofs[const] = Proof(const, None, False, None)
                 pending.append(const)
-            else:
-                pool.remove(match)
-                verdict, nested = same_code(const, match, ignore_name=True)
-                proofs[const] = Proof(const, verdict, True, match)
-                _inherit((const, match), nested, outers)
-                found += nested
-    return found
-
-
-def _held(code: Code) -> list[Code]:
-    """Code objects inside one, at any depth."""
-    found: list[Code] = []
-    for const in held_by(code):
-        found += [const, *_held(const)]
     return found

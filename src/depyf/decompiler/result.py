@@ -12,7 +12,7 @@ from .verify import Verdict, line_map
 
 
 class Fidelity(str, enum.Enum):
-    """How a decompilation relates to the code it came from."""
+    """How a decompilation relates to the code it came from, from the best to the worst."""
 
     EXACT = "exact"  # compiles to the same program
     EQUIVALENT = "equivalent"  # proven the same after the simplifications named in ``note``

@@ -103,8 +103,8 @@ def same_program(
         UnsupportedBytecode: one of them cannot be read.
     """
     pairs: list[tuple[int, int]] = []
-    if rename and conflated(original, rename):
-        return Verdict(False, f"two globals are both called {conflated(original, rename)}")
+    if rename and (name := conflated(original, rename)):
+        return Verdict(False, f"two globals are both called {name}")
     work: list[Pair] = [(original, recompiled, "")]
     outer: tuple[Code, Code] | None = None
     while work:
@@ -308,24 +308,22 @@ def _walk(
 
 def _is_line(program: Program, index: int) -> bool:
     """Whether a constant is the ``__firstlineno__`` that the compiler gives a class (3.13+)."""
-    op, following = program.ops[index], program.ops[index + 1]
-    code = program.code
-    return (
-        following.kind is o.STORE_NAME and following.arg == "__firstlineno__" and code.version >= (3, 13)
-        and not code.flags & 0x3 and code.name != "<module>" and type(op.arg) is int
-        and op.arg == code.firstlineno
-    )
+    value = program.ops[index].arg
+    return _is_of_class(program, index, "__firstlineno__") and type(value) is int and value == program.code.firstlineno
 
 
 def _is_attributes(program: Program, index: int) -> bool:
     """Whether a constant is the ``__static_attributes__`` of a class (3.13+): made of a set, in whose order."""
-    op, following = program.ops[index], program.ops[index + 1]
-    code = program.code
-    return (
-        following.kind is o.STORE_NAME and following.arg == "__static_attributes__" and code.version >= (3, 13)
-        and not code.flags & 0x3 and code.name != "<module>" and type(op.arg) is tuple
-        and all(type(name) is str for name in op.arg)
-    )
+    value = program.ops[index].arg
+    return (_is_of_class(program, index, "__static_attributes__") and type(value) is tuple
+            and all(type(name) is str for name in value))
+
+
+def _is_of_class(program: Program, index: int, name: str) -> bool:
+    """Whether a constant is stored under a name that the compiler of 3.13+ binds in a class body."""
+    code, following = program.code, program.ops[index + 1]
+    return (following.kind is o.STORE_NAME and following.arg == name and code.version >= (3, 13)
+            and not code.flags & 0x3 and code.name != "<module>")
 
 
 def _skip_not(ops: list[Op], index: int) -> int | None:

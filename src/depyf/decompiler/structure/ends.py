@@ -8,7 +8,7 @@ written as a ``return``; here there is none, so the copies are taken back.
 
 from __future__ import annotations
 
-from .regions import Flow, Node
+from .regions import Flow, Node, handler_steps
 
 
 def gather_ends(flow: Flow) -> None:
@@ -105,10 +105,7 @@ def _running_handlers(flow: Flow) -> dict[int, tuple[int, ...]]:
         node = flow.nodes[id]
         if node.region is not None:
             work.append((node.region, running))
-        for op in node.ops:
-            if op.kind == "PUSH_EXC_INFO":
-                running = (*running, id)
-            elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
-                running = running[:-1]
+        for step in handler_steps(node):
+            running = (*running, id) if step > 0 else running[:-1]
         work.extend((succ, running) for succ in node.succs)
     return found

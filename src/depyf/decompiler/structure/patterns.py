@@ -20,7 +20,6 @@ from ..lift import Capture, CaseTest
 from .regions import Flow, Node
 
 #: Operations that only patterns have: without one of them (or an equality of a copy) there is nothing to find.
-_TESTS = ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS")
 _NAMES = {"LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF"}
 _STORES = {"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"}
 

@@ -281,14 +281,10 @@ class Reducer:
             if not nodes[other].ops or nodes[other].ops[0].kind != "POP":
                 continue
             found = self.summary(y_id)
-            if not found.pure or found.inputs != 1 or len(found.stack) != 2:
+            if found.inputs != 1:
                 continue
-            shared = found.stack[0]
-            if not isinstance(shared, Shared) or found.stack[1] is not shared:
-                continue
-            try:
-                right = shared.value if isinstance(shared.value, ast.expr) else self.machine.resolve(shared.value)
-            except Unliftable:
+            right = self.tested(found)
+            if right is None:
                 continue
             x.ops = [*x.ops[:-1], Op(kind, right, -1, None), y.ops[-1]]
             self.changed(x, list(y.succs), "branch")
@@ -316,19 +312,27 @@ class Reducer:
             if p.end != "jump" or p.succs[0] != other or [op.kind for op in p.ops] != ["POP"]:
                 continue
             found = self.summary(y_id)
-            if not found.pure or found.inputs or len(found.stack) != 2:
+            if found.inputs:
                 continue
-            shared = found.stack[0]
-            if not isinstance(shared, Shared) or found.stack[1] is not shared:
-                continue
-            try:
-                right = shared.value if isinstance(shared.value, ast.expr) else self.machine.resolve(shared.value)
-            except Unliftable:
+            right = self.tested(found)
+            if right is None:
                 continue
             x.ops = [*x.ops, Op("AND" if on else "OR", right, -1, None), y.ops[-1]]
             self.changed(x, list(y.succs), "branch")
             return True
         return False
+
+    def tested(self, found: Summary) -> ast.expr | None:
+        """The value, if all a block does is to push one twice: once for the test, once to be kept."""
+        if not found.pure or len(found.stack) != 2:
+            return None
+        shared = found.stack[0]
+        if not isinstance(shared, Shared) or found.stack[1] is not shared:
+            return None
+        try:
+            return shared.value if isinstance(shared.value, ast.expr) else self.machine.resolve(shared.value)
+        except Unliftable:
+            return None
 
     def ternary(self, x: Node) -> bool:
         """``b if a else c`` as a value: two blocks that only push one, and meet."""

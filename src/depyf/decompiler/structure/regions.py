@@ -8,7 +8,8 @@ what is left is a graph in which each body and each clean-up stands once.
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ...bytecode.operations import Op
 from ...flow.graph import Graph
@@ -112,6 +113,16 @@ class Flow:
             for succ in node.succs:
                 found[succ].append(id)
         return found
+
+
+def handler_steps(node: Node) -> Iterator[int]:
+    """1 for each handler that begins to run in a node, -1 for each that ends there, in order. (``LEAVE`` stands for
+    the end of ``except E as n`` where its clean-up was cut.)"""
+    for op in node.ops:
+        if op.kind == "PUSH_EXC_INFO":
+            yield 1
+        elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
+            yield -1
 
 
 def prepare(graph: Graph, marked: Mapping[int, list[Op]]) -> Flow:
@@ -347,11 +358,7 @@ def _end_finally(flow: Flow, region: int) -> None:
         node = nodes[at]
         if node.region is not None and node.region != head.region and node.region not in seen:
             work.append((node.region, depth))
-        for op in node.ops:
-            if op.kind == "PUSH_EXC_INFO":
-                depth += 1
-            elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
-                depth -= 1
+        depth += sum(handler_steps(node))
         if node.end == "reraise" and depth == 1:
             node.end, node.succs, node.arg = "jump", [end.id], None
             if not node.ops:

@@ -16,7 +16,7 @@ from ...flow.dominators import immediate_dominators, reverse_postorder
 from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, is_value, negate, same_node
 from ..newer import try_star
 from .patterns import case_of
-from .regions import Flow, Node, Untangled
+from .regions import Flow, Node, Untangled, handler_steps
 
 
 class Frame:
@@ -202,21 +202,16 @@ class Walker:
                 inner = chain[chain.index(region) - 1] if region is not None else chain[-1]
                 kind = self.flow.kinds[inner]
                 around = at in self.loops and not (first and at == entered) and inner not in self.around_loop(at)
-                if not around and kind != "async for":
+                if not around:
                     if kind == "named":
                         frame = Frame("named", frame, inner)
                         region = inner
                         continue
-                    begun = at if first and at == entered else -1
-                    stmts, nxt, stack = self.protected(inner, at, stack, follow, frame, begun)
-                    out += stmts
-                    first = False
-                    if nxt is None:
-                        return out, False, stack
-                    at = nxt
-                    continue
-                if not around:
-                    stmts, nxt, stack = self.async_for(inner, at, stack, follow, frame)
+                    if kind == "async for":
+                        stmts, nxt, stack = self.async_for(inner, at, stack, follow, frame)
+                    else:
+                        begun = at if first and at == entered else -1
+                        stmts, nxt, stack = self.protected(inner, at, stack, follow, frame, begun)
                     out += stmts
                     first = False
                     if nxt is None:
@@ -442,11 +437,7 @@ class Walker:
             seen.add(id)
             body.add(id)
             node = nodes[id]
-            for op in node.ops:
-                if op.kind == "PUSH_EXC_INFO":
-                    depth += 1
-                elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
-                    depth -= 1
+            depth += sum(handler_steps(node))
             if depth > 0:
                 work.extend((succ, depth) for succ in node.succs)
             if node.region not in around and node.region is not None:
@@ -591,7 +582,6 @@ class Walker:
                     strong.append(found)
         ends = self.outer_ends(frame, follow)
         if natural is not None:
-            natural = natural if natural in ends else natural
             others = [t for t in targets if t != natural]
             if not others:
                 return natural
@@ -716,13 +706,10 @@ class Walker:
                 if first.orelse and not folds(first.test) and len(stmts) == 1:
                     return [ast.While(negate(first.test), first.orelse, [])]
             elif len(first.orelse) == 1 and isinstance(first.orelse[0], ast.Break):
-                return [ast.While(first.test, strip_continue(first.body) + stmts[1:], [])]
+                return [ast.While(first.test, [*first.body, *stmts[1:]], [])]
             elif len(stmts) == 2 and isinstance(stmts[1], ast.Break) and not first.orelse:
                 if isinstance(first.body[-1], ast.Continue):
                     return [ast.While(first.test, first.body[:-1] or [ast.Pass()], [])]
-            elif not first.orelse and len(stmts) > 1 and not isinstance(stmts[1], ast.Break):
-                # ``if not c: leave`` with an else clause of its own, or a return
-                pass
         return [ast.While(ast.Constant(True), stmts or [ast.Pass()], [])]
 
     def for_loop(
@@ -846,8 +833,6 @@ class Walker:
             return self.with_(region, at, stack, resume, frame, inner, entered)
         if kind == "finally":
             join = self.best_normal(targets, follow, frame)
-            if join is None and targets:
-                join = None
             self.unify(leaves, join)
             body, falls, after = self.walk(at, stack[:], -2 if join is None else join, inner, entered)
             end = self.flow.ends[region]
@@ -966,11 +951,7 @@ class Walker:
             node = nodes[id]
             if node.region is not None and node.region not in around:
                 work.append((node.region, depth))
-            for op in node.ops:
-                if op.kind == "PUSH_EXC_INFO":
-                    depth += 1
-                elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
-                    depth -= 1
+            depth += sum(handler_steps(node))
             if not depth:
                 found.append(id)
                 continue
@@ -995,7 +976,7 @@ class Walker:
                     break
                 # a bare except
                 body, falls, _ = self.walk(at, state.stack, join, inner)
-                handler = ast.ExceptHandler(None, None, strip_none(body) or [ast.Pass()])
+                handler = ast.ExceptHandler(None, None, body or [ast.Pass()])
                 handlers.append(handler)
                 any_falls |= falls
                 break
@@ -1019,14 +1000,6 @@ class Walker:
 def values(stack: list[Any]) -> int:
     """How many values of the program (not of the compiler) a stack holds."""
     return sum(map(is_value, stack))
-
-
-def strip_none(stmts: list[ast.stmt]) -> list[ast.stmt]:
-    return stmts
-
-
-def strip_continue(stmts: list[ast.stmt]) -> list[ast.stmt]:
-    return stmts
 
 
 def folds(test: ast.expr) -> bool:
