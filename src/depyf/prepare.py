@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -93,23 +94,29 @@ class prepare_debug:
             session_ended(self._debug, self._linker.files)
 
     def _write(self, capture: Any) -> None:
+        from .capture import store
         from .output.full_code import all_graphs, full_code
         from .output.naming import legal_identifier
 
         graphs = all_graphs(capture.graphs)
         counts: dict[str, int] = {}
+        functions = []
         for function in capture.functions:
             base = f"full_code_for_{legal_identifier(function.name)}"
             number = counts.get(base.lower(), 0)
             counts[base.lower()] = number + 1
-            self._directory.write(f"{base}_{number}.py", full_code(function, graphs))
+            name = f"{base}_{number}.py"
+            written = self._directory.write(name, full_code(function, graphs))
+            functions.append(replace(function, file=name if written is not None else ""))
         if self.clean_wild_fx_code:
             self._drop_wild(capture)
         notes = [*capture.notes, *self._linker.notes]
         if self._directory.lost:
-            notes.append("not written: " + ", ".join(self._directory.lost))
+            notes.append("not written: " + ", ".join(dict.fromkeys(self._directory.lost)))
         if notes:
             self._directory.write("notes.txt", "\n".join(notes) + "\n")
+        capture = replace(capture, functions=tuple(functions), notes=tuple(notes))
+        self._directory.write(store.FILE, "".join(store.lines(capture)))
 
     def _drop_wild(self, capture: Any) -> None:
         """Graphs that no compiled function calls (a backend's experiments, a compilation that failed)."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..decompiler import decompile_code
 from ..output.naming import legal_identifier
+from .environment import environment
 from .graphs import legal_graph
 from .guards import parse_guards
 from .records import (
@@ -18,7 +19,7 @@ from .records import (
     GraphStage,
     TransformedCode,
 )
-from .session import _GRAPH_NAME, code_text, environment, make_frame, names_without_ids
+from .session import _GRAPH_NAME, code_text, make_frame, names_without_ids
 from .torch_private import hooks
 
 

@@ -6,14 +6,20 @@ records only, so that every view can be made again later, elsewhere and without 
 A :class:`Capture` is the whole run.  Its tree::
 
     Capture
+      compilations: tuple[Compilation]          in the order in which torch began them: what came of each, breaks,
+                                                recompile reasons, dynamic shapes, caches, time
       functions: tuple[CompiledFunction]        one per user function that torch.compile was asked about
         frames: tuple[Frame]                    the function itself, then its resume functions
           entries: tuple[CacheEntry]            in the order in which their guards are tried
             guards: tuple[Guard]
             transformed: TransformedCode
             graph_names: ("__compiled_fn_1",)   names of the graphs it calls
+            resume_names: ("__resume_at_10_2",) names of the resume functions it goes on in
       graphs: tuple[CompiledGraph]              by name: stages and kernels
       notes: tuple[str]                         what could not be captured, and why (one line each)
+
+A :class:`CompileId` ties them together: a cache entry, a graph and a compilation with the same ``frame`` and
+``recompile`` belong to each other.
 """
 
 from __future__ import annotations
@@ -104,6 +110,7 @@ class CacheEntry:
     guards: tuple[Guard, ...]
     transformed: TransformedCode
     graph_names: tuple[str, ...]
+    resume_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,8 +141,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class CompiledFunction:
+    """A function that torch.compile was asked about. ``file``: its full code, in the dump."""
+
     name: str
     frames: tuple[Frame, ...]
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,6 +158,9 @@ class GraphStage:
         index: 0, 1, ... within the stage of one graph.
         text: the graph as Python source with shape, dtype, device and user line as comments.
         internal: written only on request.
+        file: its file in the dump.
+        modules: ``(node, path, class)``: the innermost ``nn.Module`` that each node was called in, where torch
+            recorded it: ``("linear_3", "layers.1.q_proj", "Linear")``.
     """
 
     stage: str
@@ -155,16 +168,19 @@ class GraphStage:
     text: str
     internal: bool = False
     compile_id: CompileId | None = None
+    file: str = ""
+    modules: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A module that Inductor generated. ``path`` is where torch keeps its own copy."""
+    """A module that Inductor generated. ``path`` is where torch keeps its own copy, ``file`` ours in the dump."""
 
     index: int
     text: str
     path: str = ""
     compile_id: CompileId | None = None
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -185,9 +201,160 @@ class CompiledGraph:
     kernels: tuple[Kernel, ...] = ()
 
 
+# --- compilations ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class GraphBreak:
+    """Where a graph ended although the function went on.
+
+    Attributes:
+        reason: torch's heading, ``"Data-dependent branching"``.
+        explanation: torch's sentences on it; may be empty.
+        hints: torch's advice.
+        context: torch's "developer debug context".
+        registry_id: ``"GB0170"`` of torch's registry of graph breaks, ``""`` where torch names none.
+        url: the registry's page.
+        stack: the user's stack, outermost first; its last is where the break is.
+        skips_function: torch gave the whole function up because of it (it runs in plain Python).
+        raw: torch's own text.
+    """
+
+    compile_id: CompileId
+    reason: str
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    context: str = ""
+    registry_id: str = ""
+    url: str = ""
+    stack: tuple[SourceLocation, ...] = ()
+    skips_function: bool = False
+    raw: str = ""
+
+    @property
+    def location(self) -> SourceLocation | None:
+        return self.stack[-1] if self.stack else None
+
+
+@dataclass(frozen=True)
+class GuardFailure:
+    """Why an existing cache entry did not fit a call.
+
+    Attributes:
+        entry: the cache entry.
+        text: torch's reason, ids of objects left out.
+        source: the guarded object, ``"L['a']"`` or a part of it; ``""`` where the text names none.
+        expected, seen: as text, ``"10"`` and ``"12"``; ``""`` where unknown.
+        cause: the user line that made Dynamo guard, if known.
+    """
+
+    entry: CompileId | None
+    text: str
+    source: str = ""
+    expected: str = ""
+    seen: str = ""
+    cause: SourceLocation | None = None
+
+
+@dataclass(frozen=True)
+class SymbolDecision:
+    """A decision about a dynamic shape.
+
+    Attributes:
+        kind: ``"created"`` (from now on any value in the range), ``"unbacked"`` (a value that only the data
+            tells), ``"fixed"`` (the graph holds for one value only) or ``"guarded"`` (a condition on symbols).
+        symbol: ``"s27"``; for ``"guarded"`` the condition ``"s27 <= 4096"``.
+        source: the input it comes from, ``"L['a'].size()[0]"``; may be empty.
+        value: the value seen when compiling; ``""`` where there is none.
+        range: torch's value range, ``"[2, int_oo]"``.
+        reason: torch's word for why it was fixed.
+        location: the user's line.
+    """
+
+    kind: str
+    symbol: str
+    source: str = ""
+    value: str = ""
+    range: str = ""
+    reason: str = ""
+    location: SourceLocation | None = None
+
+
+@dataclass(frozen=True)
+class CacheLookup:
+    """One question to a compile cache of torch's.
+
+    Attributes:
+        cache: ``"fx_graph"`` (Inductor's) or ``"aotautograd"``.
+        outcome: ``"hit"``, ``"miss"`` or ``"bypass"``.
+        reason: why it was bypassed.
+    """
+
+    cache: str
+    outcome: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Time that a compilation spent in a part of torch, in seconds. Parts nest: inner ones count in outer ones."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a compilation gave no code. ``kind`` is the exception's name."""
+
+    kind: str
+    reason: str
+    location: SourceLocation | None = None
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation of one frame, whatever came of it.
+
+    Attributes:
+        compile_id: with the number of the last attempt.
+        function: torch's ``co_name``; ``""`` if nothing tells it.
+        location: where the function stands.
+        stack: who called it, outermost first.
+        outcome: ``"compiled"``; ``"skipped"`` (it runs in plain Python), ``"limit"`` (the same, because it was
+            recompiled too often), ``"failed"`` (an exception reached the user's program or torch fell back), or
+            ``"unknown"`` (nothing tells, the run ended early).
+        failure: why, unless it was compiled.
+        restarts: why tracing began again, one reason for each attempt but the last.
+        breaks: graph breaks met in the last attempt or in those that were given up for them.
+        guard_failures: what made torch compile it again, the newest entry first; empty for a first compilation.
+        symbols: decisions about dynamic shapes, in order.
+        caches: lookups in torch's caches.
+        phases: time by part, backward included.
+        start: seconds since the epoch; 0.0 where unknown.
+        seconds: the whole compilation, backward included.
+        counts: torch's own counts (``guards``, ``operations``, ``nodes``, ``inputs``, ``cache_entries`` before it).
+    """
+
+    compile_id: CompileId
+    function: str = ""
+    location: SourceLocation | None = None
+    stack: tuple[SourceLocation, ...] = ()
+    outcome: str = "unknown"
+    failure: Failure | None = None
+    restarts: tuple[str, ...] = ()
+    breaks: tuple[GraphBreak, ...] = ()
+    guard_failures: tuple[GuardFailure, ...] = ()
+    symbols: tuple[SymbolDecision, ...] = ()
+    caches: tuple[CacheLookup, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    start: float = 0.0
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Capture:
     functions: tuple[CompiledFunction, ...] = ()
     graphs: tuple[CompiledGraph, ...] = ()
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    compilations: tuple[Compilation, ...] = ()

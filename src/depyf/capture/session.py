@@ -24,6 +24,8 @@ from typing import Any, Protocol
 
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..output.naming import legal_identifier
+from . import events, stages
+from .environment import environment
 from .graphs import legal_graph
 from .guards import GuardReader
 from .records import (
@@ -40,19 +42,9 @@ from .records import (
     SourceLocation,
     TransformedCode,
 )
+from .store import CompiledCode
 from .torch_private import hooks
 
-#: Graphs of the structured trace that everybody wants, and their stage.
-STAGES = {
-    "dynamo_output_graph": "Captured_Graph",
-    "aot_joint_graph": "Joint_graph",
-    "aot_forward_graph": "Forward_graph",
-    "aot_inference_graph": "Forward_graph",
-    "aot_backward_graph": "Backward_graph",
-    "inductor_post_grad_graph": "AFTER_POST_GRAD",
-}
-#: Artifacts of the trace that hold a graph of a stage (by name), written as that stage.
-STAGE_ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
 _IMPORTS = re.compile(r"(?m)^(import|from) ")
 _GRAPH_NAME = re.compile(r"(__compiled_fn_\d+)(?:_[0-9a-f_]{36,})?$")
 
@@ -70,6 +62,9 @@ class Sink(Protocol):
         """``(path, line of the file at which the text begins, text of the file)``."""
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None: ...
+
+    def record(self, record: Any) -> None:
+        """A record of a kind that :mod:`depyf.capture.store` writes, complete as far as the run has come."""
 
 
 class GraphLinker(Protocol):
@@ -108,6 +103,7 @@ class _Compilation:
     text: TransformedCode
     graph_names: tuple[str, ...]
     resumes: tuple[tuple[str, CodeType], ...]
+    handed_on: bool = False
 
 
 class Session:
@@ -145,6 +141,8 @@ class Session:
         self.resume_names: dict[int, tuple[CodeType, str]] = {}
         self.guard_texts: dict[tuple[int, int], str] = {}
         self.guard_reader: GuardReader | None = None  # made at the end, when all files are known
+        self.events = events.EventReader(hooks.interned_string)
+        self.files: dict[tuple[Any, ...], str] = {}  # of graphs' stages and kernels
         #: Text of the graph just captured, from torch's trace, by ``(frame, recompile, attempt)``.
         self.captured_texts: dict[tuple[int, int, int], str] = {}
         self.process = os.getpid()
@@ -263,7 +261,8 @@ class Session:
         draft.backend = backend
         # Torch's trace has printed it a moment ago.
         text = self.captured_texts.pop((*draft.key, draft.attempt), None)
-        self._stage(draft, "Captured_Graph", text if text is not None else legal_graph(hooks.readable_graph(gm)))
+        self._stage(draft, "Captured_Graph", text if text is not None else legal_graph(hooks.readable_graph(gm)),
+                    modules=hooks.node_modules(gm))
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         draft = self._draft()
@@ -291,30 +290,33 @@ class Session:
             replaced = draft.stages[-1]
         self._link(draft, replaced, gm)
 
-    def _wanted(self, event: str, artifact: str) -> bool:
-        return event in STAGES or event == "dynamo_cpp_guards_str" or artifact in STAGE_ARTIFACTS or (
-            self.internal_stages and "graph" in artifact)
+    def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
+        if artifact in events.WITHOUT_PAYLOAD:
+            return "metadata"
+        return event in events.EVENTS or artifact in events.ARTIFACTS or event == "dynamo_cpp_guards_str" \
+            or event in stages.EVENTS or artifact in stages.ARTIFACTS \
+            or (self.internal_stages and "graph" in artifact)
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
+        self.events.feed(metadata, payload, hooks.seen_in_recompiled_frame)
+        if "frame_id" not in metadata:
+            return
+        ids = (metadata["frame_id"], metadata.get("frame_compile_id", 0))
+        if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:
+            self._hand_on_records(*ids)
+        if not isinstance(payload, str):
+            return
         if "dynamo_cpp_guards_str" in metadata:
-            if "frame_id" in metadata and isinstance(payload, str):
-                self.guard_texts[metadata["frame_id"], metadata.get("frame_compile_id", 0)] = payload
+            self.guard_texts[ids] = payload
             return
-        if not isinstance(payload, str) or "frame_id" not in metadata:
-            return
-        name = next((n for n in metadata if n in STAGES), "")
-        stage, internal = STAGES.get(name, ""), False
-        if not stage and "artifact" in metadata:
-            artifact = str(metadata["artifact"].get("name", ""))
-            stage = STAGE_ARTIFACTS.get(artifact, "")
-            if not stage and self.internal_stages and "graph" in artifact and "class " in payload:
-                stage, internal = artifact, True
+        stage, internal = stages.stage_of(metadata), False
+        if not stage and self.internal_stages:
+            stage, internal = stages.internal_stage_of(metadata, payload), True
         if not stage:
             return
         text = legal_graph(payload)
         if stage == "Captured_Graph":
-            self.captured_texts[
-                metadata["frame_id"], metadata.get("frame_compile_id", 0), metadata.get("attempt", 0)] = text
+            self.captured_texts[(*ids, metadata.get("attempt", 0))] = text
             return
         draft = self._draft()
         if draft is None:
@@ -323,6 +325,22 @@ class Session:
         if any(s.text == text for s in known):
             return
         self._stage(draft, stage, text, internal)
+
+    def _hand_on_records(self, frame: int, recompile: int) -> None:
+        """A compilation is over: the sink gets all that is known of it, in case the process is killed."""
+        compilation = self.events.compilation(frame, recompile)
+        if compilation is not None:
+            self.sink.record(compilation)
+        for draft in self.graphs.get((frame, recompile), ()):
+            if draft.name:
+                self.sink.record(self._graph(draft))
+        for found in self.compilations:
+            if (found.ids.frame, found.ids.recompile) == (frame, recompile) and not found.handed_on:
+                found.handed_on = True
+                self.sink.record(CompiledCode(
+                    found.text.function_name, found.original.co_name, _location(found.original), found.text,
+                    found.graph_names, tuple(name for name, _ in found.resumes),
+                    self.guard_texts.get((frame, recompile), "")))
 
     def _on_kernel(self, loaded: Any, path: str) -> None:
         draft = self._draft()
@@ -341,6 +359,7 @@ class Session:
 
         def write() -> None:
             written = self.sink.kernel(draft.name, kernel)
+            self._written(draft, ("kernel", kernel.index), written)
             if written is not None and self.linker is not None:
                 self.linker.link_graph(draft.name, f"kernel_{kernel.index}", loaded, text, written)
 
@@ -349,18 +368,26 @@ class Session:
     def _ids(self, draft: _Graph) -> CompileId:
         return CompileId(draft.key[0], draft.key[1], draft.attempt)
 
-    def _stage(self, draft: _Graph, stage: str, text: str, internal: bool = False) -> None:
+    def _stage(
+        self, draft: _Graph, stage: str, text: str, internal: bool = False,
+        modules: tuple[tuple[str, str, str], ...] = (),
+    ) -> None:
         index = sum(s.stage == stage for s in draft.stages)
-        record = GraphStage(stage, index, text, internal, self._ids(draft))
+        record = GraphStage(stage, index, text, internal, self._ids(draft), modules=modules)
         draft.stages.append(record)
         self._when_named(draft, lambda: self._write_stage(draft, record))
 
     def _write_stage(self, draft: _Graph, record: GraphStage) -> None:
-        self.sink.graph(draft.name, record)
+        self._written(draft, (record.stage, record.index), self.sink.graph(draft.name, record))
+
+    def _written(self, draft: _Graph, key: tuple[Any, ...], path: str | None) -> None:
+        if path is not None:
+            self.files[(id(draft), *key)] = os.path.basename(path)
 
     def _link(self, draft: _Graph, record: GraphStage, target: Any) -> None:
         def link() -> None:
             path = self.sink.graph(draft.name, record)
+            self._written(draft, (record.stage, record.index), path)
             if path is not None and self.linker is not None:
                 # The file as it stands on disk, header and all: its lines are what running code points at.
                 # But for its imports: CPython compiles ``torch.sin(x)`` in another way where it can see that
@@ -422,7 +449,7 @@ class Session:
         self.compilations.append(compilation)  # whatever happens to its files
         place = self.sink.transformed(record, _location(original))
         if place is not None:
-            compilation.text = replace(record, file=place[0])
+            compilation.text = replace(record, file=os.path.basename(place[0]))
             if self.linker is not None:
                 linked = self.linker.link_transformed(
                     original, transformed, decompiled, _place(*place), rename)
@@ -478,11 +505,16 @@ class Session:
                 pending.extend(resumed_by.get(id(here), ()))
             functions.append(CompiledFunction(frames[0].name, tuple(frames)))
         graphs = [self._graph(d) for drafts in self.graphs.values() for d in drafts]
-        return Capture(tuple(functions), tuple(graphs), tuple(self.notes), environment())
+        return Capture(tuple(functions), tuple(graphs), tuple(self.notes), environment(), self.events.compilations())
 
     def _graph(self, draft: _Graph) -> CompiledGraph:
-        return CompiledGraph(draft.name, draft.torch_name, self._ids(draft), draft.backend,
-                             tuple(draft.stages), tuple(draft.kernels))
+        def file(*key: Any) -> str:
+            return self.files.get((id(draft), *key), "")
+
+        return CompiledGraph(
+            draft.name, draft.torch_name, self._ids(draft), draft.backend,
+            tuple(replace(stage, file=file(stage.stage, stage.index)) for stage in draft.stages),
+            tuple(replace(kernel, file=file("kernel", kernel.index)) for kernel in draft.kernels))
 
     def _frame(self, code: CodeType) -> Frame:
         mine = [c for c in self.compilations if c.original is code]
@@ -491,7 +523,8 @@ class Session:
         for compilation in sorted(mine, key=lambda c: order.get(id(c.running), len(order))):
             key = (compilation.ids.frame, compilation.ids.recompile)
             entries.append(CacheEntry(
-                compilation.ids, self._guards(key), compilation.text, compilation.graph_names))
+                compilation.ids, self._guards(key), compilation.text, compilation.graph_names,
+                tuple(name for name, _ in compilation.resumes)))
         return make_frame(code, self._name_of(code), tuple(entries))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
@@ -593,8 +626,3 @@ def _signature(code: CodeType) -> str:
     if code.co_flags & 0x8:
         parts.append("**" + names[at])
     return ", ".join(parts)
-
-
-def environment() -> dict[str, str]:
-    torch = sys.modules.get("torch")
-    return {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none"))}

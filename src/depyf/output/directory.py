@@ -15,6 +15,8 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
+from ..capture import store
+from ..capture.environment import environment
 from ..capture.records import GraphStage, Kernel, SourceLocation, TransformedCode
 from .naming import FileNames, legal_identifier
 
@@ -142,6 +144,17 @@ class Directory:
             plain = transformed_header(whole, location) + code.exact.text
             self.write(name.removesuffix(".py") + ".unsimplified.py", plain)
         return None if path is None else (path, header.count("\n") + 1, text)
+
+    def record(self, record: Any) -> None:
+        """Adds a line to ``records.jsonl``, which the end of the run writes anew."""
+        path = os.path.join(self.path, store.FILE)
+        try:
+            with self._lock, open(path, "a", encoding="utf-8") as file:
+                if not file.tell():
+                    file.write(store.first_line(environment()))
+                file.write(store.line(record))
+        except OSError as error:
+            self._failed(store.FILE, error)
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
         stem = name.removesuffix(".py")

@@ -20,6 +20,8 @@ what                                          since  lost without it
 
 from __future__ import annotations
 
+import ast
+import collections
 import functools
 import importlib
 import logging
@@ -27,9 +29,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Undo = Callable[[], None]
+#: Whether an event of the trace is wanted; ``"metadata"``: it is, without its payload.
+Wanted = bool | Literal["metadata"]
 TRACE_LOGGER = "torch.__trace"
 
 
@@ -109,7 +113,7 @@ def _made_by(factory: FunctionType) -> CodeType | None:
 
 class _TraceHandler(logging.Handler):
     def __init__(
-        self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], bool]
+        self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]
     ) -> None:
         super().__init__(logging.DEBUG)
         self.receive = receive
@@ -121,7 +125,7 @@ class _TraceHandler(logging.Handler):
             self.receive(metadata, getattr(record, "payload", None))
 
 
-def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], bool]) -> Undo:
+def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]) -> Undo:
     """Calls ``receive(metadata, payload)`` for events of torch's structured trace.
 
     Args:
@@ -154,13 +158,98 @@ def _choose_trace(logger: logging.Logger) -> Undo:
         if handlers and len(handlers) == len(logger.handlers):
             metadata = metadata_fn() if name == "artifact" else None
             artifact = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
-            if not any(handler.wanted(name, artifact) for handler in handlers):
+            answers = [handler.wanted(name, artifact) for handler in handlers]
+            if not any(answers):
                 return
+            if all(answer in (False, "metadata") for answer in answers):
+                kwargs = {**kwargs, "payload_fn": str}
         original(name, metadata_fn, *args, **kwargs)
 
     trace_structured.chosen_by_depyf = True  # type: ignore[attr-defined]
     _rebind("trace_structured", original, trace_structured)
     return lambda: _rebind("trace_structured", trace_structured, original)
+
+
+def interned_string(number: int) -> str:
+    """The file name behind a number in an event of the trace (torch/_logging/structured.py, ``intern_string``)."""
+    table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", {})
+    for text, known in table.items():
+        if known == number:
+            return str(text)
+    return f"<file {number}>"
+
+
+def node_modules(gm: Any) -> tuple[tuple[str, str, str], ...]:
+    """``(node, path, class)`` of the innermost module that each node of a captured graph was called in.
+
+    Dynamo keeps the stack of modules in ``node.meta["nn_module_stack"]``: ``{key: (path as an expression, class)}``,
+    outermost first, and the paths read ``L['self'].layers[0].q_proj`` or ``L__self___layers_0``.
+    """
+    found = []
+    for node in gm.graph.nodes:
+        stack = node.meta.get("nn_module_stack")
+        if stack:
+            path, cls = list(stack.values())[-1]
+            name = cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls))
+            found.append((str(node.name), str(path), name.rpartition(".")[2]))
+    return tuple(found)
+
+
+def seen_in_recompiled_frame(expression: str) -> str:
+    """What a guarded expression is in the frame that torch is about to compile again; ``""`` where that cannot be
+    told without running code of the user's.
+
+    Args:
+        expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
+    """
+    frame: Any = sys._getframe(1)
+    for _ in range(40):
+        if frame is None:
+            return ""
+        if frame.f_code.co_name == "get_and_maybe_log_recompilation_reasons":
+            seen = frame.f_locals.get("frame")
+            return _shown(expression, getattr(seen, "f_locals", {}), getattr(seen, "f_globals", {}))
+        frame = frame.f_back
+    return ""
+
+
+def _shown(expression: str, local: Any, namespace: Any) -> str:
+    try:
+        value = _static_value(ast.parse(expression.strip(), mode="eval").body, local, namespace)
+    except (SyntaxError, LookupError, AttributeError, TypeError, ValueError):
+        return ""
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}".removeprefix("builtins.")
+    if value is None or type(value) in (bool, int, float, complex, str, bytes):
+        text = repr(value)
+        return text if len(text) <= 80 else text[:77] + "..."
+    return f"an object of type {type(value).__qualname__}"
+
+
+def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
+    """The value of an expression, by look-ups that run no code but that of built-in containers."""
+    match node:
+        case ast.Name("L"):
+            return local
+        case ast.Name("G"):
+            return namespace
+        case ast.Name(name):
+            return local[name] if name in local else namespace[name]
+        case ast.Call(ast.Name("type"), [inner], []):
+            return type(_static_value(inner, local, namespace))
+        case ast.Call(ast.Name("len"), [inner], []):
+            value = _static_value(inner, local, namespace)
+            if type(value) in (list, tuple, dict, set, str):
+                return len(value)
+        case ast.Subscript(inner, ast.Constant(key)):
+            value = _static_value(inner, local, namespace)
+            if type(value) in (list, tuple, dict, collections.OrderedDict) or value is local or value is namespace:
+                return value[key]
+        case ast.Attribute(inner, name):
+            held = object.__getattribute__(_static_value(inner, local, namespace), "__dict__")
+            if isinstance(held, dict):
+                return held[name]
+    raise LookupError(ast.dump(node))
 
 
 def _rebind(name: str, old: Any, new: Any) -> None:

@@ -1,0 +1,385 @@
+"""Events of torch's structured trace -> :class:`~depyf.capture.records.Compilation` records.
+
+The same events come from a running torch (``torch_private.hooks.on_trace``) and from a log that ``TORCH_TRACE``
+wrote (:mod:`depyf.capture.trace_log`), so they are read in one place. An event is a dictionary with one key that
+names its kind, ``frame_id``, ``frame_compile_id`` and ``attempt``, and for some kinds a text, the payload
+(torch/_logging/_internal.py, ``trace_structured``).
+
+What an event lacks, because its torch is older or the log was cut off, is left empty in the record.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .records import (
+    CacheLookup,
+    Compilation,
+    CompileId,
+    Failure,
+    GraphBreak,
+    GuardFailure,
+    Phase,
+    SourceLocation,
+    SymbolDecision,
+)
+
+#: Kinds of events, and names of artifacts, that are read here.
+EVENTS = frozenset({
+    "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
+    "symbolic_shape_specialization", "guard_added", "guard_added_fast", "str"})
+ARTIFACTS = frozenset({
+    "dynamo_graph_break_reason", "recompile_reasons",
+    *(f"{cache}_cache_{outcome}" for cache in ("fx_graph", "aotautograd") for outcome in ("hit", "bypass"))})
+#: Artifacts of which it is enough to know that they were: their texts are long.
+WITHOUT_PAYLOAD = frozenset({"fx_graph_cache_miss", "aotautograd_cache_miss"})
+
+_CACHE = re.compile(r"(?P<cache>fx_graph|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
+#: Fields of ``CompilationMetrics`` (torch/_dynamo/utils.py) that are times, in microseconds, and their names here.
+_PHASES = {
+    "dynamo_cumulative_compile_time_us": "dynamo",
+    "dynamo_compile_time_before_restart_us": "tracing before restarts",
+    "aot_autograd_cumulative_compile_time_us": "AOTAutograd and backend",
+    "inductor_cumulative_compile_time_us": "inductor",
+    "pre_grad_pass_time_us": "pre-grad passes",
+    "joint_graph_pass_time_us": "joint-graph passes",
+    "post_grad_pass_time_us": "post-grad passes",
+    "inductor_code_gen_cumulative_compile_time_us": "inductor code generation",
+    "triton_compile_time_us": "kernel compilation",
+    "async_compile_time_us": "waiting for kernels",
+    "backward_cumulative_compile_time_us": "backward",
+    "gc_time_us": "garbage collection",
+    "structured_logging_overhead_us": "structured logging",
+}
+_COUNTS = {
+    "guard_count": "guards", "graph_op_count": "operations", "graph_node_count": "nodes",
+    "graph_input_count": "inputs", "cache_size": "cache_entries",
+}
+_LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded")
+
+
+@dataclass
+class _Draft:
+    """A compilation while its events come in."""
+
+    frame: int
+    recompile: int
+    attempt: int = 0
+    function: str = ""
+    location: SourceLocation | None = None
+    stack: tuple[SourceLocation, ...] = ()
+    finished: bool = False
+    guarded: bool = False
+    failure: Failure | None = None
+    restarts: tuple[str, ...] = ()
+    breaks: list[GraphBreak] = field(default_factory=list)
+    guard_failures: tuple[GuardFailure, ...] = ()
+    symbols: list[SymbolDecision] = field(default_factory=list)
+    symbols_of_attempt: int = 0
+    caches: list[CacheLookup] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+    start: float = 0.0
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def record(self) -> Compilation:
+        return Compilation(
+            CompileId(self.frame, self.recompile, self.attempt), self.function, self.location, self.stack,
+            self._outcome(), None if self.guarded else self.failure, self.restarts, tuple(self.breaks),
+            self.guard_failures, tuple(self.symbols), tuple(self.caches),
+            tuple(Phase(name, seconds) for name, seconds in self.phases.items()), self.start, self.seconds,
+            dict(self.counts))
+
+    def _outcome(self) -> str:
+        if self.guarded:
+            return "compiled"
+        if self.failure is not None:
+            if _LIMIT.search(self.failure.reason) or _LIMIT.search(self.failure.kind):
+                return "limit"
+            if self.failure.kind in ("SkipFrame", "SkipCodeRecursiveException") or any(
+                    found.skips_function for found in self.breaks):
+                return "skipped"
+            return "failed"
+        return "skipped" if self.finished else "unknown"
+
+
+class EventReader:
+    """Collects what the events tell.
+
+    Args:
+        string_of: torch writes file names as numbers; the name of a number. Numbers that ``str`` events explain
+            need no other source.
+        paths: ``{path as torch shortened it: full path}`` (see ``hooks.cut_paths``).
+    """
+
+    def __init__(
+        self, string_of: Callable[[int], str] | None = None, paths: Mapping[str, str] | None = None
+    ) -> None:
+        self._string_of = string_of
+        self._strings: dict[int, str] = {}
+        self._paths = paths or {}
+        self._drafts: dict[tuple[int, int], _Draft] = {}
+
+    def compilations(self) -> tuple[Compilation, ...]:
+        """In the order in which they began."""
+        return tuple(map(self._record, self._drafts.values()))
+
+    def compilation(self, frame: int, recompile: int) -> Compilation | None:
+        """What is known of one so far."""
+        draft = self._drafts.get((frame, recompile))
+        return None if draft is None else self._record(draft)
+
+    def _record(self, draft: _Draft) -> Compilation:
+        # A compilation that torch refused early does not say of which function; the frame is the same function.
+        if not draft.function:
+            for known in self._drafts.values():
+                if known.frame == draft.frame and known.function:
+                    draft.function, draft.location = known.function, draft.location or known.location
+                    break
+        return draft.record()
+
+    def feed(self, metadata: Mapping[str, Any], payload: Any = None, seen: Callable[[str], str] | None = None) -> None:
+        """Takes one event.
+
+        Args:
+            metadata: the event.
+            payload: its text, if it has one.
+            seen: for ``recompile_reasons``: what a guarded expression is now, as text; ``""`` if unknown.
+        """
+        text = metadata.get("str")
+        if isinstance(text, (list, tuple)) and len(text) == 2:
+            self._strings[text[1]] = text[0]
+            return
+        if not isinstance(metadata.get("frame_id"), int):
+            return
+        draft = self._draft(metadata)
+        for kind in ("dynamo_start", "compilation_metrics", "bwd_compilation_metrics"):
+            if isinstance(metadata.get(kind), dict):
+                getattr(self, "_" + kind)(draft, metadata[kind])
+                return
+        for kind in ("create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added",
+                     "guard_added_fast"):
+            if isinstance(metadata.get(kind), dict):
+                self._symbol(draft, kind, metadata[kind])
+                return
+        artifact = metadata.get("artifact")
+        if isinstance(artifact, dict):
+            self._artifact(draft, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen)
+
+    def _draft(self, metadata: Mapping[str, Any]) -> _Draft:
+        key = (metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
+        draft = self._drafts.get(key)
+        if draft is None:
+            draft = self._drafts[key] = _Draft(*key)
+        attempt = int(metadata.get("attempt") or 0)
+        if attempt > draft.attempt:
+            draft.attempt = attempt
+            draft.symbols.clear()  # tracing began again, and decides again
+        return draft
+
+    # --- one kind each ----------------------------------------------------------------------------
+    def _dynamo_start(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+        stack = self._stack(event.get("stack"))
+        if stack and not draft.stack:
+            draft.stack, draft.location = stack[:-1], stack[-1]
+            draft.function = draft.function or stack[-1].function
+
+    def _compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+        draft.finished = True
+        draft.guarded = bool(event.get("has_guarded_code"))
+        draft.function = event.get("co_name") or draft.function
+        if event.get("co_filename"):
+            draft.location = SourceLocation(
+                event["co_filename"], int(event.get("co_firstlineno") or 0), draft.function)
+        if event.get("fail_type") or event.get("fail_reason"):
+            place = None
+            if event.get("fail_user_frame_filename"):
+                place = SourceLocation(
+                    event["fail_user_frame_filename"], int(event.get("fail_user_frame_lineno") or 0))
+            draft.failure = Failure(str(event.get("fail_type") or ""), str(event.get("fail_reason") or ""), place)
+        reasons = event.get("restart_reasons") or ()
+        draft.restarts = tuple(map(str, sorted(reasons) if isinstance(reasons, (set, frozenset)) else reasons))
+        draft.start = float(event.get("start_time") or 0.0)
+        draft.seconds += float(event.get("entire_frame_compile_time_s") or 0.0)
+        self._times(draft, event)
+        for name, ours in _COUNTS.items():
+            if isinstance(event.get(name), int):
+                draft.counts[ours] = event[name]
+
+    def _bwd_compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+        draft.seconds += float(event.get("duration_us") or 0) / 1e6
+        self._times(draft, event)
+
+    def _times(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+        for name, ours in _PHASES.items():
+            if isinstance(event.get(name), (int, float)):
+                draft.phases[ours] = draft.phases.get(ours, 0.0) + event[name] / 1e6
+
+    def _symbol(self, draft: _Draft, kind: str, event: Mapping[str, Any]) -> None:
+        stack = self._stack(event.get("user_stack"))
+        location = stack[-1] if stack else None
+        if kind == "create_symbol":
+            found = SymbolDecision("created", str(event.get("symbol", "")), str(event.get("source", "")),
+                                   str(event.get("val", "")), str(event.get("vr", "")), "", location)
+        elif kind == "create_unbacked_symbol":
+            found = SymbolDecision("unbacked", str(event.get("symbol", "")), "", "", str(event.get("vr", "")), "",
+                                   location)
+        elif kind == "symbolic_shape_specialization":
+            sources = event.get("sources") or ()
+            found = SymbolDecision("fixed", str(event.get("symbol", "")), ", ".join(map(str, sources)),
+                                   str(event.get("value", "")), "", str(event.get("reason", "")), location)
+        else:
+            found = SymbolDecision("guarded", str(event.get("expr", "")), location=location)
+        if found not in draft.symbols:
+            draft.symbols.append(found)
+
+    def _artifact(self, draft: _Draft, name: str, payload: str, seen: Callable[[str], str] | None) -> None:
+        cache = _CACHE.fullmatch(name)
+        if cache is not None:
+            draft.caches.append(CacheLookup(cache["cache"], cache["outcome"], _bypass_reason(payload)))
+        elif name == "dynamo_graph_break_reason":
+            found = graph_break(CompileId(draft.frame, draft.recompile, draft.attempt), payload)
+            if all(known.raw != found.raw for known in draft.breaks):
+                draft.breaks.append(found)
+        elif name == "recompile_reasons":
+            draft.guard_failures = guard_failures(payload, self._paths, seen)
+
+    def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
+        if not isinstance(frames, list):
+            return ()
+        return tuple(
+            SourceLocation(self._string(frame.get("filename")), int(frame.get("line") or 0),
+                           str(frame.get("name") or ""), str(frame.get("loc") or ""))
+            for frame in frames if isinstance(frame, dict))
+
+    def _string(self, value: Any) -> str:
+        if not isinstance(value, int):
+            return str(value or "")
+        if value not in self._strings and self._string_of is not None:
+            self._strings[value] = self._string_of(value)
+        return self._strings.get(value, f"<file {value}>")
+
+
+def _bypass_reason(payload: str) -> str:
+    try:
+        found = json.loads(payload)
+    except ValueError:
+        return ""
+    return str(found.get("cache_bypass_reason") or "") if isinstance(found, dict) else ""
+
+
+# --- graph breaks ---------------------------------------------------------------------------------
+_HEADING = re.compile(r"^(?:Graph Break )?Reason: (?P<reason>.*)$", re.M)
+_END = re.compile(r"^(?:User code traceback:|Traceback \(most recent call last\):)", re.M)
+_URL = re.compile(r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?")
+_WRAPPED = re.compile(r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to)")
+_FRAME = re.compile(
+    r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)
+
+
+def graph_break(compile_id: CompileId, text: str) -> GraphBreak:
+    """Reads torch's account of a graph break (``InstructionTranslatorBase.log_graph_break``)."""
+    begin = _HEADING.search(text)
+    end = _END.search(text, begin.end() if begin else 0)
+    account = text[begin.start("reason") if begin else 0 : end.start() if end else len(text)]
+    # A heading of torch's that says what it tried stands above the break itself.
+    skips = account.startswith("Failed to handle graph break gracefully")
+    if _WRAPPED.match(account):
+        account = account.partition("\n\n")[2] or account
+    fields = _fields(account)
+    url = _URL.search(account)
+    tail = text[end.end() :] if end else ""
+    tail = tail.split("\nTraceback (most recent call last)")[0]
+    stack = tuple(
+        SourceLocation(found["file"], int(found["line"]), found["function"].strip(), (found["text"] or "").strip())
+        for found in _FRAME.finditer(tail))
+    return GraphBreak(
+        compile_id, fields["reason"][0] if fields["reason"] else "",
+        "\n".join(fields["explanation"]), tuple(fields["hint"]), "\n".join(fields["context"]),
+        f"GB{int(url['number']):04d}" if url else "", url.group(0) if url else "", stack, skips,
+        text.removesuffix("\nNoneType: None\n").strip())
+
+
+def _fields(account: str) -> dict[str, list[str]]:
+    """Torch's form: a heading, then ``Explanation:``, ``Hint:`` (several) and ``Developer debug context:``."""
+    marks = re.compile(r"^\s*(Explanation|Hint|Developer debug context|For more details about this graph break)"
+                       r"(?:: ?|, )", re.M)
+    parts = marks.split(account.split("\n*** While handling this graph break")[0])
+    found: dict[str, list[str]] = {"reason": [_plain(parts[0])], "explanation": [], "hint": [], "context": []}
+    names = {"Explanation": "explanation", "Hint": "hint", "Developer debug context": "context"}
+    for kind, body in zip(parts[1::2], parts[2::2]):
+        if kind in names and _plain(body):
+            found[names[kind]].append(_plain(body))
+    return found
+
+
+def _plain(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return "\n".join(line for line in lines if line)
+
+
+# --- recompiles -----------------------------------------------------------------------------------
+_ENTRY = re.compile(r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): ")
+_TENSOR_MISMATCH = re.compile(
+    r"tensor '(?P<source>.*?)' .*?(?:mismatch|not match).*?"
+    r"expected (?P<expected>.*?),? (?:but got|actual) (?P<seen>.*)")
+_COMPARED = re.compile(r"(?P<source>.+?) (?:==|is) (?P<expected>.+)")
+_TYPE_ID = re.compile(r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expected>[^']*)'>)?")
+_OBJECT_ID = re.compile(r"___check_obj_id\((?P<source>.*), \d+\)")
+_CAUSE = re.compile(r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)")
+
+
+def guard_failures(
+    payload: str, paths: Mapping[str, str] | None = None, seen: Callable[[str], str] | None = None
+) -> tuple[GuardFailure, ...]:
+    """Reads torch's reasons for a recompile (torch/_dynamo/guards.py, ``get_guard_fail_reason``), one an entry.
+
+    Args:
+        payload: one reason, or a JSON list of several.
+        paths: see :class:`EventReader`.
+        seen: see :meth:`EventReader.feed`.
+    """
+    try:
+        decoded = json.loads(payload)
+    except ValueError:
+        decoded = payload
+    reasons = decoded if isinstance(decoded, list) else [payload]
+    return tuple(_guard_failure(str(reason), paths or {}, seen) for reason in reasons)
+
+
+def _guard_failure(
+    reason: str, paths: Mapping[str, str], seen: Callable[[str], str] | None
+) -> GuardFailure:
+    entry = _ENTRY.match(reason)
+    compile_id = CompileId(int(entry["frame"]), int(entry["recompile"])) if entry else None
+    text = reason[entry.end() :] if entry else reason
+    text, _, stack = text.partition("\nUser stack trace:\n")
+    cause = None
+    frames = list(_FRAME.finditer(stack))
+    comment = _CAUSE.search(text)
+    if frames:
+        last = frames[-1]
+        cause = SourceLocation(last["file"], int(last["line"]), last["function"].strip(), (last["text"] or "").strip())
+    elif comment:
+        cause = SourceLocation(paths.get(comment["file"], comment["file"]), int(comment["line"]),
+                               comment["function"], comment["code"].strip())
+    condition = (text[: comment.start()] if comment else text).strip()
+    source = expected = actual = ""
+    tensor = _TENSOR_MISMATCH.match(condition)
+    if tensor:
+        source, expected, actual = tensor["source"], tensor["expected"], tensor["seen"].rstrip(".")
+    else:
+        for form in (_TYPE_ID, _OBJECT_ID, _COMPARED):
+            found = form.match(condition)
+            if found:
+                source, expected = found["source"], (found.groupdict().get("expected") or "")
+                question = f"type({source})" if form is _TYPE_ID else source
+                actual = seen(question) if seen is not None else ""
+                break
+    condition = _TYPE_ID.sub(lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
+    condition = _OBJECT_ID.sub(lambda m: f"{m['source']} is another object", condition)
+    return GuardFailure(compile_id, condition, source, expected, actual, cause)

@@ -1,0 +1,34 @@
+"""Which events of torch's structured trace hold a graph, and what its stage is called in the dump."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+#: Graphs of the structured trace that everybody wants, and their stage.
+EVENTS = {
+    "dynamo_output_graph": "Captured_Graph",
+    "aot_joint_graph": "Joint_graph",
+    "aot_forward_graph": "Forward_graph",
+    "aot_inference_graph": "Forward_graph",
+    "aot_backward_graph": "Backward_graph",
+    "inductor_post_grad_graph": "AFTER_POST_GRAD",
+}
+#: Artifacts of the trace that hold a graph of a stage (by name), written as that stage.
+ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
+
+
+def stage_of(metadata: Mapping[str, Any]) -> str:
+    """The stage of the graph that an event holds; ``""`` if it holds none that everybody wants."""
+    for event, stage in EVENTS.items():
+        if event in metadata:
+            return stage
+    artifact = metadata.get("artifact")
+    return ARTIFACTS.get(str(artifact.get("name", "")), "") if isinstance(artifact, dict) else ""
+
+
+def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
+    """The name of one of torch's inner graphs, which are written on request; ``""`` for anything else."""
+    artifact = metadata.get("artifact")
+    name = str(artifact.get("name", "")) if isinstance(artifact, dict) else ""
+    return name if "graph" in name and "class " in payload else ""
