@@ -10,14 +10,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import explain
+    from . import explain, optimization
     from .debugging import debug
     from .decompile import decompile
     from .logs import install, uninstall
     from .prepare import prepare_debug
 
 __version__ = "1.0.0.dev0"
-__all__ = ["debug", "decompile", "explain", "install", "prepare_debug", "uninstall"]
+__all__ = ["debug", "decompile", "explain", "install", "optimization", "prepare_debug", "uninstall"]
 
 _HOMES = {
     "debug": "debugging",
@@ -29,8 +29,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "explain":
-        return importlib.import_module(".explain", __name__)
+    if name in ("explain", "optimization"):
+        return importlib.import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'depyf' has no attribute {name!r}")

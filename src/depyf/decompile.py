@@ -21,16 +21,16 @@ def code_of(obj: Any) -> CodeType:
     raise TypeError(f"there is no code object in a {type(obj).__name__}; give a function or a code object")
 
 
-def decompile(obj: Any, *, verify: bool = True, simplify: bool = False) -> str:
+def decompile(code: Any, *, verify: bool = True, simplify: bool = False) -> str:
     """Source of a function or code object.
 
     Args:
-        obj: a function, method, generator, coroutine or code object.
+        code: a function, method, generator, coroutine or code object.
         verify: prove that the source is the same program (else fall back to a form that is right by
             construction).
         simplify: remove torch.compile's list juggling.
     """
-    return decompile_full(obj, verify=verify, simplify=simplify).text
+    return decompile_full(code, verify=verify, simplify=simplify).text
 
 
 def decompile_full(obj: Any, *, verify: bool = True, simplify: bool = False) -> Decompiled:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from .decompile import code_of
 
 
-def dump_src(fn: Any) -> str:
+def dump_src(fn: Any, module: ModuleType | None = None) -> str:
     """The full code of a compiled function, as text.
 
     Works on any function that ``torch.compile`` returned and that has run, also outside
     :class:`depyf.prepare_debug`. Graphs are shown where the backend kept them (``eager``).
+
+    Args:
+        fn: the function, as ``torch.compile`` returned it or the original; or its code object.
+        module: where it was defined, which is needed for a code object: resume functions and graphs are found
+            among the globals of the module.
 
     Raises:
         TypeError: ``fn`` is nothing that can be compiled.
@@ -27,7 +32,8 @@ def dump_src(fn: Any) -> str:
         forward = getattr(inner, "forward", None)
         inner = getattr(forward, "__func__", forward if forward is not None else inner)
     inner = hooks.innermost_function(inner)
-    capture = capture_of(code_of(inner), getattr(inner, "__globals__", {}))
+    namespace = vars(module) if module is not None else getattr(inner, "__globals__", {})
+    capture = capture_of(code_of(inner), namespace)
     if not capture.functions or not capture.functions[0].frames[0].entries:
         raise ValueError(
             f"{getattr(inner, '__qualname__', inner)!r} has no compiled version. Compile it with torch.compile, "

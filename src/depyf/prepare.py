@@ -20,6 +20,7 @@ class prepare_debug:
     Args:
         *args: ``prepare_debug("dir")``, or ``prepare_debug(fn, "dir")`` as in older versions (the function
             is accepted and not needed).
+        dump_src_dir: the directory, by name.
         clean_wild_fx_code: do not write graphs that no compiled function calls.
         log_bytecode: write code objects (``marshal``) beside the texts: original, transformed, recompiled.
         internal_stages: write torch's internal graphs too.
@@ -40,9 +41,9 @@ class prepare_debug:
     def __init__(
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
         internal_stages: bool = False, caches: str = "separate", link: bool | str = True,
-        unsimplified: bool = False,
+        unsimplified: bool = False, dump_src_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.wanted = _directory_of(args)
+        self.wanted = _directory_of(args if dump_src_dir is None else (*args, dump_src_dir))
         if caches not in CACHES:
             raise ValueError(f"caches={caches!r} is not known; give one of {', '.join(map(repr, CACHES))}")
         if link not in (True, False, "source"):

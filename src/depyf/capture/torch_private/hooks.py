@@ -64,16 +64,26 @@ def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
 
 def frame_globals() -> dict[str, Any]:
     """Globals of the frame being compiled, seen from inside a bytecode hook."""
-    frame: Any = sys._getframe(1)
+    found = _of_compiled_frame("globals")
+    return found if type(found) is dict and "__builtins__" in found else {}
+
+
+def frame_locals() -> dict[str, Any]:
+    """Local variables of the frame being compiled, by name, seen from inside a bytecode hook."""
+    found = _of_compiled_frame("locals")
+    return found if isinstance(found, dict) else {}
+
+
+def _of_compiled_frame(what: str) -> Any:
+    """An argument of ``convert_frame._compile``, which is on the stack while a frame is compiled."""
+    frame: Any = sys._getframe(2)
     for _ in range(30):
         if frame is None:
             break
-        if frame.f_code.co_filename.endswith("convert_frame.py"):
-            found = frame.f_locals.get("globals")
-            if type(found) is dict and "__builtins__" in found:
-                return found
+        if frame.f_code.co_name == "_compile" and frame.f_code.co_filename.endswith("convert_frame.py"):
+            return frame.f_locals.get(what)
         frame = frame.f_back
-    return {}
+    return None
 
 
 class Resume(NamedTuple):
