@@ -10,10 +10,10 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ..flow.graph import build
 from .dispatch import dispatch
-from .dispatch.translate import legal
 from .forms import Form, inside
 from .generics import HIDDEN, TypeAlias
 from .lift import ClassExpr, FunctionExpr, Iter, Machine, Unliftable
+from .names import legal
 from .scopes import FAILURES, CodeScope, make_function
 
 

@@ -92,6 +92,16 @@ def is_name(name: str, dotted: bool = False) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
 
 
+def legal(name: str) -> str:
+    """A name that can be written, for one that may not: ``_lambda_`` for ``<lambda>``. Names that the compiler begins
+    with a dot (``.0``, ``.defaults``) begin with two underscores, to stay apart from those of a program."""
+    if is_name(name):
+        return name
+    made = unicodedata.normalize("NFKC", "__" + name[1:] if name[:1] == "." else name)
+    made = "".join(c if f"_{c}".isidentifier() else "_" for c in made)
+    return made if is_name(made) else f"_{made}"
+
+
 def checked(name: str) -> str:
     """The name, if it can be written and is read as itself.
 

@@ -12,7 +12,7 @@ from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..flow.graph import build
 from .constants import name_constants
-from .dispatch.translate import Untranslatable
+from .dispatch.writer import Untranslatable
 from .emit import emit
 from .fallback import dispatch_loop
 from .foreign import ForeignError, Interpreter

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import keyword
 from typing import Any, Callable, Sequence
 
 from ..bytecode.canonical import canonicalise
@@ -11,10 +10,10 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_V
 from ..bytecode.operations import Op, Program
 from ..flow.graph import Graph, build
 from . import annotations as deferred
-from .dispatch.translate import legal as legal_variable
 from .forms import Form, Forms
 from .generics import TypeAlias
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
+from .names import legal
 from .structure.ends import gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.patterns import cases, find_patterns
@@ -418,7 +417,7 @@ class CodeScope(Scope):
         def arg(name: str) -> ast.arg:
             shown = scope.plain_name(name)
             # ``.0`` of a comprehension that is a function of its own
-            return ast.arg(legal_variable(shown), annotations.get(name) or annotations.get(shown))
+            return ast.arg(legal(shown), annotations.get(name) or annotations.get(shown))
 
         positional = [arg(n) for n in names[: code.argcount]]
         rest = names[code.argcount:]
@@ -637,10 +636,3 @@ def top_level(code: Code, options: Options, name: str | None = None) -> ast.Modu
     node = make_function(shown, arguments, body, [], None,
                          bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
     return ast.Module([node], [])
-
-
-def legal(name: str) -> str:
-    made = "".join(c if c == "_" or c.isalnum() else "_" for c in name)
-    if not made or made[0].isdigit() or keyword.iskeyword(made):
-        made = "_" + made
-    return made

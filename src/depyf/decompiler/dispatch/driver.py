@@ -10,7 +10,8 @@ from ...flow import graph as g
 from ...flow.graph import Graph
 from . import helpers, namespaces
 from .segments import FALL, Segment, cut
-from .translate import LASTI, PLAIN, Writer, raise_again, translate
+from .translate import raise_again, translate
+from .writer import LASTI, PLAIN, Writer
 
 
 class Nested(Protocol):

@@ -18,18 +18,16 @@ look at the frame of their caller (``exec``, ``locals``) are given the mapping.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Callable
 
 from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
 from ...bytecode.code import Code
 from ...bytecode.operations import Op
 from .helpers import OF_THE_FRAME
+from .writer import Rule, Writer, registrar
 
-if TYPE_CHECKING:
-    from .translate import Writer
-
-RULES: dict[str, Callable[[Writer, Op], None]] = {}
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
 
 
 def run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.stmt]:
@@ -46,33 +44,25 @@ def run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.s
     return made
 
 
-def _rule(*kinds: str) -> Callable[[Callable[[Writer, Op], None]], None]:
-    def register(function: Callable[[Writer, Op], None]) -> None:
-        for kind in kinds:
-            RULES[kind] = function
-
-    return register
-
-
 def _frame(w: Writer, name: str, value: str) -> str:
     if name in OF_THE_FRAME:
         return f"{w.helper('frame_builtin')}({value}, {w.mapping()}, {w.py('globals')}())"
     return value
 
 
-@_rule(o.LOAD_NAME)
+@rule(o.LOAD_NAME)
 def _load_name(w: Writer, op: Op) -> None:
     value = f"{w.helper('load_name')}({op.arg!r}, {w.mapping()}, {w.py('globals')}())"
     w.new(_frame(w, op.arg, value))
 
 
-@_rule(o.LOAD_GLOBAL)
+@rule(o.LOAD_GLOBAL)
 def _load_global(w: Writer, op: Op) -> None:
     value = f"{w.helper('load_name')}({op.arg!r}, {w.py('globals')}())"
     w.new(_frame(w, op.arg, value))
 
 
-@_rule(o.LOAD_CLASSDEREF)
+@rule(o.LOAD_CLASSDEREF)
 def _load_class_deref(w: Writer, op: Op) -> None:
     names = w.mapping()
     if op.arg == ".type_params":
@@ -82,39 +72,39 @@ def _load_class_deref(w: Writer, op: Op) -> None:
     w.new(f"{names}[{op.arg!r}] if {op.arg!r} in {names} else {w.name(op.arg)}")
 
 
-@_rule(o.LOAD_LOCALS)
+@rule(o.LOAD_LOCALS)
 def _load_locals(w: Writer, op: Op) -> None:
     w.new(w.mapping())
 
 
-@_rule(o.LOAD_FROM_DICT_OR_GLOBALS)
+@rule(o.LOAD_FROM_DICT_OR_GLOBALS)
 def _load_from_dict_or_globals(w: Writer, op: Op) -> None:
     w.result(1, f"{w.helper('load_name')}({op.arg!r}, {w.slot(1)}, {w.py('globals')}())")
 
 
-@_rule(o.STORE_NAME)
+@rule(o.STORE_NAME)
 def _store_name(w: Writer, op: Op) -> None:
     w.write(f"{w.mapping()}[{op.arg!r}] = {w.slot(1)}")
     w.drop(1)
 
 
-@_rule(o.STORE_GLOBAL)
+@rule(o.STORE_GLOBAL)
 def _store_global(w: Writer, op: Op) -> None:
     w.write(f"{w.py('globals')}()[{op.arg!r}] = {w.slot(1)}")
     w.drop(1)
 
 
-@_rule(o.DELETE_NAME)
+@rule(o.DELETE_NAME)
 def _delete_name(w: Writer, op: Op) -> None:
     w.write(f"{w.helper('delete_name')}({op.arg!r}, {w.mapping()})")
 
 
-@_rule(o.DELETE_GLOBAL)
+@rule(o.DELETE_GLOBAL)
 def _delete_global(w: Writer, op: Op) -> None:
     w.write(f"{w.helper('delete_name')}({op.arg!r}, {w.py('globals')}())")
 
 
-@_rule(o.SETUP_ANNOTATIONS)
+@rule(o.SETUP_ANNOTATIONS)
 def _setup_annotations(w: Writer, op: Op) -> None:
     names = w.mapping()
     w.write(f"if '__annotations__' not in {names}:")

@@ -14,7 +14,7 @@ from typing import Any
 from ...bytecode.operations import Op
 from ...flow.stack import effect
 from ..lift import Accumulator, Input, Iter, Machine, Shared, Slot, State, Target, Unliftable, negate
-from .regions import Flow, Node
+from .regions import Flow, Node, same_op
 
 
 class Summary:
@@ -184,7 +184,7 @@ class Reducer:
                 # tests on one line that lead to copies of one ``return None`` lead to one place
                 for copy in (yt, yf):
                     goal = nodes[copy]
-                    if goal.end == "return" and len(goal.ops) <= 1 and self.same(copy, other) and (
+                    if goal.end == "return" and len(goal.ops) <= 1 and self.flow.same_way(copy, other) and (
                         goal.region == nodes[other].region
                     ):
                         self.changed(y, [other if s == copy else s for s in y.succs], "branch")
@@ -378,9 +378,7 @@ class Reducer:
             return False
         size = 0
         for p, q in zip(reversed(a.ops), reversed(b.ops)):
-            if p.kind != q.kind or p.line != q.line or p.line is None or type(p.arg) is not type(q.arg):
-                break
-            if p.arg != q.arg:
+            if not same_op(p, q) or p.line != q.line or p.line is None:
                 break
             size += 1
         if a.line != b.line:
@@ -452,9 +450,9 @@ class Reducer:
             if [op.kind for op in k.ops] != ["POP"] or k.end != "jump" or found.inputs != 1:
                 if not (k.ops and k.ops[0].kind == "POP" and found.inputs == 1 and y.end == "branch"):
                     return False
-                if not self.same_way(y.succs[1], f, 1):
+                if not self.flow.same_way(y.succs[1], f, 1):
                     return False
-            elif y.end != "branch" or not self.same(y.succs[1], k.succs[0]):
+            elif y.end != "branch" or not self.flow.same_way(y.succs[1], k.succs[0]):
                 return False
             stack = found.stack
         if len(stack) != 1 or not isinstance(stack[0], ast.Compare) or not isinstance(stack[0].left, Input):
@@ -471,23 +469,6 @@ class Reducer:
         on = k if as_value and k.end == "jump" else y
         self.changed(x, list(on.succs), on.end)
         return True
-
-    def same(self, a: int, b: int) -> bool:
-        return a == b or self.same_way(a, b, 0)
-
-    def same_way(self, a: int, b: int, skip: int, depth: int = 3) -> bool:
-        """Whether ``a`` does what ``b`` does after its first ``skip`` operations (copies of an exit)."""
-        if a == b and not skip:
-            return True
-        if not depth:
-            return False
-        x, y = self.flow.nodes[a], self.flow.nodes[b]
-        if x.end != y.end or len(x.ops) != len(y.ops) - skip or len(x.succs) != len(y.succs):
-            return False
-        for p, q in zip(x.ops, y.ops[skip:]):
-            if p.kind != q.kind or type(p.arg) is not type(q.arg) or p.arg != q.arg:
-                return False
-        return all(self.same_way(s, u, 0, depth - 1) for s, u in zip(x.succs, y.succs))
 
     # --- comprehensions ---------------------------------------------------------------------------
     def comprehension(self, head: Node) -> bool:

@@ -107,6 +107,20 @@ class Flow:
             for id in [i for i in nodes if i not in seen]:
                 del nodes[id]
 
+    def same_way(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
+        """Whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations: one is a copy
+        of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)"""
+        if a == b and not skip:
+            return True
+        if not depth:
+            return False
+        x, y = self.nodes[a], self.nodes[b]
+        return (
+            x.end == y.end and x.arg == y.arg and len(x.ops) == len(y.ops) - skip and len(x.succs) == len(y.succs)
+            and all(map(same_op, x.ops, y.ops[skip:]))
+            and all(self.same_way(s, t, 0, depth - 1) for s, t in zip(x.succs, y.succs))
+        )
+
     def predecessors(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {i: [] for i in self.nodes}
         for id, node in self.nodes.items():
@@ -488,7 +502,7 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
                 continue
             if i < len(hn.ops) and j < len(cn.ops):
                 a, b = hn.ops[i], cn.ops[j]
-                if a.kind == b.kind and _same_arg(a.arg, b.arg):
+                if same_op(a, b):
                     i += 1
                     j += 1
                     continue
@@ -557,5 +571,6 @@ def _dropping(ops: list[Op], index: int, others: list[Op], other: int) -> int:
     return 0
 
 
-def _same_arg(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and a == b)
+def same_op(a: Op, b: Op) -> bool:
+    """Whether two operations are copies of one, as far as that can be told without their context."""
+    return a.kind == b.kind and (a.arg is b.arg or type(a.arg) is type(b.arg) and bool(a.arg == b.arg))

@@ -563,7 +563,7 @@ class Walker:
                     if target != succ and self.drops_iterator(succ, target):
                         # ``return`` computes its value before it drops the iterator, unless it is a constant
                         goal = nodes[target]
-                        if natural is not None and target != natural and self.same_way(target, natural):
+                        if natural is not None and target != natural and self.flow.same_way(target, natural):
                             # a copy of what follows the loop
                             at = succ
                             while nodes[at].succs[0] != target:
@@ -793,19 +793,6 @@ class Walker:
             at = node.succs[0]
         return "normal"
 
-    def same_way(self, a: int, b: int, depth: int = 3) -> bool:
-        if a == b:
-            return True
-        if not depth:
-            return False
-        x, y = self.flow.nodes[a], self.flow.nodes[b]
-        if x.end != y.end or len(x.ops) != len(y.ops) or len(x.succs) != len(y.succs) or x.arg != y.arg:
-            return False
-        for p, q in zip(x.ops, y.ops):
-            if p.kind != q.kind or type(p.arg) is not type(q.arg) or p.arg != q.arg:
-                return False
-        return all(self.same_way(s, t, depth - 1) for s, t in zip(x.succs, y.succs))
-
     def best_normal(self, targets: list[int], follow: int, frame: Frame) -> int | None:
         """The way out that statements behind the protected body continue."""
         normal = [t for t in targets if t != follow and self.way_out(t, follow, frame) == "normal"]
@@ -861,7 +848,7 @@ class Walker:
         nodes = self.flow.nodes
         for id in sources:
             for position, succ in enumerate(nodes[id].succs):
-                if succ != join and self.same_way(succ, join):
+                if succ != join and self.flow.same_way(succ, join):
                     nodes[id].succs[position] = join
 
     def with_(
@@ -904,7 +891,7 @@ class Walker:
             self.unify_edges(rest, after_handlers)
         if normal is None:
             join = after_handlers
-        elif after_handlers is None or after_handlers == normal or self.same_way(after_handlers, normal):
+        elif after_handlers is None or after_handlers == normal or self.flow.same_way(after_handlers, normal):
             join = normal
         elif after_handlers == follow:
             join = follow

@@ -1,0 +1,120 @@
+"""What collects the statements that operations become, and the tables of how they become them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...bytecode.code import Code
+from ...bytecode.errors import shown
+from ...bytecode.operations import Op
+from ..names import is_name, legal
+from .helpers import NEEDS
+
+# What a slot is known to hold (the tag of its value).
+PLAIN = ""
+LASTI = "lasti"
+MAYBE_UNBOUND = "maybe unbound"  # from LOAD_FAST_AND_CLEAR
+CELL = "cell "  # + name: a cell, only good for building a closure
+CELLS = "cells"  # a tuple of the cells that the nested function names anyway
+CODE = "code "  # + index into Writer.nested
+
+
+class Untranslatable(Exception):
+    """The operation has no Python form here (its text says which and where)."""
+
+
+class Writer:
+    """Collects the statements of one segment.
+
+    Attributes:
+        prefix: what all names of our own start with.
+        lines: ``(indentation, text)`` so far.
+        tags: one tag per stack slot; its length is the depth of the stack.
+        used: names of the helpers the text calls.
+        constants: values that stand in the text as ``<prefix>constant_<index>``.
+        nested: code objects whose definition stands in the text as ``<prefix>define_<index>``.
+        namespace: names are those of a module or class body, and its text is run by a function.
+    """
+
+    def __init__(self, prefix: str, code: Code, namespace: bool = False) -> None:
+        self.prefix = prefix
+        self.namespace = namespace
+        self.code = code
+        self.lines: list[tuple[int, str]] = []
+        self.tags: list[str] = []
+        self.used: set[str] = set()
+        self.constants: list[Any] = []
+        self.nested: list[tuple[str, Code]] = []
+        self.indent = 0
+        self.fast = set(code.varnames) | set(code.cellvars) | set(code.freevars)
+
+    # --- writing ---
+    def write(self, text: str) -> None:
+        self.lines.append((self.indent, text))
+
+    def slot(self, place: int) -> str:
+        """Variable of the ``place``-th value from the top (1 = top)."""
+        if place > len(self.tags):
+            raise Untranslatable("the stack is too short")
+        return f"{self.prefix}s{len(self.tags) - place}"
+
+    def new(self, expression: str, tag: str = PLAIN) -> None:
+        """Pushes a value."""
+        self.tags.append(tag)
+        self.write(f"{self.prefix}s{len(self.tags) - 1} = {expression}")
+
+    def drop(self, count: int) -> None:
+        if count:
+            del self.tags[-count:]
+
+    def result(self, count: int, expression: str, tag: str = PLAIN) -> None:
+        """Replaces the ``count`` top values by one."""
+        self.drop(count)
+        self.new(expression, tag)
+
+    def py(self, name: str) -> str:
+        """A builtin, whatever the program calls its own names."""
+        return f"{self.prefix}py.{name}"
+
+    def helper(self, name: str) -> str:
+        self.used.update((name, *NEEDS.get(name, ())))
+        return self.prefix + name
+
+    def constant(self, value: Any) -> str:
+        if type(value) is int and value.bit_length() > 2000:
+            return hex(value)  # base 10 takes quadratic time, and Python refuses it above 4300 digits
+        if type(value) in (int, str, bytes, bool, type(None)) and value != float("inf"):
+            return repr(value)
+        if type(value) is float and math.isfinite(value):
+            return repr(value)
+        self.constants.append(value)
+        return f"{self.prefix}constant_{len(self.constants) - 1}"
+
+    def name(self, name: str) -> str:
+        """A variable of the program: under its own name, but for the arguments of comprehensions."""
+        if not is_name(name) and not (name[:1] == "." and name[1:].isdecimal()):
+            raise Untranslatable(f"{shown(name)} is not the name of a variable")
+        return legal(name)
+
+    def mapping(self) -> str:
+        """The mapping that holds the program's names."""
+        return f"{self.prefix}names" if self.namespace else f"{self.py('locals')}()"
+
+
+#: What writes one operation.
+Rule = Callable[[Writer, Op], None]
+
+
+def registrar(rules: dict[str, Rule]) -> Callable[..., Callable[[Rule], Rule]]:
+    """A decorator ``rule(*kinds)`` that puts functions into a table, by the kinds of operations they write."""
+
+    def rule(*kinds: str) -> Callable[[Rule], Rule]:
+        def register(function: Rule) -> Rule:
+            rules.update(dict.fromkeys(kinds, function))
+            return function
+
+        return register
+
+    return rule
