@@ -17,14 +17,15 @@ import json
 import os
 import platform
 import random
-import signal
 import statistics
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
+from collections.abc import Callable
+from types import CodeType
+
+from _shared import TooLong, code_objects, time_limit
 
 SECONDS = 5  # for one function
 BODIES = {
@@ -36,13 +37,6 @@ BODIES = {
         "    try:\n        with f(a) as c:\n            g(c, {i})\n    except ValueError as e:\n        b = e\n",
     "comprehensions": "    a = [x + {i} for x in b if x]\n    b = {{k: v for k, v in f(a)}}\n",
 }
-
-
-def code_objects(code: CodeType) -> Iterator[CodeType]:
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield const
-            yield from code_objects(const)
 
 
 def functions(count: int, seed: int) -> list[CodeType]:
@@ -73,32 +67,21 @@ def decompiler(how: str) -> Callable[[CodeType], str]:
     return lambda code: decompile_code(code, verify=how == "proof").text
 
 
-class _TooLong(BaseException):
-    pass
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise _TooLong
-
-
 def work(how: str, count: int, seed: int) -> None:
     """Prints a JSON list: seconds for each function, or ``None`` where there is no text that compiles."""
     warnings.simplefilter("ignore")
     decompile = decompiler(how)
-    signal.signal(signal.SIGALRM, _stop)
     out: list[float | None] = []
     for code in functions(count, seed):
         seconds: float | None = None
-        signal.alarm(SECONDS)
         try:
-            begun = time.process_time()
-            text = decompile(code)
-            seconds = time.process_time() - begun
-            compile(text, "text", "exec", dont_inherit=True)
-        except (Exception, _TooLong):
+            with time_limit(SECONDS):
+                begun = time.process_time()
+                text = decompile(code)
+                seconds = time.process_time() - begun
+                compile(text, "text", "exec", dont_inherit=True)
+        except (Exception, TooLong):
             seconds = None
-        finally:
-            signal.alarm(0)
         out.append(seconds)
     print("\n" + json.dumps(out))
 
@@ -147,7 +130,7 @@ def growth(rounds: int) -> str:
             for repeats in (4, 400):
                 text = "def h(a, b, c):\n" + "".join(body.format(i=i) for i in range(repeats))
                 (code,) = (c for c in compile(text, "h", "exec").co_consts if isinstance(c, CodeType))
-                units = sum(len(c.co_code) // 2 for c in (code, *code_objects(code)))
+                units = sum(len(c.co_code) // 2 for c in code_objects(code))
                 times = []
                 for _ in range(rounds * (20 if repeats < 100 else 1)):
                     begun = time.process_time()

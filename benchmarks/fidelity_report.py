@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import glob
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from typing import Any
+
+from _shared import find_interpreter, table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS = ("modules", "modules valid", "code objects", "exact %", "equivalent", "fallback", "wrong", "invalid", "crash",
@@ -29,19 +29,11 @@ CLASSES = 12
 
 
 def interpreter(version: str) -> str | None:
-    """An interpreter of the version that can run."""
+    """An interpreter of the version that can run depyf."""
     if tuple(map(int, version.split("."))) < (3, 10):
         raise SystemExit(f"depyf runs on 3.10 and later; benchmarks/foreign.py measures code of {version}")
-    installed = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*")))
-    places = [shutil.which(f"python{version}"), *installed]
-    for place in places:
-        if place:
-            path = os.path.join(place, "bin", "python") if os.path.isdir(place) else place
-            asked = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-                                   capture_output=True, text=True)
-            if asked.returncode == 0 and asked.stdout.strip() == version:
-                return path
-    return None
+    found = find_interpreter(version)
+    return None if found is None else str(found)
 
 
 def measure(python: str, corpora: list[str], limit: int, jobs: int) -> list[dict[str, Any]]:
@@ -57,12 +49,11 @@ def measure(python: str, corpora: list[str], limit: int, jobs: int) -> list[dict
 
 def tables(found: list[dict[str, Any]], missing: list[str], command: str, limit: int) -> str:
     which = f"{limit} modules of each, chosen by a seed" if limit else "all modules"
-    lines = [f"{datetime.date.today()}, {os.cpu_count()} cores, {which}. Command: `{command}`.", "",
-             "| Python | corpus | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
-    lines += [f"| {row['python']} | {row['corpus']} | " + " | ".join(str(row[name]) for name in COLUMNS) + " |"
-              for row in found]
+    lines = [f"{datetime.date.today()}, {os.cpu_count()} cores, {which}. Command: `{command}`.\n",
+             table(("Python", "corpus", *COLUMNS), [[row[name] for name in ("python", "corpus", *COLUMNS)]
+                                                    for row in found])]
     if missing:
-        lines += ["", f"Not on the machine: {', '.join(missing)}."]
+        lines.append(f"Not on the machine: {', '.join(missing)}.\n")
     classes: dict[str, tuple[int, str]] = {}
     for row in found:
         for count, reason, place in row["classes"]:
@@ -70,13 +61,12 @@ def tables(found: list[dict[str, Any]], missing: list[str], command: str, limit:
             place = re.sub(r"^.*?/(?:site-packages|lib/python[\d.]+)/", "", before[1])
             classes[reason] = (before[0] + count, f"{place} ({row['python']})" if "(" not in place else place)
     ranked = sorted(classes.items(), key=lambda item: -item[1][0])
-    lines += ["", "What is not exact, over all of these, the most frequent first, with a place each:", "",
-              "| code objects | class | place |", "|---|---|---|"]
-    lines += [f"| {count} | {reason.replace('|', chr(92) + '|')} | `{place}` |"
-              for reason, (count, place) in ranked[:CLASSES]]
+    rows = [(count, reason, f"`{place}`") for reason, (count, place) in ranked[:CLASSES]]
     if len(ranked) > CLASSES:
-        lines.append(f"| {sum(count for _, (count, _) in ranked[CLASSES:])} | {len(ranked) - CLASSES} others | |")
-    return "\n".join(lines) + "\n"
+        rows.append((sum(count for _, (count, _) in ranked[CLASSES:]), f"{len(ranked) - CLASSES} others", ""))
+    lines += ["What is not exact, over all of these, the most frequent first, with a place each:\n",
+              table(("code objects", "class", "place"), rows)]
+    return "\n".join(lines)
 
 
 def main() -> None:

@@ -19,14 +19,14 @@ import collections
 import pathlib
 import random
 import re
-import shutil
-import signal
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+
+from _shared import TooLong, code_objects, find_interpreter, time_limit
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
@@ -61,18 +61,6 @@ class Score:
             self.classes.setdefault(what, []).extend(places)
 
 
-def find_interpreter(version: str) -> pathlib.Path | None:
-    """An interpreter of a version: the newest under pyenv, or the one on PATH."""
-    def number(path: pathlib.Path) -> list[int]:
-        return [int(part) for part in re.findall(r"\d+", path.parents[1].name)]
-
-    installed = sorted(pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), key=number)
-    if installed:
-        return installed[-1]
-    found = shutil.which(f"python{version}")
-    return pathlib.Path(found) if found else None
-
-
 def library(interpreter: pathlib.Path, version: str) -> pathlib.Path:
     for folder in (interpreter.parents[1] / "lib", interpreter.resolve().parents[1] / "lib"):
         if (folder / f"python{version}" / "os.py").exists():
@@ -88,13 +76,6 @@ def corpus(base: pathlib.Path, which: str) -> list[pathlib.Path]:
 
     files = [path for path in sorted(base.rglob("*.py")) if "site-packages" not in path.parts]
     return [path for path in files if is_test(path) == (which == "tests")]
-
-
-def nested(code: Code) -> Iterator[Code]:
-    yield code
-    for const in code.consts:
-        if isinstance(const, Code):
-            yield from nested(const)
 
 
 def by_name(a: Code, b: Code) -> Iterator[tuple[Code, Code | None]]:
@@ -121,19 +102,10 @@ def reason(code: Code, where: str) -> str:
     return "different: " + re.sub(r" at offset \d+|'[^']*'|-> \d+|\d+", "*", said)[:70]
 
 
-class _Timeout(Exception):
-    pass
-
-
-def _too_late(*_: object) -> None:
-    raise _Timeout("took too long")
-
-
 def measure(path: pathlib.Path, files: list[pathlib.Path], base: pathlib.Path, seconds: int) -> Score:
     """The score of some modules."""
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 5000))
-    signal.signal(signal.SIGALRM, _too_late)
     interpreter = Interpreter(path)
     score = Score()
     originals = compiled(interpreter, [(str(file), file.read_bytes()) for file in files])
@@ -144,22 +116,20 @@ def measure(path: pathlib.Path, files: list[pathlib.Path], base: pathlib.Path, s
         if isinstance(original, ForeignError):
             continue  # not a module of this version (2to3's samples, bad_coding)
         score.modules += 1
-        signal.alarm(seconds)
         try:
-            text = decompile_code(original, verify=False).text
-        except Exception as error:  # whatever goes wrong is counted
-            count = sum(1 for _ in nested(original))
+            with time_limit(seconds):
+                text = decompile_code(original, verify=False).text
+        except (Exception, TooLong) as error:  # whatever goes wrong is counted
+            count = sum(1 for _ in code_objects(original))
             score.codes += count
             score.crashes += 1
             score.fail(f"CRASH {type(error).__name__}: {str(error)[:90]}", name, count)
             continue
-        finally:
-            signal.alarm(0)
         texts.append((name, text))
         done.append(original)
     for (name, _), original, result in zip(texts, done, compiled(interpreter, texts)):
         if isinstance(result, ForeignError):
-            count = sum(1 for _ in nested(original))
+            count = sum(1 for _ in code_objects(original))
             score.codes += count
             score.invalid += 1
             score.fail(f"INVALID {re.sub(r'[(].*', '', str(result))[:90]}", f"{name} {result}", count)

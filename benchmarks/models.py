@@ -32,6 +32,7 @@ from typing import Any
 
 import torch
 import transformers
+from _shared import table
 from architectures import ARCHITECTURES, LENGTHS, TRAINED, Architecture
 
 import depyf
@@ -226,11 +227,6 @@ def measure(name: str, backend: str, keep: str | None) -> Row:
     if not same_results(row.plain, row.watched):
         row.unstable = not same_results(row.plain, run(architecture, backend))
     return row
-
-
-def table(heading: list[str], rows: list[list[str]]) -> str:
-    lines = [heading, ["---"] * len(heading), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def summary(rows: list[Row]) -> str:

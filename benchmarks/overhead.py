@@ -30,6 +30,7 @@ os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 
 import torch
 import transformers
+from _shared import table
 from architectures import ARCHITECTURES
 
 import depyf
@@ -98,11 +99,6 @@ def memory(name: str, backend: str, watched: bool) -> float:
 def one(name: str, backend: str, watched: str) -> None:
     run(name, backend, watched == "1")
     print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
-
-
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
 def measure(backend: str, names: tuple[str, ...], rounds: int) -> str:

@@ -24,22 +24,19 @@ import os
 import pathlib
 import re
 import select
-import signal
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
+
+from _shared import TooLong, time_limit
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: Outcomes in the order they are printed.
 OUTCOMES = ("exact", "equivalent", "fallback", "invalid", "wrong", "crash", "late")
-
-
-class Late(BaseException):
-    """The time for one program is over."""
 
 
 # --- one program, in a process of its own ----------------------------------------------------------
@@ -112,23 +109,17 @@ def reason_class(reason: str) -> str:
 
 def work(first: int, after: int, step: int, limit: int) -> None:
     """Answers one line of JSON a seed."""
-    def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise Late
-
-    signal.signal(signal.SIGALRM, ring)
     warnings.simplefilter("ignore")
     for seed in range(first, after, step):
         print(json.dumps({"seed": seed, "starts": True}), flush=True)
         source = program(seed)
         kind, reasons, parts = "none", [], {}
         if source is not None:
-            signal.alarm(limit)
             try:
-                kind, reasons, parts = outcome(source)
-            except Late:
+                with time_limit(limit):
+                    kind, reasons, parts = outcome(source)
+            except TooLong:
                 kind, reasons = "late", [f"more than {limit} s"]
-            finally:
-                signal.alarm(0)
         print(json.dumps({"seed": seed, "kind": kind, "reasons": reasons, "parts": parts}), flush=True)
 
 
@@ -194,19 +185,13 @@ def minimised(seed: int, kind: str, of: str) -> str:
     from pysource_minimize import minimize
 
     def same(source: str) -> bool:
-        signal.alarm(10)
         try:
-            found, reasons, _ = outcome(source)
-        except (Exception, Late):
+            with time_limit(10):
+                found, reasons, _ = outcome(source)
+        except (Exception, TooLong):
             return False
-        finally:
-            signal.alarm(0)
         return found == kind and any(reason_class(reason) == of for reason in reasons)
 
-    def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise Late
-
-    signal.signal(signal.SIGALRM, ring)
     warnings.simplefilter("ignore")
     source = program(seed)
     assert source is not None

@@ -28,14 +28,14 @@ import multiprocessing
 import os
 import platform
 import random
-import signal
 import subprocess
 import sys
 import sysconfig
 import time
 import warnings
-from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import CodeType
+
+from _shared import TooLong, code_objects, time_limit
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
@@ -82,20 +82,6 @@ def corpus_files(corpus: str) -> list[str]:
     return files
 
 
-class _TooLong(BaseException):
-    pass
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise _TooLong
-
-
-def _alarm(seconds: int) -> None:
-    if hasattr(signal, "alarm"):
-        signal.signal(signal.SIGALRM, _stop)
-        signal.alarm(seconds)
-
-
 def roundtrip(file: str) -> Row | None:
     """One module; ``None`` if it is not Python of this version."""
     try:
@@ -104,27 +90,18 @@ def roundtrip(file: str) -> Row | None:
     except (SyntaxError, ValueError, UnicodeDecodeError, RecursionError, OSError):
         return None
     row = Row(file)
-    _alarm(MODULE_SECONDS)
     try:
-        _roundtrip(code, row)
-    except _TooLong:
+        with time_limit(MODULE_SECONDS):
+            _roundtrip(code, row)
+    except TooLong:
         row.outcome = "timeout"
     except (Exception, RecursionError) as error:
         row.outcome = "crash"
         row.reasons.append((f"{type(error).__name__}: {error}"[:160], file))
-    finally:
-        _alarm(0)
     if row.outcome != "ok":
         row.parts = {row.outcome: sum(1 for _ in code_objects(code))}
         row.reasons = row.reasons or [(row.outcome, file)]
     return row
-
-
-def code_objects(code: Code) -> Iterator[Code]:
-    yield code
-    for const in code.consts:
-        if isinstance(const, Code):
-            yield from code_objects(const)
 
 
 def _roundtrip(code: Code, row: Row) -> None:

@@ -10,21 +10,16 @@ import sys
 import sysconfig
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+
+from _shared import code_objects
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.flow.check import check
 from depyf.flow.graph import build
-
-
-def code_objects(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from code_objects(constant)
 
 
 def main() -> int:

@@ -44,7 +44,7 @@ python.setStdout({ write: (buffer) => { process.stdout.write(Buffer.from(buffer)
 python.setStderr({ write: (buffer) => { process.stderr.write(Buffer.from(buffer)); return buffer.length; } });
 python.globals.set("_given", python.toPy({ path, rest }));
 process.exitCode = python.runPython(`
-import runpy, sys, traceback
+import os, runpy, sys, traceback
 
 def _run(path, rest):
     sys.path[:0] = path
@@ -58,6 +58,7 @@ def _run(path, rest):
             exec(compile(rest[1], "<string>", "exec"), {"__name__": "__main__"})
         else:
             sys.argv = rest
+            sys.path.insert(0, os.path.dirname(os.path.abspath(rest[0])))
             runpy.run_path(rest[0], run_name="__main__")
     except SystemExit as stop:
         if stop.code is None or isinstance(stop.code, int):

@@ -8,26 +8,23 @@ Interpreters are looked for on PATH and under pyenv; one that is absent is left 
 from __future__ import annotations
 
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from _shared import find_interpreter
 
 SUITES = ["tests/bytecode", "tests/flow", "tests/decompiler", "tests/foreign"]
 PACKAGES = ["pytest==9.2.0", "pytest-timeout==2.4.0", "hypothesis==6.168.5"]  # the last for 3.10
 
 
-def interpreter(version: str) -> str | None:
-    for path in sorted(pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), reverse=True):
-        return str(path)
-    return shutil.which(f"python{version}")
-
-
 def main() -> int:
-    root = pathlib.Path(__file__).resolve().parent.parent
     failed = 0
     for version in sys.argv[1:]:
-        found = interpreter(version)
+        found = find_interpreter(version)
         if found is None:
             print(f"Python {version} is not on this machine: left out")
             continue
@@ -42,8 +39,8 @@ def main() -> int:
                 failed += 1
                 continue
             print(f"Python {version}:", flush=True)
-            result = subprocess.run([python, "-m", "pytest", "-p", "no:cacheprovider", *SUITES], cwd=root,
-                                    env={"PYTHONPATH": str(root / "src"), "PATH": "/usr/bin:/bin"})
+            result = subprocess.run([python, "-m", "pytest", "-p", "no:cacheprovider", *SUITES], cwd=ROOT,
+                                    env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"})
             failed += result.returncode != 0
     return failed
 

@@ -3,6 +3,28 @@
 Every code object of theirs is written as a dispatch loop and run beside the original (``test_dispatch_runs``).
 """
 
+from __future__ import annotations
+
+from types import CodeType
+
+from depyf.bytecode.code import Code
+from depyf.decompiler.emit import emit
+from depyf.decompiler.fallback import dispatch_loop
+from depyf.decompiler.forms import Form, Forms
+from depyf.decompiler.scopes import Options, top_level
+
+
+def as_loops(original: CodeType) -> CodeType:
+    """The program with every code object of its written as a dispatch loop."""
+    code = Code.of(original)
+    forms = Forms(code, Form.DISPATCH)
+    for inner in forms.names:
+        while forms.of(inner) is not Form.DISPATCH:
+            forms.give_up(inner, "a test")
+    text, _ = emit(top_level(code, Options(forms, dispatch_loop)))
+    return compile(text, original.co_filename, "exec", dont_inherit=True)
+
+
 #: What all of them may use.
 COMMON = '''
 import asyncio, sys

@@ -14,30 +14,13 @@ from types import CodeType
 import dispatched
 import pytest
 
-from depyf.bytecode.code import Code
-from depyf.decompiler.emit import emit
-from depyf.decompiler.fallback import dispatch_loop
-from depyf.decompiler.forms import Form, Forms
-from depyf.decompiler.scopes import Options, top_level
-
-
-def as_loops(original: CodeType) -> CodeType:
-    """The program with every code object of its written as a dispatch loop."""
-    code = Code.of(original)
-    forms = Forms(code, Form.DISPATCH)
-    for inner in forms.names:
-        while forms.of(inner) is not Form.DISPATCH:
-            forms.give_up(inner, "a test")
-    text, _ = emit(top_level(code, Options(forms, dispatch_loop)))
-    return compile(text, original.co_filename, "exec", dont_inherit=True)
-
 
 @pytest.mark.parametrize("name", [n for n in dispatched.PROGRAMS if sys.version_info >= dispatched.SINCE.get(n, (3, 10))])
 def test_programs(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         code = compile(dispatched.PROGRAMS[name], f"<{name}>", "exec", dont_inherit=True)
-        again = as_loops(code)
+        again = dispatched.as_loops(code)
 
     def result(of: CodeType) -> object:
         module = types.ModuleType("program")
@@ -62,7 +45,7 @@ def test_modules_of_the_library(name: str) -> None:
     """A whole module as loops passes as many of its own examples as before, and has the same names."""
     real = importlib.import_module(name)
     code = compile(inspect.getsource(real), name, "exec", dont_inherit=True)
-    before, after = (examples(real, of) for of in (code, as_loops(code)))
+    before, after = (examples(real, of) for of in (code, dispatched.as_loops(code)))
     assert before == after
 
 

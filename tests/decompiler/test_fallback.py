@@ -6,12 +6,7 @@ import textwrap
 from types import CodeType
 
 import pytest
-
-from depyf.bytecode.code import Code
-from depyf.decompiler.emit import emit
-from depyf.decompiler.fallback import dispatch_loop
-from depyf.decompiler.forms import Form, Forms
-from depyf.decompiler.scopes import Options, top_level
+from dispatched import as_loops
 
 PROGRAMS = {
     "module": """
@@ -74,18 +69,5 @@ def run(code: CodeType) -> object:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_all_as_loops(program: str) -> None:
-
-
     original = compile(textwrap.dedent(PROGRAMS[program]), "<program>", "exec", dont_inherit=True)
-    code = Code.of(original)
-    forms = Forms(code, Form.DISPATCH)
-    for inner in forms.names:
-        while forms.of(inner) is not Form.DISPATCH:
-            forms.give_up(inner, "a test")
-    text, tree = emit(top_level(code, Options(forms, dispatch_loop)))
-    del tree
-    again = compile(text, "<text>", "exec", dont_inherit=True)
-    expected = run(original)
-    assert run(again) == expected
-
-
+    assert run(as_loops(original)) == run(original)

@@ -1,17 +1,16 @@
 """The proof: it accepts other layouts of a program and rejects mutants."""
 
 import ast
-import copy
 import importlib
 import inspect
 import random
 
+import mutants as m
 import pytest
 
 from depyf.bytecode import operations as o
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
-from depyf.bytecode.operations import Op, Program
 from depyf.decompiler.equivalence import equivalent
 from depyf.decompiler.verify import SILENT, _settle, line_map, same_constant, same_program
 
@@ -99,68 +98,34 @@ OTHER = {"+": "-", "-": "+", "*": "/", "<": "<=", "==": "!=", ">": ">=", "<=": "
 def mutants(program, rng):
     """``(what, mutated program)``: one small change each, none of them without effect on what is done."""
     ops = program.ops
-    reached = reachable(program)
 
     def made(index, *replacement):
-        new = [copy.copy(op) for op in ops]
-        new[index : index + 1] = [copy.copy(op) for op in replacement]
-        shift = len(replacement) - 1
-        handlers = [copy.copy(h) for h in program.handlers]
-        if shift:
-            for op in new:
-                if op.target > index:
-                    op.target += shift
-            for handler in handlers:
-                if handler.target > index:
-                    handler.target += shift
-        return Program(program.code, new, handlers)
+        return m.replaced(program, index, *replacement)
 
-    for index, op in enumerate(ops):
-        if index not in reached:
-            continue
+    for index in sorted(m.reached(program)):
+        op = ops[index]
         if op.kind in (o.BINARY, o.COMPARE, o.INPLACE) and op.arg in OTHER:
-            yield f"operator at {index}", made(index, with_arg(op, OTHER[op.arg]))
+            yield f"operator at {index}", made(index, m.changed(op, arg=OTHER[op.arg]))
         if op.kind is o.CONST:
             other = {int: lambda v: float(v), bool: lambda v: int(v), str: lambda v: v + "x",
                      type(None): lambda v: False}.get(type(op.arg), lambda v: "another")(op.arg)
-            yield f"constant at {index}", made(index, with_arg(op, other))
+            yield f"constant at {index}", made(index, m.changed(op, arg=other))
         if op.kind in (o.LOAD_FAST, o.STORE_FAST, o.LOAD_GLOBAL, o.LOAD_ATTR, o.STORE_ATTR):
-            yield f"name at {index}", made(index, with_arg(op, op.arg + "_"))
+            yield f"name at {index}", made(index, m.changed(op, arg=op.arg + "_"))
         if op.kind is o.CALL:
-            yield f"keyword at {index}", made(index, with_arg(op, (op.arg[0], (*op.arg[1], "k"))))
+            yield f"keyword at {index}", made(index, m.changed(op, arg=(op.arg[0], (*op.arg[1], "k"))))
         if op.kind is o.BRANCH and _settle(ops, op.target) != _settle(ops, index + 1):
-            yield f"sense at {index}", made(index, with_arg(op, not op.arg))
-            yield f"jump at {index}", made(index, Op(op.kind, op.arg, op.offset, op.line, index + 1, op.handler))
+            yield f"sense at {index}", made(index, m.changed(op, arg=not op.arg))
+            yield f"jump at {index}", made(index, m.changed(op, target=index + 1))
         if op.kind is o.FOR_ITER:
-            yield f"exit at {index}", made(index, Op(op.kind, op.arg, op.offset, op.line, index + 1, op.handler))
+            yield f"exit at {index}", made(index, m.changed(op, target=index + 1))
         if op.handler >= 0 and op.kind not in SILENT:
-            yield f"handler of {op.kind} at {index}", made(index, Op(op.kind, op.arg, op.offset, op.line, op.target, -1))
+            yield f"handler of {op.kind} at {index}", made(index, m.changed(op, handler=-1))
         if op.target < 0 and op.kind not in o.ENDS:
             following = ops[index + 1]
             if (following.kind, following.arg) != (op.kind, op.arg):
                 yield f"dropped {index}", made(index)
                 yield f"twice {index}", made(index, op, op)
-
-
-def with_arg(op, arg):
-    return Op(op.kind, arg, op.offset, op.line, op.target, op.handler)
-
-
-def reachable(program):
-    seen, pending = set(), [0]
-    while pending:
-        index = pending.pop()
-        if index in seen:
-            continue
-        seen.add(index)
-        op = program.ops[index]
-        if op.target >= 0:
-            pending.append(op.target)
-        if op.kind not in o.ENDS:
-            pending.append(index + 1)
-        if op.handler >= 0:
-            pending.append(program.handlers[op.handler].target)
-    return seen
 
 
 def test_mutants_of_real_functions_are_rejected():
@@ -171,11 +136,8 @@ def test_mutants_of_real_functions_are_rejected():
         found = list(mutants(program, rng))
         for what, mutant in rng.sample(found, min(len(found), 25)):
             tried += 1
-            try:
-                if same_program(program, mutant):
-                    survivors.append(f"{code.co_qualname if hasattr(code, 'co_qualname') else code.co_name}: {what}")
-            except IndexError:
-                pass  # runs off its end: not a program at all
+            if same_program(program, mutant):
+                survivors.append(f"{code.co_qualname if hasattr(code, 'co_qualname') else code.co_name}: {what}")
     assert tried >= 500
     assert not survivors
 

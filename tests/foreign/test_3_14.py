@@ -7,9 +7,9 @@ import pathlib
 import sys
 
 import pytest
+from _shared import code_objects
 
 from depyf.bytecode.canonical import canonicalise
-from depyf.bytecode.code import Code
 from depyf.bytecode.pyc import PycError, load_pyc, read_pyc
 from depyf.bytecode.rules import rules_for
 from depyf.bytecode.versions import SUPPORTED, table
@@ -23,13 +23,6 @@ FILES = sorted((FOLDER / "compiled").glob("*.pyc"))
 #: What the compiler never writes, or is no instruction.
 WITHOUT_RULE = {"CACHE", "RESERVED", "INTERPRETER_EXIT", "EXIT_INIT_CHECK", "ENTER_EXECUTOR", "EXTENDED_ARG",
                 "LOAD_SPECIAL", "SEND", "CLEANUP_THROW", "END_FOR", "END_SEND", "SET_FUNCTION_ATTRIBUTE"}
-
-
-def nested(code: Code):
-    yield code
-    for const in code.consts:
-        if isinstance(const, Code):
-            yield from nested(const)
 
 
 def comparable(text: str) -> str:
@@ -48,7 +41,7 @@ def test_there_are_all() -> None:
 def test_graphs_are_sound(path: pathlib.Path) -> None:
     code = read_pyc(path)
     assert code.version == (3, 14)
-    for part in nested(code):
+    for part in code_objects(code):
         check(build(canonicalise(part)))
 
 

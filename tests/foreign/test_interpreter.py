@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-import shutil
 import sys
 from types import CodeType
 
 import pytest
+from _shared import find_interpreter
 
 from depyf.bytecode.code import Code
 from depyf.bytecode.pyc import read_pyc
@@ -20,8 +20,7 @@ VERSIONS = ("3.7", "3.8", "3.9")
 
 
 def interpreter(version: str) -> Interpreter:
-    found = sorted(pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
-    path = str(found[-1]) if found else shutil.which(f"python{version}")
+    path = find_interpreter(version)
     if path is None:
         pytest.skip(f"no Python {version}")
     return Interpreter(path)

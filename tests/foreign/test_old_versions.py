@@ -7,9 +7,9 @@ the rules for the old versions, and needs no interpreter of theirs (``regenerate
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator
 
 import pytest
+from _shared import code_objects
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
@@ -21,13 +21,6 @@ from depyf.flow.graph import build
 
 HERE = pathlib.Path(__file__).parent
 FILES = sorted((HERE / "compiled").glob("*.pyc"))
-
-
-def nested(code: Code) -> Iterator[Code]:
-    yield code
-    for const in code.consts:
-        if isinstance(const, Code):
-            yield from nested(const)
 
 
 def source_of(path: pathlib.Path) -> str:
@@ -46,7 +39,7 @@ def test_there_are_all() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_graphs_are_sound(path: pathlib.Path) -> None:
-    for code in nested(read_pyc(path)):
+    for code in code_objects(read_pyc(path)):
         check(build(canonicalise(code)))
 
 

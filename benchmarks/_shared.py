@@ -1,0 +1,69 @@
+"""What several benchmarks, scripts and tests need: other interpreters, time limits, code objects, tables."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from depyf.bytecode.code import Code
+
+AnyCode = TypeVar("AnyCode", CodeType, "Code")
+
+
+def find_interpreter(version: str) -> pathlib.Path | None:
+    """An interpreter of a version (``"3.8"``) that runs: the newest under pyenv, or the one on PATH."""
+    def number(path: pathlib.Path) -> list[int]:
+        return [int(part) for part in re.findall(r"\d+", path.parents[1].name)]
+
+    installed = pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python")
+    on_path = shutil.which(f"python{version}")
+    for place in [*sorted(installed, key=number, reverse=True), *([pathlib.Path(on_path)] if on_path else [])]:
+        asked = subprocess.run([place, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+                               capture_output=True, text=True)
+        if asked.returncode == 0 and asked.stdout.strip() == version:
+            return place
+    return None
+
+
+class TooLong(BaseException):
+    """The time limit is over. (No ``Exception``: nothing that is measured may catch it.)"""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """``TooLong`` is raised inside after so many seconds; 0, or a system without alarms, sets no limit."""
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TooLong(f"took more than {seconds} s")
+
+    if not seconds or not hasattr(signal, "alarm"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def code_objects(code: AnyCode) -> Iterator[AnyCode]:
+    """A code object (Python's or depyf's) and all that it holds."""
+    yield code
+    for const in code.co_consts if isinstance(code, CodeType) else code.consts:
+        if isinstance(const, type(code)):
+            yield from code_objects(const)
+
+
+def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
+    """A table in Markdown, with a line break at its end."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |\n" for line in lines)
