@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
 import sys
 import warnings
 
@@ -23,8 +24,9 @@ SAMPLES = sorted((pathlib.Path(__file__).parent.parent / "samples" / "random").g
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_sample(path: pathlib.Path) -> None:
     source = path.read_text()
-    if "since 3.11" in source and sys.version_info < (3, 11):
-        pytest.skip("the language of 3.11")
+    since = re.search(r"^#.*since 3\.(\d+)", source, re.MULTILINE)
+    if since and sys.version_info < (3, int(since[1])):
+        pytest.skip(f"the language of 3.{since[1]}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         code = compile(source, str(path), "exec", dont_inherit=True)

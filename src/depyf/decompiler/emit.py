@@ -20,25 +20,30 @@ def number(stmts: list[ast.stmt]) -> None:
             number(handler.body)
 
 
-class _BreakLines(ast.NodeTransformer):
-    """Marked expressions begin on a line of their own. (``unparse`` writes a name as it stands.)"""
+class _Marks(ast.NodeTransformer):
+    """Marked expressions get parentheses, and begin on a line of their own. (``unparse`` writes a name as it stands.)
+    """
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         self.generic_visit(node)
         return ast.Name(f"(\n{ast.unparse(node)})", ast.Load()) if hasattr(node, "begins_a_line") else node
 
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        self.generic_visit(node)
+        return ast.Name(f"({ast.unparse(node)})", ast.Load()) if hasattr(node, "is_one_item") else node
 
-def emit(tree: ast.Module, has_line_breaks: bool = False) -> tuple[str, ast.Module]:
+
+def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
     """The text of a tree, and the tree of that text.
 
     Args:
         tree: what to write.
-        has_line_breaks: expressions in it are marked ``begins_a_line``.
+        has_marks: expressions in it are marked ``begins_a_line`` or ``is_one_item``.
     """
     try:
         check(tree)
-        if has_line_breaks:
-            tree = _BreakLines().visit(tree)
+        if has_marks:
+            tree = _Marks().visit(tree)
         number(tree.body)
         text = ast.unparse(tree) + "\n"
         try:

@@ -326,8 +326,19 @@ class Scope:
     def constant(self, value: Any) -> ast.expr:
         raise NotImplementedError
 
+    def dropped_constant(self, node: Any) -> ast.expr:
+        """An expression statement that evaluates the constant and drops it."""
+        raise NotImplementedError
+
+    def sets_up_annotations(self) -> bool:
+        """Whether the body makes ``__annotations__``."""
+        return False
+
     def begins_a_line(self, node: ast.expr) -> None:
         """The expression must not begin on the line of the one that it is the first part of."""
+
+    def is_one_item(self, node: ast.expr) -> None:
+        """The tuple is what a ``with`` statement enters."""
 
     def annotation(self, node: ast.expr) -> ast.expr:
         return node
@@ -616,6 +627,7 @@ class Machine:
     def op_CONST(self, state: State, value: Any) -> None:
         node = self.scope.constant(value)
         if isinstance(node, ast.expr):
+            node.is_true = bool(value)  # type: ignore[attr-defined]
             self.push(state, node)
         else:
             state.stack.append(node)
@@ -1177,8 +1189,13 @@ class Machine:
         if hasattr(entry, "temporary"):
             return
         value = self.resolve(entry)
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            value = ast.JoinedStr([value])  # no docstring, and other constants leave nothing behind
+        if hasattr(value, "is_true"):
+            value = self.scope.dropped_constant(value)
+        elif isinstance(value, _COMPREHENSIONS) and _is_null(state.stack) and self.scope.sets_up_annotations():
+            # It is dropped before the variables of the inlined comprehension are restored: the two have changed
+            # places (``apply_static_swaps`` in flowgraph.c), as in annotations only they are of one place.
+            self.emit(state, ast.AnnAssign(ast.Name("_", STORE), value, None, 0))
+            return
         self.emit(state, ast.Expr(value))
 
     def finish_import(self, state: State, entry: Special) -> None:
@@ -1412,7 +1429,8 @@ class Machine:
     def value_bool(self, state: State, op: ast.boolop, right: ast.expr) -> None:
         """A value whose ways have met: ``x = a or b``."""
         left = self.pop(state)
-        if getattr(left, "met", None) not in (None, type(op)):
+        if hasattr(left, "met"):
+            left.folded = False  # type: ignore[attr-defined]  # it is tested once more
             self.scope.begins_a_line(left)
         self.fold_bool(state, op, left, right).met = type(op)  # type: ignore[attr-defined]
 
@@ -1448,6 +1466,14 @@ class Machine:
         iterable = state.pop()
         state.pop()
         self.push(state, make(iterable))
+
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
+
+
+def _is_null(stack: list[Any]) -> bool:
+    """Whether what an inlined comprehension has to restore lies on top."""
+    return bool(stack) and isinstance(stack[-1], Special) and stack[-1].kind == "null"
 
 
 #: What ``optimize_format`` in ast_opt.c (3.11) understands in a ``%`` format.

@@ -122,7 +122,7 @@ class _Job:
     def run(self) -> Decompiled:
         while True:
             try:
-                text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_line_breaks)
+                text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_marks)
                 recompiled = self.compiled(tree, self.code, bool(self.constants)) if self.verify else None
             except _TROUBLE as error:
                 self.blame(error)
@@ -161,7 +161,7 @@ class _Job:
         if self.forms.of(code) is Form.DISPATCH or not code.flags & 0x2:
             return True  # a class body is no text of its own: it is blamed on what is around it
         try:
-            _, tree = emit(top_level(code, self.options), self.options.has_line_breaks)
+            _, tree = emit(top_level(code, self.options), self.options.has_marks)
             if self.verify:
                 self.compiled(tree, code)
         except _TROUBLE:

@@ -48,8 +48,8 @@ class Options:
         #: code in which breaks behind other statements are not looked for: with them it could not be written.
         #: (Remembered, as what is nested is written once more with each try of what is around it.)
         self.breaks_come_first: set[Code] = set()
-        #: whether expressions were marked by :meth:`CodeScope.begins_a_line`
-        self.has_line_breaks = False
+        #: whether expressions were marked for :func:`~depyf.decompiler.emit.emit`
+        self.has_marks = False
         #: global names that are shown differently
         self.rename: dict[str, str] = {}
 
@@ -97,13 +97,28 @@ class CodeScope(Scope):
     def constant(self, value: Any) -> Any:
         return constant(value)
 
+    def dropped_constant(self, node: Any) -> ast.expr:
+        """A constant alone leaves nothing behind, or is a docstring. What does leave something is an f-string without
+        fields (before 3.12), and a constant that decides a condition (since 3.10)."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.code.version < (3, 12):
+            return ast.JoinedStr([node])
+        return ast.BoolOp(ast.Or() if node.is_true else ast.And(), [node, ast.Constant(0)])
+
+    def sets_up_annotations(self) -> bool:
+        return self.program is not None and any(op.kind == "SETUP_ANNOTATIONS" for op in self.program.ops)
+
     def begins_a_line(self, node: ast.expr) -> None:
         """``(a or b) and c`` tests the value of ``a or b`` once more where its parts stand on another line than the
         whole: jumps are threaded within a line only (CPython up to 3.11, flowgraph of 3.14; compile.c,
         ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``)."""
         if not (3, 12) <= self.code.version < (3, 14):
             node.begins_a_line = True  # type: ignore[attr-defined]
-            self.options.has_line_breaks = True
+            self.options.has_marks = True
+
+    def is_one_item(self, node: ast.expr) -> None:
+        """``with (a, b):`` would enter ``a`` and ``b``. (``ast.unparse`` does not know that.)"""
+        node.is_one_item = True  # type: ignore[attr-defined]
+        self.options.has_marks = True
 
     def annotation(self, node: ast.expr) -> ast.expr:
         if self.options.future_annotations and isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -204,8 +219,7 @@ class CodeScope(Scope):
     def dead_annotation(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """An annotation for a body that makes ``__annotations__`` and puts nothing into it: its own were of
         ``(x): int``, or stood where nothing leads to."""
-        if not self.annotates or self.code.version >= (3, 14) or self.program is None \
-                or not any(op.kind == "SETUP_ANNOTATIONS" for op in self.program.ops):
+        if not self.annotates or self.code.version >= (3, 14) or not self.sets_up_annotations():
             return []
         pending: list[ast.AST] = list(body)
         while pending:
@@ -267,16 +281,13 @@ class CodeScope(Scope):
             elif kind in ("YIELD", "YIELD_FROM"):
                 yields = True
         read = {op.arg for op in program.ops if op.kind in _READS_CELL}
-        for name in code.freevars:
-            # a ``nonlocal`` is all that is left of a variable that the compiler has dropped every use of
-            if name not in read and name.isidentifier():
-                nonlocal_names[name] = None
-        if self.kind in ("class", "module") and not any(op.kind == "LOAD_FAST_AND_CLEAR" for op in shown):
+        # variables of which the compiler has dropped every use (no ``nonlocal``: it could be a type parameter)
+        unread = [n for n in code.freevars if n not in read and n not in nonlocal_names and n.isidentifier()]
+        if self.kind == "module" or (
+                self.kind == "class" and not any(op.kind == "LOAD_FAST_AND_CLEAR" for op in shown)):
             # Names there are looked up in the namespace first, unless they were declared. (What stands in an
-            # inlined comprehension belongs to a function.)
+            # inlined comprehension of a class belongs to a function.)
             global_names.update(loads)
-        elif self.kind == "module":
-            pass
         elif self.kind == "class":
             for name in loads:
                 global_names[name] = None
@@ -292,25 +303,33 @@ class CodeScope(Scope):
         out: list[ast.stmt] = []
         if global_names:
             out.append(ast.Global([self.plain_name(n) for n in global_names]))
-        if "__class__" not in stored and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
-            nonlocal_names.pop("__class__", None)  # ``super`` alone makes it a free variable
+        if "__class__" in unread and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
+            unread.remove("__class__")  # ``super`` alone makes it a free variable
         if nonlocal_names:
             out.append(ast.Nonlocal([self.plain_name(n) for n in nonlocal_names]))
+        dead: list[ast.stmt] = [ast.Expr(ast.Name(self.plain_name(n), LOAD)) for n in unread]
         if self.kind == "function":
             lost = [
                 n for n in (*code.varnames, *code.cellvars)
                 if n in used and n not in stored and n not in (*code.arguments, *code.freevars) and n.isidentifier()
                 and n != "__class__"
             ]
-            dead: list[ast.stmt] = [
+            dead += [
                 ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in dict.fromkeys(lost)
             ]
             dead += self.static_attributes(shown)
             if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not yields:
                 dead.append(ast.Expr(ast.Yield(None)))
-            if dead:
-                # names (or a yield) whose only statement the compiler has dropped
-                out.append(ast.If(ast.Constant(False), dead, []))
+        elif self.kind == "class":
+            # looked up as names of the class, though a function around it has such a variable
+            reached = [op for block in build(program).blocks.values() for op in block.ops]
+            bound = {op.arg for op in reached if op.kind in ("STORE_NAME", "DELETE_NAME")}
+            own_names = dict.fromkeys(op.arg for op in program.ops if op.kind == "LOAD_NAME")
+            dead += [ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in own_names
+                     if n not in bound and self.enclosing_local(n)]
+        if dead:
+            # names (or a yield) whose only statement the compiler has dropped
+            out.append(ast.If(ast.Constant(False), dead, []))
         return out
 
     def static_attributes(self, shown: Sequence[Op]) -> list[ast.stmt]:
@@ -405,14 +424,17 @@ class CodeScope(Scope):
             node = deferred.expression(made.code, self)
         elif made is not None:
             raise Unliftable("an __annotate__ made in another way")
+        annotated: list[tuple[Any, ast.expr]] = []
         if isinstance(node, ast.Tuple):
-            for key, value in zip(node.elts[::2], node.elts[1::2]):
-                annotations[key.value] = self.annotation(value)  # type: ignore[attr-defined]
+            annotated = list(zip(node.elts[::2], node.elts[1::2]))
         elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values):  # type: ignore[assignment]
-                annotations[key.value] = self.annotation(value)  # type: ignore[attr-defined, union-attr]
+            annotated = list(zip(node.keys, node.values))
         elif node is not None:
             raise Unliftable("annotations made in another way")
+        for key, value in annotated:
+            if not isinstance(key, ast.Constant):
+                raise Unliftable("annotations made in another way")
+            annotations[str(key.value)] = self.annotation(value)
 
         def arg(name: str) -> ast.arg:
             shown = scope.plain_name(name)

@@ -48,6 +48,8 @@ def _start(node: Node) -> int:
     kinds = [op.kind for op in node.ops[:4]]
     for wanted in _STARTS:
         if kinds[: 1 + len(wanted)] == ["PUSH_EXC_INFO", *wanted]:
+            if kinds[2] == "COPY" and node.ops[2].arg == 1:
+                return 0  # ``except (types := [])``: copied is the list, not the exception
             return len(wanted)
     return 0
 

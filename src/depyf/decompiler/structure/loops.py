@@ -95,6 +95,7 @@ def split_breaks(flow: Flow) -> None:
 
 
 def rotate(flow: Flow) -> None:
+    """Makes the copies of each loop's test one."""
     _split_returns(flow)
     again = True
     rounds = 0
@@ -108,6 +109,7 @@ def rotate(flow: Flow) -> None:
                 groups.setdefault(
                     (_place(flow, node.succs[0]), _place(flow, node.succs[1]), node.region), []
                 ).append(node)
+        arms = _arms(flow)
         for group in groups.values():
             if len(group) < 2:
                 continue
@@ -117,7 +119,7 @@ def rotate(flow: Flow) -> None:
                 continue
             for other in group[1:]:
                 size = _common(first, other)
-                if not size:
+                if not size or frozenset((first.id, other.id)) in arms:
                     continue
                 start = len(first.ops) - size
                 if start:
@@ -132,19 +134,37 @@ def rotate(flow: Flow) -> None:
                     _redirect(flow, other.id, head.id)
                 first = head
                 again = True
+    flow.prune()
+
+
+def _arms(flow: Flow) -> set[frozenset[int]]:
+    """The two ways of each test that nothing else leads to: they are no copies (``a if x else a``)."""
+    preds = flow.predecessors()
+    return {
+        frozenset(node.succs) for node in flow.nodes.values()
+        if node.end == "branch" and all(len(preds[succ]) == 1 and succ != flow.entry for succ in node.succs)
+    }
 
 
 def _loops(flow: Flow, group: list[Node]) -> bool:
     """Whether a test of the group leads back: only then are copies of its exits taken for one."""
     first = flow.order[group[0].id]
-    return any(
-        first <= flow.order[succ] < flow.order[node.id] for node in group[1:] for succ in node.succs
-    )
+
+    def leads_back(node: Node, succ: int) -> bool:
+        goal = flow.nodes[succ]
+        if goal.end == "jump" and flow.order[succ] > flow.order[node.id]:
+            succ = goal.succs[0]  # the rest of the test, which has been found before
+        return first <= flow.order[succ] < flow.order[node.id]
+
+    return any(leads_back(node, succ) for node in group[1:] for succ in node.succs)
 
 
 def _place(flow: Flow, id: int) -> object:
-    """What stands for a place a test leads to: copies of one ``return None`` are one place."""
+    """What stands for a place a test leads to: copies of one ``return None`` are one place, and so are copies of the
+    ways through a test that has conditions in it (``while (a or b) + c``), which meet in the rest of it."""
     node = flow.nodes[id]
+    if node.end == "jump" and node.ops and all(op.line is not None for op in node.ops):
+        return ("way", *(_key(op) for op in node.ops), node.region, node.succs[0])
     if node.end == "return" and len(node.ops) == 1 and node.ops[0].kind == "CONST":
         value = node.ops[0].arg
         return ("return", type(value), repr(value), node.region)
@@ -200,6 +220,7 @@ def _merge_equal(flow: Flow) -> bool:
     """
     seen: dict[tuple[object, ...], int] = {}
     done = False
+    arms = _arms(flow)
     for id in sorted(flow.nodes, key=flow.order.__getitem__):
         node = flow.nodes.get(id)
         if node is None or not node.ops or id == flow.entry or id in flow.kinds:
@@ -211,7 +232,7 @@ def _merge_equal(flow: Flow) -> bool:
             continue
         key = (node.end, *(_key(op) for op in node.ops), *node.succs, node.region)
         first = seen.setdefault(key, id)
-        if first != id:
+        if first != id and frozenset((first, id)) not in arms:
             _redirect(flow, id, first)
             done = True
     return done

@@ -34,6 +34,8 @@ FOLDED = {
     "VALUE_AND": (1, 1), "VALUE_OR": (1, 1), "COMPREHENSION": (2, 1), "LEAVE": (0, 0), "EXPR": (0, 1),
 }
 _IMPURE = Summary(False, [], 0)
+#: ends of blocks that the compiler copies
+_COPIED = ("jump", "return", "raise")
 
 
 class Reducer:
@@ -224,15 +226,23 @@ class Reducer:
         if not self.single(t) or not self.single(f):
             return False
         a, b = self.flow.nodes[t], self.flow.nodes[f]
-        if a.end != "branch" or b.end != "branch" or a.succs != b.succs:
+        if a.end != "branch" or b.end != "branch" or a.region != x.region or b.region != x.region:
             return False
-        if a.region != x.region or b.region != x.region:
+        if a.succs != b.succs and not all(map(self.is_copy, a.succs, b.succs)):
             return False
         first, second = self.value(t), self.value(f)
         if first is None or second is None:
             return False
         self.fold(x, "IFEXP", (first, second), b, list(a.succs))
         return True
+
+    def is_copy(self, a: int, b: int) -> bool:
+        """Whether both are one place, or copies of one (on one line, leading to one place)."""
+        one, other = self.flow.nodes[a], self.flow.nodes[b]
+        return a == b or (
+            one.end == other.end and one.end in _COPIED and one.succs == other.succs and one.region == other.region
+            and bool(one.ops) and len(one.ops) == len(other.ops) and all(map(same_op, one.ops, other.ops))
+        )
 
     def value_bool(self, x: Node) -> bool:
         """``a and b``, ``a or b`` as a value: ``COPY 1; BRANCH; POP; b``."""
@@ -244,6 +254,8 @@ class Reducer:
             if not self.single(y_id):
                 continue
             y = nodes[y_id]
+            if nodes[join].ops[:1] and nodes[join].ops[0].kind == "POP":
+                self.share_end(y, nodes[join], 0)
             if y.end != "jump" or y.succs[0] != join or y.region != x.region:
                 if not (y.end == nodes[join].end == "return" and not nodes[join].ops):
                     continue
@@ -345,7 +357,7 @@ class Reducer:
         if a.end == b.end == "jump":
             if a.succs != b.succs:
                 return False
-        elif a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(a, b):
+        elif a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(x, a, b):
             return self.ternary(x)
         elif a.end == b.end == "return":
             if not self.is_lambda and (a.line is None or a.line != b.line or a.line != x.line):
@@ -359,22 +371,20 @@ class Reducer:
             if target.end != "return" or target.ops or (not self.is_lambda and target.line != returning.line):
                 return False
         first = self.value(t)
-        if first is None:
-            return False
-        second = self.value(f)
-        if second is None:
-            return False
+        second = None if first is None else self.value(f)
+        if first is None or second is None:
+            return a.end == b.end == "jump" and self.common_tail(x, a, b) and self.ternary(x)
         x.ops = [*x.ops, Op("IFEXP", (first, second), -1, None)]
         x.line = b.line
         self.changed(x, list(a.succs), a.end)
         return True
 
-    def common_tail(self, a: Node, b: Node) -> bool:
+    def common_tail(self, x: Node, a: Node, b: Node) -> bool:
         """Make the end that two arms share (a copied exit, on one line) a block of its own.
 
         ``f(x if c else y)`` before a ``return`` or in a ``raise``: each arm has the call, too.
         """
-        if not self.reaches_below(a) or not self.reaches_below(b):
+        if not (self.reaches_below(a) and self.reaches_below(b)) and not on_one_line(x, a, b):
             return False
         size = 0
         for p, q in zip(reversed(a.ops), reversed(b.ops)):
@@ -388,6 +398,7 @@ class Reducer:
                 first, second = a.ops[: len(a.ops) - size], b.ops[: len(b.ops) - size]
                 tail = self.flow.new(a, a.ops[len(a.ops) - size :], a.end, [], a.region, a.arg)
                 self.preds[tail.id] = []
+                self.changed(tail, list(a.succs), a.end)
                 for node, ops in ((a, first), (b, second)):
                     node.ops = ops
                     node.arg = None
@@ -416,6 +427,28 @@ class Reducer:
             state.stack[0], ast.expr
         )
 
+    def share_end(self, y: Node, k: Node, start: int) -> None:
+        """What ``k`` does from ``start`` on stands once, if ``y`` ends with a copy of it.
+
+        The end of an expression statement is copied to the ways out of the expression where it leaves the function
+        or goes back in a loop (``inline_small_exit_blocks`` in flowgraph.c, compile.c before 3.12).
+        """
+        size = len(k.ops) - start
+        if (
+            y is k or size <= 0 or size >= len(y.ops) or k.region != y.region or k.end != y.end or k.end not in _COPIED
+            or k.succs != y.succs or k.arg != y.arg or not all(map(same_op, y.ops[-size:], k.ops[start:]))
+        ):
+            return
+        tail = k
+        if start:
+            tail = self.flow.new(k, k.ops[start:], k.end, [], k.region, k.arg)
+            self.preds[tail.id] = []
+            self.changed(tail, list(k.succs), k.end)
+            k.ops, k.arg = k.ops[:start], None
+            self.changed(k, [tail.id], "jump")
+        y.ops, y.arg = y.ops[:-size], None
+        self.changed(y, [tail.id], "jump")
+
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Node) -> bool:
         """``a < b < c``: the second operand is kept on the stack for the second comparison."""
@@ -429,6 +462,8 @@ class Reducer:
         y, k = nodes[t], nodes[f]
         if not self.single(t) or y.region != x.region:
             return False
+        if as_value and self.single(f) and [op.kind for op in k.ops[:2]] == ["SWAP", "POP"]:
+            self.share_end(y, k, 2)
         found = self.summary(t)
         if not found.pure:
             return False
@@ -515,6 +550,17 @@ def folds_not(node: Node) -> bool:
         return False
     before = node.ops[-2] if len(node.ops) > 1 else None
     return node.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
+
+
+def same_op(a: Op, b: Op) -> bool:
+    """Whether one operation is a copy of the other."""
+    return a.kind == b.kind and type(a.arg) is type(b.arg) and a.arg == b.arg and a.line == b.line
+
+
+def on_one_line(test: Node, *arms: Node) -> bool:
+    """Whether arms begin on the line of the test, which those of a statement do not."""
+    lines = {node.ops[at].line if node.ops else None for node, at in ((test, -1), *((arm, 0) for arm in arms))}
+    return len(lines) == 1 and None not in lines
 
 
 def continues_chain(found: Summary) -> bool:

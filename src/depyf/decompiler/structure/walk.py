@@ -861,6 +861,8 @@ class Walker:
         body_stack = [*stack[:-1], Slot(owner)]
         body, falls, after = self.walk(at, body_stack, -2 if join is None else join, inner, entered)
         item = ast.withitem(exit_.manager, owner.target)
+        if owner.target is None and isinstance(exit_.manager, ast.Tuple) and exit_.manager.elts:
+            self.machine.scope.is_one_item(exit_.manager)
         made: Any
         if exit_.asynchronous:
             made = ast.AsyncWith([item], body or [ast.Pass()])

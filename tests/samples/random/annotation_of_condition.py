@@ -1,0 +1,5 @@
+def f() -> a or b:
+    pass
+match 0:
+    case None if c:
+        pass

@@ -1,0 +1,3 @@
+[0 for a in b if c]
+global c
+c

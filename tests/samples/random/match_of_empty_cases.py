@@ -1,0 +1,5 @@
+match x:
+    case 0:
+        pass
+    case None:
+        pass

@@ -1,0 +1,6 @@
+with a, (b, c):
+    pass
+with (a, b) as c:
+    pass
+with ():
+    pass
