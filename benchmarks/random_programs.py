@@ -2,10 +2,15 @@
 
     make fuzz-source
     python benchmarks/random_programs.py --count 1000 --seed 0 --jobs 2 --python /usr/bin/python3.12
+    python benchmarks/random_programs.py --count 10000 --versions 3.10 3.11 3.12 3.13
 
 pysource-codegen makes programs by seed. They are compiled, never executed; the module is decompiled, the text
 is compiled again and compared with the original by ``verify.same_program``, from the text alone. Printed are the
 outcomes and, for what fell back or failed, the reasons by class.
+
+To make the programs takes four times as long as all the rest. With ``--keep DIR`` they are left there and taken from
+there the next time, by another interpreter too (the syntax is then that of the version that made them; a program that
+the interpreter at hand cannot compile counts as none). In Pyodide only kept programs can be run.
 
 Outcomes: ``exact``, ``equivalent`` and ``fallback`` are what the decompiler says of its text; ``invalid`` is a
 text that does not compile, ``wrong`` one that was called exact or equivalent and is not, ``crash`` an exception
@@ -26,30 +31,51 @@ import re
 import select
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from _shared import TooLong, time_limit
+from _shared import TooLong, find_interpreter, time_limit
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+#: As in pyproject.toml: another version makes other programs of the same seeds.
+GENERATOR = ("pysource-codegen==0.7.1", "pysource-minimize==0.10.1")
 #: Outcomes in the order they are printed.
 OUTCOMES = ("exact", "equivalent", "fallback", "invalid", "wrong", "crash", "late")
 
 
 # --- one program, in a process of its own ----------------------------------------------------------
-def program(seed: int) -> str | None:
-    """The program of a seed: from a few statements to a few hundred; ``None`` if it does not compile."""
+#: The generator knows most rules of the language, and ast.unparse most f-strings, not all.
+NO_PROGRAM = (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError)
+
+
+def program(seed: int, kept: pathlib.Path | None = None) -> str | None:
+    """The program of a seed: from a few statements to a few hundred; ``None`` if it does not compile.
+
+    Args:
+        kept: directory of programs made before; new ones are put there.
+    """
+    file = None if kept is None else kept / f"{seed}.py"
+    try:
+        if file is not None and file.exists():
+            source = file.read_text("utf-8")
+        else:
+            source = made(seed)
+            if file is not None:
+                file.write_text(source, "utf-8")
+        compile(source, "<random>", "exec", dont_inherit=True)
+    except NO_PROGRAM:
+        return None
+    return source
+
+
+def made(seed: int) -> str:
     from pysource_codegen import generate
 
-    try:
-        source: str = generate(seed, node_limit=(20, 60, 200, 600)[seed % 4], depth_limit=(4, 6, 8)[seed % 3])
-        compile(source, "<random>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
-        return None  # the generator knows most rules of the language, and ast.unparse most f-strings, not all
-    return source
+    return generate(seed, node_limit=(20, 60, 200, 600)[seed % 4], depth_limit=(4, 6, 8)[seed % 3])  # type: ignore[no-any-return]
 
 
 def outcome(source: str) -> tuple[str, list[str], dict[str, int]]:
@@ -107,12 +133,12 @@ def reason_class(reason: str) -> str:
     return reason[:100]
 
 
-def work(first: int, after: int, step: int, limit: int) -> None:
-    """Answers one line of JSON a seed."""
+def work(first: int, after: int, step: int, limit: int, kept: pathlib.Path | None) -> Iterator[dict[str, Any]]:
+    """What becomes of the program of each seed, after a notice that it is begun."""
     warnings.simplefilter("ignore")
     for seed in range(first, after, step):
-        print(json.dumps({"seed": seed, "starts": True}), flush=True)
-        source = program(seed)
+        yield {"seed": seed, "starts": True}
+        source = program(seed, kept)
         kind, reasons, parts = "none", [], {}
         if source is not None:
             try:
@@ -120,22 +146,22 @@ def work(first: int, after: int, step: int, limit: int) -> None:
                     kind, reasons, parts = outcome(source)
             except TooLong:
                 kind, reasons = "late", [f"more than {limit} s"]
-        print(json.dumps({"seed": seed, "kind": kind, "reasons": reasons, "parts": parts}), flush=True)
+        yield {"seed": seed, "kind": kind, "reasons": reasons, "parts": parts}
 
 
 # --- many -------------------------------------------------------------------------------------------
 class Worker:
     """A process that goes through its seeds, and is started again behind one that killed it."""
 
-    def __init__(self, python: str, first: int, after: int, step: int, limit: int) -> None:
-        self.python, self.after, self.step, self.limit = python, after, step, limit
+    def __init__(self, python: str, first: int, after: int, step: int, limit: int, kept: str) -> None:
+        self.python, self.after, self.step, self.limit, self.kept = python, after, step, limit, kept
         self.start(first)
 
     def start(self, first: int) -> None:
         self.seed, self.since = first, time.monotonic()
         paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
-            [self.python, __file__, "--worker", str(first), str(self.after), str(self.step), str(self.limit)],
+            [self.python, __file__, "--worker", *map(str, (first, self.after, self.step, self.limit)), self.kept],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"})
 
@@ -149,8 +175,13 @@ class Worker:
         return answer
 
 
-def answers(python: str, seed: int, count: int, jobs: int, limit: int) -> Iterator[dict[str, Any]]:
-    workers = [Worker(python, seed + n, seed + count, jobs, limit) for n in range(min(jobs, count))]
+def answers(
+    python: str, seed: int, count: int, jobs: int, limit: int, kept: pathlib.Path | None
+) -> Iterator[dict[str, Any]]:
+    if sys.platform == "emscripten":  # no other processes
+        yield from (answer for answer in work(seed, seed + count, 1, 0, kept) if "kind" in answer)
+        return
+    workers = [Worker(python, seed + n, seed + count, jobs, limit, str(kept or "")) for n in range(min(jobs, count))]
     while workers:
         ready, _, _ = select.select([w.process.stdout for w in workers], [], [], 1.0)
         for worker in list(workers):
@@ -201,7 +232,8 @@ def minimised(seed: int, kind: str, of: str) -> str:
 def main() -> int:
     if sys.argv[1:2] == ["--worker"]:
         first, after, step, limit = map(int, sys.argv[2:6])
-        work(first, after, step, limit)
+        for answer in work(first, after, step, limit, pathlib.Path(sys.argv[6]) if sys.argv[6] else None):
+            print(json.dumps(answer), flush=True)
         return 0
     if sys.argv[1:2] == ["--smallest"]:
         print(minimised(int(sys.argv[2]), sys.argv[3], sys.argv[4]))
@@ -212,14 +244,45 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--python", default=sys.executable, help="interpreter that compiles and decompiles")
     parser.add_argument("--limit", type=int, default=30, help="seconds for one program")
+    parser.add_argument("--keep", type=pathlib.Path, help="directory of programs made before, and of those made now")
     parser.add_argument("--classes", type=int, default=25, help="how many classes of reasons to print")
     parser.add_argument("--minimise", type=pathlib.Path, help="directory for the smallest program of each class")
+    parser.add_argument("--versions", nargs="+", metavar="VERSION", help="run under each of these that is there")
     given = parser.parse_args()
+    if given.keep:
+        given.keep.mkdir(parents=True, exist_ok=True)
+    if not given.versions:
+        return measure(given)
+    failed = 0
+    for version in given.versions:
+        with tempfile.TemporaryDirectory() as folder:
+            given.python = environment(version, folder)
+            if given.python:
+                print(f"Python {version}:", flush=True)
+                failed |= measure(given)
+            else:
+                print(f"Python {version} is not on this machine: left out", flush=True)
+    return failed
+
+
+def environment(version: str, folder: str) -> str:
+    """The interpreter of an environment with the generator; empty if there is no such version here."""
+    found = find_interpreter(version)
+    if found is None:
+        return ""
+    subprocess.run([found, "-m", "venv", folder], check=True)
+    python = f"{folder}/bin/python"
+    subprocess.run([python, "-m", "pip", "install", "-q", *GENERATOR], check=True)
+    return python
+
+
+def measure(given: argparse.Namespace) -> int:
+    """Runs and prints; 1 if anything went wrong."""
     counts: collections.Counter[str] = collections.Counter()
     codes: collections.Counter[str] = collections.Counter()
     classes: dict[tuple[str, str], list[int]] = {}
     started = time.monotonic()
-    for answer in answers(given.python, given.seed, given.count, given.jobs, given.limit):
+    for answer in answers(given.python, given.seed, given.count, given.jobs, given.limit, given.keep):
         counts[answer["kind"]] += 1
         codes.update(answer.get("parts", {}))
         for of in {reason_class(reason) for reason in answer["reasons"]}:
