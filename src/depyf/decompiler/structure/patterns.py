@@ -17,7 +17,7 @@ from typing import Any
 
 from ...bytecode.operations import Op
 from ..lift import Capture, CaseTest
-from .regions import Flow, Node, same_op
+from .regions import Flow, Node, copied_op
 
 #: Operations that only patterns have: without one of them (or an equality of a copy) there is nothing to find.
 _NAMES = {"LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF"}
@@ -462,7 +462,7 @@ def _same_place(flow: Flow, a: _Place, b: _Place) -> bool:
         return True
     one, other = flow.nodes[x], flow.nodes[y]
     return (one.end == other.end == "return" and len(one.ops) - i == len(other.ops) - j
-            and all(same_op(p, q) and p.line == q.line for p, q in zip(one.ops[i:], other.ops[j:])))
+            and all(map(copied_op, one.ops[i:], other.ops[j:])))
 
 
 def _alternative_follows(flow: Flow, place: _Place) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from ...bytecode.operations import Op
 from ...flow.stack import effect
 from ..lift import Accumulator, Input, Iter, Machine, Shared, Slot, State, Target, Unliftable, negate
-from .regions import Flow, Node, same_op
+from .regions import Flow, Node, copied_op
 
 
 class Summary:
@@ -241,7 +241,7 @@ class Reducer:
         one, other = self.flow.nodes[a], self.flow.nodes[b]
         return a == b or (
             one.end == other.end and one.end in _COPIED and one.succs == other.succs and one.region == other.region
-            and bool(one.ops) and len(one.ops) == len(other.ops) and all(map(same_op, one.ops, other.ops))
+            and bool(one.ops) and len(one.ops) == len(other.ops) and all(map(copied_op, one.ops, other.ops))
         )
 
     def value_bool(self, x: Node) -> bool:
@@ -388,7 +388,7 @@ class Reducer:
             return False
         size = 0
         for p, q in zip(reversed(a.ops), reversed(b.ops)):
-            if not same_op(p, q) or p.line != q.line or p.line is None:
+            if not copied_op(p, q) or p.line is None:
                 break
             size += 1
         if a.line != b.line:
@@ -436,7 +436,7 @@ class Reducer:
         size = len(k.ops) - start
         if (
             y is k or size <= 0 or size >= len(y.ops) or k.region != y.region or k.end != y.end or k.end not in _COPIED
-            or k.succs != y.succs or k.arg != y.arg or not all(map(same_op, y.ops[-size:], k.ops[start:]))
+            or k.succs != y.succs or k.arg != y.arg or not all(map(copied_op, y.ops[-size:], k.ops[start:]))
         ):
             return
         tail = k
@@ -550,11 +550,6 @@ def folds_not(node: Node) -> bool:
         return False
     before = node.ops[-2] if len(node.ops) > 1 else None
     return node.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
-
-
-def same_op(a: Op, b: Op) -> bool:
-    """Whether one operation is a copy of the other."""
-    return a.kind == b.kind and type(a.arg) is type(b.arg) and a.arg == b.arg and a.line == b.line
 
 
 def on_one_line(test: Node, *arms: Node) -> bool:

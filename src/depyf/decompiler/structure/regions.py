@@ -571,6 +571,11 @@ def _dropping(ops: list[Op], index: int, others: list[Op], other: int) -> int:
     return 0
 
 
+def copied_op(a: Op, b: Op) -> bool:
+    """Whether one operation is a copy of the other: it is of the same place of the text, too."""
+    return a.line == b.line and same_op(a, b)
+
+
 def same_op(a: Op, b: Op) -> bool:
     """Whether two operations are copies of one, as far as that can be told without their context."""
     return a.kind == b.kind and (a.arg is b.arg or type(a.arg) is type(b.arg) and bool(a.arg == b.arg))
