@@ -29,13 +29,6 @@ def test_decompile_takes_a_function_or_its_code():
     assert "self.x = x" in depyf.decompile(Data.__init__)
 
 
-def test_install_twice_and_uninstall():
-    depyf.install()
-    depyf.install()
-    depyf.uninstall()
-    depyf.uninstall()
-
-
 @pytest.fixture
 def toy():
     """A module with a compiled function, as a user's file would be."""

@@ -372,11 +372,13 @@ def test_fork_leaves_the_files_to_the_parent(tmp_path):
         before = sorted(os.listdir(on.path))
         child = os.fork()
         if child == 0:
+            status = 1
             try:
                 torch.compile(lambda x: x - 1, backend="eager")(torch.ones(2))
+                status = 0
             finally:
-                os._exit(0)
-        os.waitpid(child, 0)
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
         assert sorted(os.listdir(on.path)) == before
 
 

@@ -91,3 +91,9 @@ def test_without_proof_no_values_are_moved_about(without_structure):
     found = decompile_code(compile(TEXT, "text.py", "exec", dont_inherit=True), verify=False)
     assert parts(found)["before"].fidelity is Fidelity.FALLBACK
     assert parts(found)["after"].fidelity is Fidelity.UNPROVEN
+
+
+def test_no_clause_of_many_is_lost():
+    clauses = "".join(f" except E{number}: h({number})\n" for number in range(1001))
+    found = decompile_code(compile(f"def f():\n try: g()\n{clauses}", "many", "exec", dont_inherit=True), verify=False)
+    assert found.text.count("except") == 1001

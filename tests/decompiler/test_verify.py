@@ -184,10 +184,7 @@ def test_mutants_are_not_equivalent_either():
                  or w.startswith(("handler of CALL", "handler of LOAD_ATTR", "handler of BINARY"))]
         for what, mutant in rng.sample(found, min(len(found), 15)):
             tried += 1
-            try:
-                if equivalent(program, mutant):
-                    survivors.append(f"{code.co_name}: {what}")
-            except IndexError:
-                pass
+            if equivalent(program, mutant):
+                survivors.append(f"{code.co_name}: {what}")
     assert tried >= 200
     assert not survivors

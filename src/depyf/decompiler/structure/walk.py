@@ -956,7 +956,8 @@ class Walker:
         any_falls = False
         at = region
         current: list[Any] = [*stack, Caught(False)]
-        for _ in range(1000):
+        while True:
+            self.spend(1)
             node = nodes[at]
             state = State(current[:])
             match = any(op.kind == "CHECK_EXC_MATCH" for op in node.ops) and node.end == "branch"
