@@ -22,6 +22,7 @@ from depyf.capture.records import (
     Guard,
     GuardFailure,
     Kernel,
+    ModuleCall,
     Phase,
     SourceLocation,
     SymbolDecision,
@@ -37,7 +38,8 @@ FRAME = Frame("f", "f", PLACE, CodeText("def f(x): ...", "exact"), True, ("x",),
               (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),), "x")
 GRAPH = CompiledGraph(
     "__compiled_fn_1", "__compiled_fn_1_abc", IDS, "eager",
-    (GraphStage("Captured_Graph", 0, "class G: pass\n", False, IDS, "g.py", (("add", "L['self'].a", "Linear"),)),),
+    (GraphStage("Captured_Graph", 0, "class G: pass\n", False, IDS, "g.py", (ModuleCall("a", "A", 0, ("add",)),),
+                "g.outline.txt"),),
     (Kernel(0, "# kernel", "/tmp/k.py", IDS, "k.py"),))
 COMPILATION = Compilation(
     IDS, "f", PLACE, (PLACE, PLACE), "failed", Failure("Unsupported", "no", None), ("again",),
@@ -75,7 +77,7 @@ def test_every_field_of_every_record_is_in_the_sample():
                 yield from has_default(item)
     assert set(has_default(WHOLE)) <= {
         "CompileId.attempt", "Guard.cause", "Frame.signature", "GraphStage.internal", "Failure.location",
-        "SymbolDecision.reason", "CodeText.note", "GraphStage.modules", "TransformedCode.file"}
+        "SymbolDecision.reason", "CodeText.note", "GraphStage.modules", "ModuleCall.outer", "TransformedCode.file"}
 
 
 def killed(*records):

@@ -149,6 +149,24 @@ class CompiledFunction:
 
 
 @dataclass(frozen=True)
+class ModuleCall:
+    """One call of an ``nn.Module`` while a graph was captured.
+
+    Attributes:
+        path: from the compiled module, as ``named_modules()`` names it: ``"layers.0.q_proj"``. For a compiled
+            function it begins with the name of the variable that held the module.
+        cls: ``"Linear"``.
+        outer: index in ``GraphStage.modules`` of the call that it was made in; -1 for an outermost one.
+        nodes: names of the nodes made in it and in no call within it, in order.
+    """
+
+    path: str
+    cls: str
+    outer: int = -1
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class GraphStage:
     """A graph at one stage.
 
@@ -159,8 +177,10 @@ class GraphStage:
         text: the graph as Python source with shape, dtype, device and user line as comments.
         internal: written only on request.
         file: its file in the dump.
-        modules: ``(node, path, class)``: the innermost ``nn.Module`` that each node was called in, where torch
-            recorded it: ``("linear_3", "layers.1.q_proj", "Linear")``.
+        modules: the calls of modules that its nodes were made in, where torch recorded them (it does so for the
+            captured graph; :mod:`depyf.capture.provenance` infers those of the others). In the order in which they
+            began; a node of the frame itself is in none.
+        outline: its outline by module, a file in the dump.
     """
 
     stage: str
@@ -169,7 +189,8 @@ class GraphStage:
     internal: bool = False
     compile_id: CompileId | None = None
     file: str = ""
-    modules: tuple[tuple[str, str, str], ...] = ()
+    modules: tuple[ModuleCall, ...] = ()
+    outline: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from . import events, stages
 from .environment import environment
 from .graphs import legal_graph
 from .guards import GuardReader
+from .modules import module_calls
 from .records import (
     CacheEntry,
     Capture,
@@ -39,6 +40,7 @@ from .records import (
     GraphStage,
     Guard,
     Kernel,
+    ModuleCall,
     SourceLocation,
     TransformedCode,
 )
@@ -262,7 +264,7 @@ class Session:
         # Torch's trace has printed it a moment ago.
         text = self.captured_texts.pop((*draft.key, draft.attempt), None)
         self._stage(draft, "Captured_Graph", text if text is not None else legal_graph(hooks.readable_graph(gm)),
-                    modules=hooks.node_modules(gm))
+                    modules=module_calls(hooks.node_modules(gm)))
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         draft = self._draft()
@@ -370,7 +372,7 @@ class Session:
 
     def _stage(
         self, draft: _Graph, stage: str, text: str, internal: bool = False,
-        modules: tuple[tuple[str, str, str], ...] = (),
+        modules: tuple[ModuleCall, ...] = (),
     ) -> None:
         index = sum(s.stage == stage for s in draft.stages)
         record = GraphStage(stage, index, text, internal, self._ids(draft), modules=modules)

@@ -189,20 +189,21 @@ def interned_string(number: int) -> str:
     return f"<file {number}>"
 
 
-def node_modules(gm: Any) -> tuple[tuple[str, str, str], ...]:
-    """``(node, path, class)`` of the innermost module that each node of a captured graph was called in.
+def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """``(node, [(key, path, class), ...])`` of the modules that each node of a captured graph was called in.
 
     Dynamo keeps the stack of modules in ``node.meta["nn_module_stack"]``: ``{key: (path as an expression, class)}``,
-    outermost first, and the paths read ``L['self'].layers[0].q_proj`` or ``L__self___layers_0``.
+    outermost first (torch/_dynamo/variables/nn_module.py, ``record_nn_module_stack``). The key tells two calls of the
+    same module apart.
     """
     found = []
     for node in gm.graph.nodes:
         stack = node.meta.get("nn_module_stack")
         if stack:
-            path, cls = list(stack.values())[-1]
-            name = cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls))
-            found.append((str(node.name), str(path), name.rpartition(".")[2]))
-    return tuple(found)
+            found.append((str(node.name), [
+                (str(key), str(path), cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls)))
+                for key, (path, cls) in stack.items()]))
+    return found
 
 
 def seen_in_recompiled_frame(expression: str) -> str:
