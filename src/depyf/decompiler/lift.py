@@ -963,7 +963,8 @@ class Machine:
         owner = self.accumulate(state, depth, (ast.Set,))
         folded = getattr(value, "frozen", None)
         if folded is not None and not owner.elts:
-            owner.elts.extend(folded)
+            # the compiler makes a constant of three elements or more: some of them were equal
+            owner.elts.extend([*folded, *folded[-1:] * (3 - len(folded))])
         else:
             owner.elts.append(ast.Starred(value, LOAD))
 
@@ -1024,7 +1025,7 @@ class Machine:
             self.push(state, self.scope.generic(function, given))
             return
         values = self.popn(state, total)
-        keywords = [ast.keyword(self.scope.plain_name(n), v) for n, v in zip(names, values[count:])]
+        keywords = [ast.keyword(n, v) for n, v in zip(names, values[count:])]  # (no version changes ``_C__x`` again)
         del values[count:]
         function = self.pop(state)
         if getattr(function, "build_class", False):
@@ -1076,7 +1077,7 @@ class Machine:
                 names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
             named = bool(names) and all(isinstance(n, str) and is_name(n) for n in names)
             if named and isinstance(value, ast.Dict):
-                keywords += [ast.keyword(self.scope.plain_name(str(n)), v) for n, v in zip(names, value.values)]
+                keywords += [ast.keyword(str(n), v) for n, v in zip(names, value.values)]
             else:
                 keywords.append(ast.keyword(None, value))
         return keywords

@@ -14,7 +14,7 @@ from .forms import Form, Forms
 from .generics import TypeAlias
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
 from .names import legal
-from .structure.ends import gather_ends
+from .structure.ends import gather_breaks, gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.patterns import cases, find_patterns
 from .structure.reduce import Reducer, build_comprehension, parse_loops
@@ -25,6 +25,7 @@ CO_FUTURE_ANNOTATIONS = 0x1000000
 CO_HAS_DOCSTRING = 0x4000000
 FAILURES = (Unliftable, Untangled, RecursionError, KeyError, IndexError, AttributeError, TypeError, ValueError)
 _READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 
 
@@ -122,10 +123,12 @@ class CodeScope(Scope):
 
     def annotation(self, node: ast.expr) -> ast.expr:
         if self.options.future_annotations and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value.removeprefix("*")  # ``*args: *Ts``
             try:
-                return ast.parse(node.value, mode="eval").body
+                made = ast.parse(text, mode="eval").body
             except SyntaxError:
                 return node
+            return made if text == node.value else ast.Starred(made, LOAD)
         return node
 
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
@@ -150,6 +153,7 @@ class CodeScope(Scope):
         self.matches = self.code.version >= (3, 10) and find_patterns(flow)
         split_breaks(flow)
         rotate(flow)
+        gather_breaks(flow)
         machine = Machine(self, self.options.spills(self.code))
         machine.hidden.update(hidden or {})
         reducer = Reducer(flow, machine, is_lambda)
@@ -317,7 +321,7 @@ class CodeScope(Scope):
             dead += [
                 ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in dict.fromkeys(lost)
             ]
-            dead += self.static_attributes(shown)
+            dead += self.dead_closures(shown) + self.static_attributes(shown)
             if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not yields:
                 dead.append(ast.Expr(ast.Yield(None)))
         elif self.kind == "class":
@@ -328,9 +332,19 @@ class CodeScope(Scope):
             dead += [ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in own_names
                      if n not in bound and self.enclosing_local(n)]
         if dead:
-            # names (or a yield) whose only statement the compiler has dropped
+            # names, what captured them, or a yield, whose only statement the compiler has dropped
             out.append(ast.If(ast.Constant(False), dead, []))
         return out
+
+    def dead_closures(self, shown: Sequence[Op]) -> list[ast.stmt]:
+        """Closures over variables that nothing shares any more: what did was dropped by the compiler."""
+        if not Form.SIMPLIFIED_SPILLED < self.options.forms.of(self.code) < Form.DISPATCH:
+            return []
+        captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
+        return [
+            ast.Expr(ast.Lambda(_NO_ARGUMENTS, ast.Name(self.plain_name(name), LOAD)))
+            for name in self.code.cellvars if name not in captured and name.isidentifier()
+        ]
 
     def static_attributes(self, shown: Sequence[Op]) -> list[ast.stmt]:
         """Stores to ``self.x`` that a dispatch loop does through other names.
@@ -533,20 +547,15 @@ class CodeScope(Scope):
             # nothing ever comes back to the loop
             head = flow.entry
         stack = state.stack
-        if build_kind == "YIELD":
-            found = parse_loops(reducer, head, stack, True)
-            if found is None:
-                raise Untangled("a generator expression")
-            (generators, element), _ = found  # type: ignore[misc]
-        else:
-            if len(stack) != 2:
-                raise Untangled("a comprehension")
+        accumulator = None
+        if build_kind != "YIELD":
             accumulator = Accumulator(build_kind)
-            found = parse_loops(reducer, head, [accumulator, *stack[1:]])
-            if found is None or accumulator.element is None:
-                raise Untangled("a comprehension")
-            generators, element = found[0], accumulator.element  # type: ignore[assignment]
-        made: Any = build_comprehension(build_kind, element, generators, iterable)  # type: ignore[arg-type]
+            stack[:1] = [accumulator]
+        found = parse_loops(reducer, head, stack, accumulator) if len(stack) == 1 + (accumulator is not None) else None
+        if found is None:
+            raise Untangled("a comprehension" if accumulator is not None else "a generator expression")
+        generators, element, _ = found
+        made: Any = build_comprehension(build_kind, element, generators, iterable)
         # up to 3.11 the function of an asynchronous comprehension is a coroutine, and the compiler adds the await
         # (``compiler_comprehension`` in compile.c)
         made.awaited = build_kind != "YIELD" and bool(code.flags & CO_COROUTINE)
@@ -643,6 +652,8 @@ def complex_constant(value: complex) -> ast.expr:
         return imaginary
     if negative and real == 0 and str(real)[0] == "-":
         return ast.UnaryOp(ast.USub(), imaginary)
+    if imag == 0 and negative:
+        return ast.UnaryOp(ast.USub(), complex_constant(-value))  # ``a - 0j`` has a zero without a sign
     return ast.BinOp(constant(real), ast.Sub() if negative else ast.Add(), imaginary)
 
 

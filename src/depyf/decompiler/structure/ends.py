@@ -29,9 +29,40 @@ def gather_ends(flow: Flow) -> None:
             node.succs = [last]
         else:
             _redirect(flow, id, last)
+    _gather_ways_out(flow)
+
+
+def gather_breaks(flow: Flow) -> None:
+    """Where a loop is the last statement of a handler, its ``break`` and its end leave that in one place.
+
+    (Up to the end of the handler both are on one way, which the compiler copies as it copies other ends. What does
+    not come from a ``break`` stays as it is: there is a ``continue`` or ``return`` for it.)
+    """
+    breaks = {
+        node.succs[0] for node in flow.nodes.values()
+        if node.end == "jump" and node.ops and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator"
+    }
+    wanted: set[tuple[int | None, int]] = set()
+    for id in breaks:
+        node = flow.nodes[id]
+        if node.end == "jump" and [op.kind for op in node.ops] == ["POP_EXCEPT"]:
+            wanted.add((node.region, node.succs[0]))
+    if wanted:
+        _gather_ways_out(flow, wanted)
+
+
+def _gather_ways_out(flow: Flow, wanted: set[tuple[int | None, int]] | None = None) -> None:
+    """Copies of the end of a handler or protected body that lead to one place become one.
+
+    Args:
+        wanted: ``(region, place)`` of the ends of handlers that are looked at; all ends if ``None``.
+    """
+    nodes = flow.nodes
     for id in list(nodes):
         node = nodes[id]
-        if len(node.ops) > 1 and node.ops[-1].kind == "POP_EXCEPT":
+        if len(node.ops) > 1 and node.ops[-1].kind == "POP_EXCEPT" and (
+            wanted is None or node.end == "jump" and (node.region, node.succs[0]) in wanted
+        ):
             flow.split(id, len(node.ops) - 1)
     handlers = _running_handlers(flow)
     again = True
@@ -43,7 +74,9 @@ def gather_ends(flow: Flow) -> None:
             if len(node.ops) != 1 or node.end != "jump" or id == flow.entry or id in flow.kinds:
                 continue
             op = node.ops[0]
-            if op.kind == "LEAVE":
+            if wanted is not None and (node.region, node.succs[0]) not in wanted:
+                continue
+            if op.kind == "LEAVE" and wanted is None:
                 key: tuple[object, ...] = ("LEAVE", op.arg, op.target, node.region, node.succs[0])
             elif op.kind == "POP_EXCEPT" and handlers.get(id):
                 key = ("POP_EXCEPT", handlers[id], node.region, node.succs[0])

@@ -216,26 +216,48 @@ def _merge_equal(flow: Flow) -> bool:
 
     CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
     and writes the end of a protected body on each way out of it.  Merged are blocks that only take values off the
-    stack, ends of bodies, and whole ``return`` statements.
+    stack, ends of bodies, whole ``return`` statements, and those of two arms of one expression.
     """
     seen: dict[tuple[object, ...], int] = {}
     done = False
     arms = _arms(flow)
+    returning = _returning_arms(flow)
     for id in sorted(flow.nodes, key=flow.order.__getitem__):
         node = flow.nodes.get(id)
-        if node is None or not node.ops or id == flow.entry or id in flow.kinds:
+        if node is None or id == flow.entry or id in flow.kinds:
             continue
-        if node.end == "jump":
+        if not node.ops:
+            if id not in returning:
+                continue
+        elif node.end == "jump":
             if any(op.kind not in ("POP", "SWAP", "LEAVE") for op in node.ops):
                 continue
         elif node.end != "return" or not _is_statement(node):
             continue
-        key = (node.end, *(_key(op) for op in node.ops), *node.succs, node.region)
+        key = (node.end, returning.get(id), *(_key(op) for op in node.ops), *node.succs, node.region)
         first = seen.setdefault(key, id)
         if first != id and frozenset((first, id)) not in arms:
             _redirect(flow, id, first)
             done = True
     return done
+
+
+def _returning_arms(flow: Flow) -> dict[int, tuple[object, ...]]:
+    """Nodes that only return what was computed in the protected body they leave (``return (a, b if c else d)`` in a
+    ``try``), with what tells that two of them are of one expression: its test, and what both arms end in."""
+    nodes = flow.nodes
+    preds = flow.predecessors()
+    found: dict[int, tuple[object, ...]] = {}
+    for id, node in nodes.items():
+        if node.end != "return" or node.ops or len(preds[id]) != 1:
+            continue
+        leave = nodes[preds[id][0]]
+        if [op.kind for op in leave.ops] != ["LEAVE"] or len(preds[leave.id]) != 1:
+            continue
+        arm = nodes[preds[leave.id][0]]
+        if arm.end == "jump" and arm.ops and arm.ops[-1].line is not None and len(preds[arm.id]) == 1:
+            found[id] = (preds[arm.id][0], _key(arm.ops[-1]))
+    return found
 
 
 def _split_returns(flow: Flow) -> None:
@@ -252,12 +274,14 @@ def _split_returns(flow: Flow) -> None:
     sizes = {len(key) - 1 for key in alone}
     for id in list(flow.nodes):
         node = flow.nodes[id]
-        if node.end != "return" or not _is_statement(node):
+        if node.end != "return":
             continue
+        whole = _is_statement(node)
         for size in sizes:
             at = len(node.ops) - size
             if (
-                at > 0 and node.ops[at - 1].line != node.ops[at].line
+                at > 0 and (whole or all(op.kind == "POP" for op in node.ops[:at]))
+                and node.ops[at - 1].line != node.ops[at].line
                 and (*(_key(op) for op in node.ops[at:]), node.region) in alone
             ):
                 flow.split(id, at)

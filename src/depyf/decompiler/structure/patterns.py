@@ -424,7 +424,7 @@ def _pattern(flow: Flow, at: int, index: int, keeps: bool, follows: bool) -> tup
         if failure is not None and failure != place:
             raise _NoPattern
         failure = place
-    if failure is None:
+    if failure is None or (failure == end and keeps):  # (success pops the subject that is kept)
         raise _NoPattern
     return flow.split(*end), flow.split(*failure), Case(subject, keeps)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...bytecode.operations import Op
 from ...flow.stack import effect
-from ..lift import Accumulator, Input, Iter, Machine, Shared, Slot, State, Target, Unliftable, negate
+from ..lift import LOAD, Accumulator, Input, Iter, Machine, Shared, Slot, State, Target, Unliftable, negate
 from .regions import Flow, Node, copied_op
 
 
@@ -199,6 +199,8 @@ class Reducer:
                 continue
             # on: x true leads to y, x false to ``other``; else the other way round
             x_folds, y_folds = folds_not(x), folds_not(y)
+            if x_folds and y_folds and other != (yf if on else yt):
+                continue  # one of them would have to be negated: these are two statements
             if on and yf == other:
                 self.fold(x, "AND", test, y, [yt, other])
             elif not on and yt == other:
@@ -519,15 +521,15 @@ class Reducer:
             return False
         accumulator = Accumulator(build)
         try:
-            parsed = parse_loops(self, head.id, [accumulator, Iter(Input(0))])
+            parsed = parse_loops(self, head.id, [accumulator, Iter(Input(0))], accumulator)
         except Unliftable:
             return False
-        if parsed is None or accumulator.element is None:
+        if parsed is None:
             return False
-        generators, exit_id = parsed
+        generators, element, exit_id = parsed
 
         def make(iterable: Any) -> ast.expr:
-            return build_comprehension(build, accumulator.element, generators, iterable)
+            return build_comprehension(build, element, generators, iterable)
 
         node.ops = [*node.ops, Op("COMPREHENSION", make, -1, None)]
         self.changed(node, [exit_id], "jump")
@@ -583,11 +585,14 @@ def build_comprehension(
 
 
 def parse_loops(
-    reducer: Reducer, head: int, stack: list[Any], yields: bool = False
-) -> tuple[list[ast.comprehension], int] | None:
-    """The ``for`` and ``if`` parts of a comprehension whose first loop has its head at ``head``.
+    reducer: Reducer, head: int, stack: list[Any], accumulator: Accumulator | None
+) -> tuple[list[ast.comprehension], Any, int] | None:
+    """The ``for`` and ``if`` parts of a comprehension whose first loop has its head at ``head``, its element (a key
+    and a value for a dict), and the node behind the loop; ``None`` if the loop does anything else.
 
-    ``stack`` is the stack there, an iterator on top.  Returns them with the node behind the loop.
+    Args:
+        stack: the stack at the head, an iterator on top.
+        accumulator: where on the stack elements are collected; ``None`` for a generator expression.
     """
     nodes = reducer.flow.nodes
     machine = reducer.machine
@@ -636,11 +641,16 @@ def parse_loops(
             at = body
             continue
         machine.run(state, node.ops)
-        if state.stmts:
-            if not (yields and len(state.stmts) == 1 and isinstance(state.stmts[0], ast.Expr)
-                    and isinstance(state.stmts[0].value, ast.Yield)) or element is not None:
+        for stmt in state.stmts:
+            if element is not None or not generators:
                 return None
-            element = state.stmts[0].value.value or ast.Constant(None)
+            if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1:
+                # ``for y in [f(x)]`` is compiled as ``y = f(x)`` (compiler_sync_comprehension_generator, 3.9 and later)
+                generators.append(ast.comprehension(stmt.targets[0], ast.List([stmt.value], LOAD), [], 0))
+            elif accumulator is None and isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Yield):
+                element = stmt.value.value or ast.Constant(None)
+            else:
+                return None
         if state.element is not None:
             return None
         stack = state.stack
@@ -665,12 +675,18 @@ def parse_loops(
         return None
     for generator in generators:
         owner = generator.target  # type: ignore[assignment]
-        if owner.target is None:
-            return None
-        generator.target = owner.target
-    if yields:
-        return [generators, element], exits[0]  # type: ignore[return-value]
-    return generators, exits[0]
+        if isinstance(owner, Target):
+            if owner.target is None:
+                return None
+            generator.target = owner.target
+    if accumulator is not None:
+        element = accumulator.element
+    if element is None:
+        # the compiler drops what comes behind an ``if False``
+        generators[-1].ifs.append(ast.Constant(False))
+        nothing = ast.Constant(None)
+        element = (nothing, nothing) if accumulator is not None and accumulator.kind == "BUILD_MAP" else nothing
+    return generators, element, exits[0]
 
 
 def reducer_follow(nodes: dict[int, Node], id: int, asynchronous: bool = False) -> int:

@@ -291,7 +291,8 @@ def _cut(flow: Flow) -> None:
     # of two ``finally`` on one level, the one that starts first holds copies of the other
     starts: dict[int | None, float] = {}
     for id, node in nodes.items():
-        starts[node.region] = min(starts.get(node.region, 1e9), flow.order[id])
+        for around in flow.chain(node.region):
+            starts[around] = min(starts.get(around, 1e9), flow.order[id])
     members = _Members(flow)
     regions = sorted(
         flow.kinds,

@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
+from ...bytecode.operations import Op
 from ...flow.dominators import immediate_dominators, reverse_postorder
 from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, is_value, negate, same_node
 from ..newer import try_star
@@ -202,6 +203,8 @@ class Walker:
                 inner = chain[chain.index(region) - 1] if region is not None else chain[-1]
                 kind = self.flow.kinds[inner]
                 around = at in self.loops and not (first and at == entered) and inner not in self.around_loop(at)
+                if kind == "async for":
+                    around = False  # its own loop begins with the block that the handler is for
                 if not around:
                     if kind == "named":
                         frame = Frame("named", frame, inner)
@@ -239,6 +242,11 @@ class Walker:
                 out += stmts
             if node.ops and node.ops[-1].kind in ("LEAVE", "POP_EXCEPT"):
                 leaving = True
+                if self.never_ends(node.ops[-1]) and state.stack and is_value(state.stack[-1]):
+                    # ``return`` in front of a clean-up that raises
+                    out.append(ast.Return(self.machine.pop(state)))
+                    out[-1].line = node.line  # type: ignore[attr-defined]
+                    return out, False, stack
             end = node.end
             if end == "jump":
                 at = node.succs[0]
@@ -249,6 +257,7 @@ class Walker:
                 nothing = isinstance(value, ast.Constant) and value.value is None and not self.is_lambda
                 stmt: ast.stmt = ast.Return(None if nothing else value)
                 stmt.line = node.line  # type: ignore[attr-defined]
+                out += self.pending(state)
                 out.append(stmt)
                 return out, False, stack
             if leaving:
@@ -263,9 +272,27 @@ class Walker:
                 at = nxt
                 continue
             if end == "raise":
-                out.append(self.raise_(node, state))
+                made = self.raise_(node, state)
+                out += self.pending(state)
+                out.append(made)
                 return out, False, stack
             raise Untangled(f"unexpected {end}")
+
+    def never_ends(self, op: Op) -> bool:
+        """Whether it is the clean-up of a ``finally`` that ends in no way but ``raise`` or ``return``."""
+        if op.kind != "LEAVE" or op.arg != "finally":
+            return False
+        return self.flow.ends[op.target] not in self.rpo
+
+    def pending(self, state: State) -> list[ast.stmt]:
+        """Statements for the values that are on the stack where control leaves the function: no source leaves any."""
+        if not values(state.stack):
+            return []
+        if not self.machine.spill:
+            raise Untangled("a value is pending at the end")
+        state.stmts = []
+        self.machine.spill_pending(state)
+        return state.stmts
 
     def is_leave(self, node: Node) -> bool:
         return bool(node.ops) and node.ops[0].kind == "LEAVE"
@@ -530,8 +557,11 @@ class Walker:
     def loop_exit(self, head: int, body: set[int], natural: int | None, follow: int, frame: Frame) -> int | None:
         """Where ``break`` leads. ``natural``: where the loop goes when it ends by itself."""
         chosen = self.likely_exit(head, body, natural, follow, frame)
-        # From inside, only ``break`` leads to the ends of the loop around this one.
-        ends = {end for end in self.outer_ends(frame, -1) if end >= 0 and end not in body}
+        # From inside, only ``break`` leads to the ends of the loop around this one; or a ``return`` of its own.
+        ends = {
+            end for end in self.outer_ends(frame, -1)
+            if end >= 0 and end not in body and not (self.flow.nodes[end].end == "return" and self.small_exit(end))
+        }
         if not ends or chosen in ends:
             return chosen
         starts = [s for id in body for s in self.flow.nodes[id].succs if s not in body and s != natural]
@@ -550,11 +580,12 @@ class Walker:
         nodes = self.flow.nodes
         targets: list[int] = []
         strong: list[int] = []
+        inner = [other for other in self.loops if other != head and other in body and nodes[other].end == "for"]
         for id in body:
             for succ in nodes[id].succs:
                 if succ not in body:
                     target = self.skip_unwinding(succ, head)
-                    if nodes[target].end == "reraise":
+                    if nodes[target].end == "reraise" and target != follow:  # (a ``finally`` ends in one)
                         continue
                     if nodes[target].end == "return" and (
                         not nodes[target].ops or self.returns_through(nodes[target])
@@ -572,6 +603,8 @@ class Walker:
                             continue
                         if goal.end != "return" or [op.kind for op in goal.ops] not in ([], ["CONST"]):
                             strong.append(target)
+                    elif any(id in self.loops[other] and succ != nodes[other].succs[1] for other in inner):
+                        continue  # the iterator of a loop in this one is still there
                     if target not in targets and not (id == head and succ == natural):
                         targets.append(target)
         if self.late and natural is not None and nodes[head].end == "for":
@@ -594,7 +627,9 @@ class Walker:
             lone = [t for t in others if t in ends]
             reached = self.reach([t for t in others if t not in ends], avoid - {natural})
             if natural in reached:
-                return natural
+                # statements behind a ``break`` that lead where the loop does: ``else: continue``
+                behind = [t for t in others if t in strong and t not in ends] if natural in ends else []
+                return max(behind, key=lambda id: self.weight[id]) if behind else natural
             common = mine & reached
             if not common and lone:
                 # a break out of the loop that skips the else clause
@@ -622,13 +657,15 @@ class Walker:
             if id not in candidates and len(self.preds[id]) > 1 and self.dominates(head, id)
         ]
         pool = candidates + merged
+        ways = [self.reach([id], body | ends) for id in candidates]
 
-        def rank(id: int) -> tuple[bool, bool, bool, int, int]:
+        def rank(id: int) -> tuple[bool, bool, bool, int, int, int]:
             reached = self.reach([id], body | (ends - {id}))
             goes_on = any(
                 not self.dominates(head, n) or any(s in ends for s in nodes[n].succs) for n in reached
             )
-            return goes_on, nodes[id].end != "raise", not self.small_exit(id), self.weight[id], -self.rpo[id]
+            leading = sum(id in way for way in ways)
+            return goes_on, nodes[id].end != "raise", not self.small_exit(id), leading, self.weight[id], -self.rpo[id]
 
         return max(pool, key=rank)
 
