@@ -1,34 +1,70 @@
 """CPython's own regression tests, run on a standard library that was decompiled (``make behaviour``).
 
-    python benchmarks/behaviour.py [--python PATH] [--folder DIR] [--jobs N] [--timeout S] [--write FILE] [TEST ...]
+    python benchmarks/behaviour.py [--python PATH] [--folder DIR] [--long] [--timeout S] [--resume]
+                                    [--write FILE] [TEST ...]
 
 The library of the interpreter is copied twice below ``folder``: as it is, and with each module replaced by its
-decompiled text (``test`` and other test packages stay, they are what judges).  ``python -m test`` runs in both, and
-what passes with the original has to pass with the decompiled one.  Tests that read the library's source text, its
-comments or its line numbers cannot: they are ``SOURCE_TESTS``, with the reason.
+decompiled text (``test`` and other test packages stay, they are what judges).  Each copy is a whole installation with
+its own interpreter, so that a child process that ignores the environment runs on the same copy; no frozen module
+stands in for a file.  ``python -m test`` runs each test file in both, one after the other, without extra resources (no
+network, no screen).
+
+Each single test is compared, by the report that ``--junit-xml`` makes: what passes with the original has to pass with
+the decompiled one, also in a file that fails on this machine with both.  A file whose tests ``unittest`` does not run
+counts as one test.  A lost test is repeated in both, twice; it is lost when it never passes on the decompiled library.
+Tests that read the library's source text, its comments or its line numbers cannot pass: they are ``SOURCE_TESTS``, with
+the reason.  ``LONG_TESTS`` are left out unless they are named or ``--long`` is given.
+
+Results are kept in ``folder/VERSION/results.jsonl``; ``--resume`` goes on there, and ``--write`` puts a table of all
+versions in the folder between the comments ``behaviour`` of a file.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import datetime
+import fnmatch
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-#: Tests that read source text or line numbers of library modules, and what they read.
+#: Tests that compare source text, comments or line numbers of library modules: a whole file by its name, a single test
+#: by the end of its id.  ``*`` stands for anything.
 SOURCE_TESTS: dict[str, str] = {
-    "test_inspect": "getsource, line numbers and comments of library functions",
-    "test_pdb": "listings with line numbers of bdb and pdb",
-    "test_tabnanny": "runs on files of the library",
-    "test_lib2to3": "refactors the library's files",
-    "test_pyclbr": "compares what it reads in the files with line numbers",
-    "test_idle": "needs a screen",
-    "test_tools": "needs the source tree of CPython",
+    "test_doctest.test_unicode": "expects a source line of doctest.py in a traceback",
+    "test_imp.ImportTests.test_issue1267": "compares the first line of tokenize.py",
+    "test_pdb.test_pdb_breakpoints_preserved_across_interactive_sessions": "expects the line of a function of pdb.py",
 }
+
+#: Files that take too long to be run at each measurement, with the seconds of one run here.
+LONG_TESTS: dict[str, int] = {
+    "test_multiprocessing_fork*": 0,
+    "test_multiprocessing_spawn*": 0,
+    "test_concurrent_futures*": 0,
+    "test_peg_generator*": 0,
+    "test_gdb*": 0,
+    "test_multiprocessing_forkserver*": 0,
+    "test_tools": 0,
+    "test_venv": 0,
+    "test_subprocess": 0,
+}
+
+KINDS = ("original", "decompiled")
+REPEATS = 2
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|&#(?:[0-8]|1[124-9]|2[0-9]|3[01]);")
+MARKS = ("<!-- behaviour -->\n", "<!-- /behaviour -->")
+#: Folders of tests, of programs that are no library, and of files that are not for this interpreter.
+NOT_LIBRARY = ("site-packages", "__pycache__", "test", "tests", "idle_test", "lib-dynload")
 
 _DECOMPILE = """
 import json, os, sys, warnings
@@ -44,34 +80,78 @@ for line in sys.stdin:
         continue
     found = decompile_code(code)
     with open(target, "w", encoding="utf-8") as file:
-        file.write("# -*- coding: utf-8 -*-\\n" + found.text)
+        file.write(found.text)
     print(json.dumps([source, found.fidelity.value]), flush=True)
 """
 
 
-def copy_library(library: str, home: str) -> str:
-    """A prefix that an interpreter can be started with (``PYTHONHOME``)."""
-    target = os.path.join(home, "lib", os.path.basename(library))
-    if os.path.isdir(target):
-        shutil.rmtree(target)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    shutil.copytree(library, target, ignore=shutil.ignore_patterns("site-packages", "__pycache__"), symlinks=True)
+@dataclasses.dataclass(frozen=True)
+class Interpreter:
+    """What the copies are made of."""
+
+    version: str
+    executable: str
+    library: str
+    prefix: str
+
+    @classmethod
+    def ask(cls, python: str) -> Interpreter:
+        asked = "import os, sys, sysconfig; print(sys.version.split()[0]); print(os.path.realpath(sys.executable)); " \
+                "print(sysconfig.get_path('stdlib')); print(sys.base_prefix)"
+        found = subprocess.run([python, "-I", "-c", asked], stdout=subprocess.PIPE, text=True, check=True)
+        return cls(*found.stdout.split("\n")[:4])
+
+
+@dataclasses.dataclass
+class Run:
+    """One test file on one copy: ``verdict`` of the file, and ``{test id: outcome}``."""
+
+    verdict: str
+    seconds: float
+    tests: dict[str, str]
+
+    def passed(self) -> set[str]:
+        if self.tests:
+            return {name for name, outcome in self.tests.items() if outcome == "passed"}
+        return {"(file)"} if self.verdict == "passed" else set()
+
+
+def install(interpreter: Interpreter, home: str) -> str:
+    """A copy of the interpreter with its library; the path of its executable."""
+    name = os.path.basename(interpreter.library)
+    target = os.path.join(home, "lib", name)
+    if os.path.isdir(home):
+        shutil.rmtree(home)
+    os.makedirs(os.path.join(home, "bin"))
+    shutil.copytree(interpreter.library, target, ignore=shutil.ignore_patterns("site-packages", "__pycache__"),
+                    symlinks=True)
     os.makedirs(os.path.join(target, "site-packages"))
-    return target
+    include = os.path.join(interpreter.prefix, "include")
+    if os.path.isdir(include):
+        os.symlink(include, os.path.join(home, "include"))
+    executable = os.path.join(home, "bin", name)
+    shutil.copy2(interpreter.executable, executable)
+    os.symlink(name, os.path.join(home, "bin", "python3"))
+    found = subprocess.run([executable, "-I", "-c", "import os; print(os.path.dirname(os.__file__))"],
+                           stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    if not os.path.samefile(found, target):
+        raise SystemExit(f"{executable} uses the library in {found}")
+    return executable
 
 
-def decompile_library(python: str, library: str, target: str) -> dict[str, int]:
+def decompile_library(interpreter: Interpreter, target: str) -> dict[str, int]:
+    """Writes the decompiled modules over those in ``target``; how many there are of each fidelity."""
     pairs = []
-    for folder, folders, names in os.walk(library):
-        folders[:] = [f for f in folders if f not in ("site-packages", "__pycache__", "test", "tests", "idle_test",
-                                                      "lib2to3", "lib-dynload")]
+    for folder, folders, names in os.walk(interpreter.library):
+        folders[:] = [f for f in folders if f not in NOT_LIBRARY]
         for name in names:
             if name.endswith(".py") and not name.startswith("_sysconfigdata"):
                 source = os.path.join(folder, name)
-                pairs.append((source, os.path.join(target, os.path.relpath(source, library))))
+                pairs.append((source, os.path.join(target, os.path.relpath(source, interpreter.library))))
     here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
-    done = subprocess.run([python, "-c", _DECOMPILE], input="\n".join(map(json.dumps, pairs)), text=True,
-                          stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": here}, check=True)
+    done = subprocess.run(
+        [interpreter.executable, "-c", _DECOMPILE], input="\n".join(map(json.dumps, pairs)), text=True,
+        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": here}, check=True)
     counts: dict[str, int] = {}
     for line in done.stdout.splitlines():
         fidelity = json.loads(line)[1]
@@ -79,60 +159,232 @@ def decompile_library(python: str, library: str, target: str) -> dict[str, int]:
     return counts
 
 
-def run_tests(python: str, home: str, tests: list[str], jobs: int, timeout: int) -> dict[str, str]:
-    """``{test: "passed" | "failed" | "skipped" | ...}``."""
-    command = [python, "-m", "test", f"-j{jobs}", "--timeout", str(timeout), *tests]
-    if not tests:
-        command += ["-x", *SOURCE_TESTS]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          env={**environment, "PYTHONHOME": home}, cwd=home)
-    with open(os.path.join(home, "tests.log"), "w", encoding="utf-8") as file:
-        file.write(done.stdout)
+def prepare(interpreter: Interpreter, folder: str) -> None:
+    """Both copies, unless an earlier call made them."""
+    ready = os.path.join(folder, "modules.json")
+    if os.path.exists(ready):
+        return
+    for kind in KINDS:
+        install(interpreter, os.path.join(folder, kind))
+    counts = decompile_library(
+        interpreter, os.path.join(folder, "decompiled", "lib", os.path.basename(interpreter.library)))
+    with open(ready, "w", encoding="utf-8") as file:
+        json.dump(counts, file)
+
+
+def copy_of(interpreter: Interpreter, folder: str, kind: str) -> str:
+    return os.path.join(folder, kind, "bin", os.path.basename(interpreter.library))
+
+
+def _default_signals() -> None:
+    # A shell starts background jobs with these ignored, and tests send them to themselves.
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def run_file(python: str, test: str, timeout: int) -> Run:
+    """One test file; its output goes to ``logs`` of the copy."""
+    home = os.path.dirname(os.path.dirname(python))
+    logs = os.path.join(home, "logs")
+    os.makedirs(logs, exist_ok=True)
+    report = os.path.join(logs, test + ".xml")
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(report)
+    # Nothing of our own environment: certificates, PYTHON* and PATH change what some tests do.
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8"}
+    began = time.monotonic()
+    with open(os.path.join(logs, test + ".log"), "w+", encoding="utf-8", errors="replace") as log:
+        process = subprocess.Popen(
+            [python, "-X", "frozen_modules=off", "-m", "test", "--timeout", str(timeout), "--junit-xml", report, test],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=home, env=environment,
+            start_new_session=True, preexec_fn=_default_signals)
+        try:
+            status = str(process.wait(timeout + 30))
+        except subprocess.TimeoutExpired:
+            status = "timeout"
+        # What the tests left behind must not disturb the next.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        log.seek(0)
+        text = log.read()
+    seconds = time.monotonic() - began
+    if re.search(rf"^{re.escape(test)} skipped\b", text, re.MULTILINE):
+        verdict = "skipped"
+    elif status == "0":
+        verdict = "passed"
+    else:
+        verdict = "timeout" if "Timeout (" in text else f"failed ({status})"
+    return Run(verdict, round(seconds, 1), read_report(report))
+
+
+def read_report(path: str) -> dict[str, str]:
+    """``{test id: "passed" | "skipped" | "failed"}``; an id that ran twice has its worst outcome."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            # regrtest writes what tests printed, also characters that XML does not have.
+            root = ElementTree.fromstring(_NOT_XML.sub("", file.read()))
+    except (FileNotFoundError, ElementTree.ParseError):
+        return {}
+    ranks = ("passed", "skipped", "failed")
     found: dict[str, str] = {}
-    for line in done.stdout.splitlines():
-        match = re.match(r"\S+ (?:load avg: \S+ )?\[\s*\d+/\d+(?:/\d+)?\] (\w[\w.]*) (.*)", line)
-        if match:
-            word = match[2].split()[0].strip("(") if match[2].split() else "?"
-            found[match[1]] = {"passed": "passed", "skipped": "skipped"}.get(word, match[2][:60])
-    if not found:
-        raise SystemExit(f"no test ran with PYTHONHOME={home}:\n" + done.stdout[-2000:])
+    for case in root.iter("testcase"):
+        # A test whose part failed has no name: it is missing among those that passed.
+        name = case.get("name")
+        if name is None:
+            continue
+        children = {child.tag for child in case}
+        outcome = "skipped" if "skipped" in children else \
+            "failed" if children & {"failure", "error", "outcome"} else "passed"
+        # Addresses in ids (of tests made of functions) differ from run to run.
+        name = re.sub(r"0x[0-9a-f]+", "0x", name)
+        found[name] = max(outcome, found.get(name, outcome), key=ranks.index)
     return found
+
+
+def reason_of(test: str, name: str) -> str | None:
+    """Why the test is no test of behaviour, where ``SOURCE_TESTS`` says so."""
+    for pattern, reason in SOURCE_TESTS.items():
+        if fnmatch.fnmatchcase(name, "*." + pattern) or name == "(file)" and fnmatch.fnmatchcase(test, "*" + pattern):
+            return reason
+    return None
+
+
+def is_among(test: str, patterns: Iterable[str]) -> bool:
+    short = test.removeprefix("test.")
+    return any(fnmatch.fnmatchcase(short, pattern) for pattern in patterns)
+
+
+def compare(pythons: dict[str, str], test: str, timeout: int) -> dict[str, Any]:
+    """A test file on both copies: counts, and the tests that are lost."""
+    original = run_file(pythons["original"], test, timeout)
+    # One that does not end with the original says nothing about the decompiled library.
+    first = {"original": original,
+             "decompiled": Run("not run", 0.0, {}) if original.verdict in ("timeout", "skipped") and not original.tests
+             else run_file(pythons["decompiled"], test, timeout)}
+    wanted, got = first["original"].passed(), first["decompiled"].passed()
+    missing = {name for name in wanted - got if reason_of(test, name) is None}
+    unstable: set[str] = set()
+    for _ in range(REPEATS):
+        if not missing:
+            break
+        again = {kind: run_file(pythons[kind], test, timeout).passed() for kind in KINDS}
+        unstable |= (missing & again["decompiled"]) | (missing - again["original"])
+        got |= missing & again["decompiled"]
+        missing -= again["decompiled"]
+    source = {name for name in wanted - got if reason_of(test, name) is not None}
+    # A file can fail without a test of its own: when it is imported or set up.
+    whole = (first["original"].verdict == "passed" != first["decompiled"].verdict) and not missing and not source \
+        and not unstable
+    return {
+        "test": test,
+        **{kind: {"verdict": run.verdict, "seconds": run.seconds, "passed": len(run.passed())}
+           for kind, run in first.items()},
+        "tests": len(first["original"].tests) or 1,
+        "kept": len(wanted & got),
+        "lost": sorted(missing) + (["(file)"] if whole and reason_of(test, "(file)") is None else []),
+        "source": sorted(source),
+        "unstable": sorted(unstable),
+    }
+
+
+def all_tests(python: str) -> list[str]:
+    done = subprocess.run([python, "-m", "test", "--list-tests"], stdout=subprocess.PIPE, text=True, check=True,
+                          stdin=subprocess.DEVNULL)
+    return done.stdout.split()
+
+
+def read_results(folder: str) -> Iterator[dict[str, Any]]:
+    """The last result of each test file."""
+    path = os.path.join(folder, "results.jsonl")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            results = {result["test"]: result for result in map(json.loads, file)}
+        for result in results.values():
+            # A reason may have been found since.
+            explained = [name for name in result["lost"] if reason_of(result["test"], name)]
+            yield {**result, "lost": [name for name in result["lost"] if name not in explained],
+                   "source": result["source"] + explained}
+
+
+def table(folder: str) -> str:
+    """What was found, of all versions in the folder."""
+    columns = ("Python", "modules decompiled", "test files", "skipped", "pass with original", "pass with decompiled",
+               "tests", "pass with original", "pass with decompiled", "read source", "lost")
+    lines = [f"{datetime.date.today()}, {os.cpu_count()} cores. Command: `python benchmarks/behaviour.py "
+             "--python PYTHON` for each version.", "", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    lost, failing = [], []
+    versions = [v for v in os.listdir(folder) if os.path.exists(os.path.join(folder, v, "results.jsonl"))]
+    for version in sorted(versions, key=lambda v: [int(part) for part in v.split(".")]):
+        results = list(read_results(os.path.join(folder, version)))
+        with open(os.path.join(folder, version, "modules.json"), encoding="utf-8") as file:
+            modules = sum(count for fidelity, count in json.load(file).items() if fidelity != "not Python")
+        row = [version, modules, len(results), sum(r["original"]["verdict"] == "skipped" for r in results),
+               *(sum(r[kind]["verdict"] == "passed" for r in results) for kind in KINDS),
+               sum(r["tests"] for r in results), sum(r["original"]["passed"] for r in results),
+               sum(r["kept"] for r in results), sum(len(r["source"]) for r in results),
+               sum(len(r["lost"]) for r in results)]
+        lines.append("| " + " | ".join(map(str, row)) + " |")
+        failing += [f"`{r['test']}` ({version}, {r['original']['verdict']}, {r['original']['passed']} tests pass)"
+                    for r in results if r["original"]["verdict"] not in ("passed", "skipped")]
+        lost += [f"* {version}: `{name}` of `{r['test']}`" for r in results for name in r["lost"]]
+    if failing:
+        lines += ["", f"Files that fail with the original too: {', '.join(failing)}. Their passing tests count."]
+    if lost:
+        lines += ["", "Lost:", "", *lost]
+    return "\n".join(lines) + "\n"
+
+
+def write_table(path: str, text: str) -> None:
+    with open(path, encoding="utf-8") as file:
+        before, begin, rest = file.read().partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not end:
+        raise SystemExit(f"{path} has no {MARKS[0].strip()} ... {MARKS[1]}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(before + begin + text + end + after)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--folder", default="/tmp/depyf_behaviour")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--long", action="store_true", help="LONG_TESTS too")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one test file")
+    parser.add_argument("--resume", action="store_true", help="keep the copies and the results of an earlier call")
+    parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("tests", nargs="*")
     chosen = parser.parse_args()
-    asked = "import os, sys, sysconfig; print(os.path.realpath(sys.executable)); " \
-            "print(sysconfig.get_path('stdlib')); print(sys.version.split()[0])"
-    python, library, version = subprocess.run(
-        [chosen.python, "-c", asked], stdout=subprocess.PIPE, text=True, check=True).stdout.split("\n")[:3]
-    results = {}
-    for kind in ("original", "decompiled"):
-        home = os.path.join(chosen.folder, version, kind)
-        target = copy_library(library, home)
-        if kind == "decompiled":
-            fidelities = decompile_library(python, library, target)
-            print(f"{version}: modules {fidelities}", flush=True)
-        results[kind] = run_tests(python, home, chosen.tests, chosen.jobs, chosen.timeout)
-        passed = sum(result == "passed" for result in results[kind].values())
-        print(f"{version}: {kind}: {passed} of {len(results[kind])} test files pass", flush=True)
-    lost = {test: results["decompiled"].get(test, "did not run") for test, result in results["original"].items()
-            if result == "passed" and results["decompiled"].get(test) != "passed"}
-    for test, result in lost.items():
-        print(f"LOST {test}: {result}")
+    interpreter = Interpreter.ask(chosen.python)
+    folder = os.path.join(chosen.folder, interpreter.version)
+    failed = False
+    if not chosen.report:
+        if not chosen.resume:
+            shutil.rmtree(folder, ignore_errors=True)
+        prepare(interpreter, folder)
+        pythons = {kind: copy_of(interpreter, folder, kind) for kind in KINDS}
+        done = {result["test"] for result in read_results(folder)}
+        tests = chosen.tests or [
+            test for test in all_tests(pythons["original"])
+            if test not in done and not is_among(test, SOURCE_TESTS)
+            and (chosen.long or not is_among(test, LONG_TESTS))]
+        for number, test in enumerate(tests, 1):
+            result = compare(pythons, test, chosen.timeout)
+            with open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8") as file:
+                file.write(json.dumps(result) + "\n")
+            both = ", ".join(f"{kind} {result[kind]['verdict']} {result[kind]['passed']} in {result[kind]['seconds']} s"
+                             for kind in KINDS)
+            print(f"[{number}/{len(tests)}] {test}: {both}", flush=True)
+            for what in ("source", "unstable", "lost"):
+                for name in result[what]:
+                    print(f"    {what.upper()} {name}", flush=True)
+        failed = any(result["lost"] for result in read_results(folder))
+    text = table(chosen.folder)
+    print(text)
     if chosen.write:
-        with open(chosen.write, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"date": str(datetime.date.today()), "python": version, "modules": fidelities,
-                                   "passed": [sum(r == "passed" for r in results[k].values()) for k in results],
-                                   "lost": lost}) + "\n")
-    raise SystemExit(bool(lost))
+        write_table(chosen.write, text)
+    raise SystemExit(failed)
 
 
 if __name__ == "__main__":
