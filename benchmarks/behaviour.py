@@ -104,11 +104,12 @@ class Interpreter:
 
 @dataclasses.dataclass
 class Run:
-    """One test file on one copy: ``verdict`` of the file, and ``{test id: outcome}``."""
+    """Test files on one copy: ``verdict`` of all, ``{test id: outcome}``, and which files were skipped whole."""
 
     verdict: str
     seconds: float
     tests: dict[str, str]
+    skipped: list[str] = dataclasses.field(default_factory=list)
 
     def passed(self) -> set[str]:
         if self.tests:
@@ -182,8 +183,9 @@ def _default_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def run_file(python: str, test: str, timeout: int) -> Run:
-    """One test file; its output goes to ``logs`` of the copy."""
+def run_files(python: str, tests: list[str], timeout: int) -> Run:
+    """Test files in one process; its output goes to ``logs`` of the copy, named after the first file."""
+    test = tests[0]
     home = os.path.dirname(os.path.dirname(python))
     logs = os.path.join(home, "logs")
     os.makedirs(logs, exist_ok=True)
@@ -195,11 +197,12 @@ def run_file(python: str, test: str, timeout: int) -> Run:
     began = time.monotonic()
     with open(os.path.join(logs, test + ".log"), "w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(
-            [python, "-X", "frozen_modules=off", "-m", "test", "--timeout", str(timeout), "--junit-xml", report, test],
+            [python, "-X", "frozen_modules=off", "-m", "test", "--timeout", str(timeout), "--junit-xml", report,
+             *tests],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=home, env=environment,
             start_new_session=True, preexec_fn=_default_signals)
         try:
-            status = str(process.wait(timeout + 30))
+            status = str(process.wait(timeout * len(tests) + 30))
         except subprocess.TimeoutExpired:
             status = "timeout"
         # What the tests left behind must not disturb the next.
@@ -209,13 +212,14 @@ def run_file(python: str, test: str, timeout: int) -> Run:
         log.seek(0)
         text = log.read()
     seconds = time.monotonic() - began
-    if re.search(rf"^{re.escape(test)} skipped\b", text, re.MULTILINE):
+    skipped = [name for name in tests if re.search(rf"^{re.escape(name)} skipped\b", text, re.MULTILINE)]
+    if skipped == tests:
         verdict = "skipped"
     elif status == "0":
         verdict = "passed"
     else:
         verdict = "timeout" if "Timeout (" in text else f"failed ({status})"
-    return Run(verdict, round(seconds, 1), read_report(report))
+    return Run(verdict, round(seconds, 1), read_report(report), skipped)
 
 
 def read_report(path: str) -> dict[str, str]:
@@ -257,18 +261,18 @@ def is_among(test: str, patterns: Iterable[str]) -> bool:
 
 def compare(pythons: dict[str, str], test: str, timeout: int) -> dict[str, Any]:
     """A test file on both copies: counts, and the tests that are lost."""
-    original = run_file(pythons["original"], test, timeout)
+    original = run_files(pythons["original"], [test], timeout)
     # One that does not end with the original says nothing about the decompiled library.
     first = {"original": original,
              "decompiled": Run("not run", 0.0, {}) if original.verdict in ("timeout", "skipped") and not original.tests
-             else run_file(pythons["decompiled"], test, timeout)}
+             else run_files(pythons["decompiled"], [test], timeout)}
     wanted, got = first["original"].passed(), first["decompiled"].passed()
     missing = {name for name in wanted - got if reason_of(test, name) is None}
     unstable: set[str] = set()
     for _ in range(REPEATS):
         if not missing:
             break
-        again = {kind: run_file(pythons[kind], test, timeout).passed() for kind in KINDS}
+        again = {kind: run_files(pythons[kind], [test], timeout).passed() for kind in KINDS}
         unstable |= (missing & again["decompiled"]) | (missing - again["original"])
         got |= missing & again["decompiled"]
         missing -= again["decompiled"]
@@ -280,12 +284,26 @@ def compare(pythons: dict[str, str], test: str, timeout: int) -> dict[str, Any]:
         "test": test,
         **{kind: {"verdict": run.verdict, "seconds": run.seconds, "passed": len(run.passed())}
            for kind, run in first.items()},
+        "skipped": original.skipped,
         "tests": len(first["original"].tests) or 1,
         "kept": len(wanted & got),
         "lost": sorted(missing) + (["(file)"] if whole and reason_of(test, "(file)") is None else []),
         "source": sorted(source),
         "unstable": sorted(unstable),
     }
+
+
+def together(pythons: dict[str, str], tests: list[str], timeout: int) -> dict[str, Any] | None:
+    """Test files in one process, on both copies, judged as one; ``None`` where they have to be looked at one by one."""
+    runs = {kind: run_files(pythons[kind], tests, timeout) for kind in KINDS}
+    passed = {kind: run.passed() for kind, run in runs.items()}
+    if any(run.verdict != "passed" for run in runs.values()) or passed["original"] != passed["decompiled"]:
+        return None
+    return {"test": " ".join(tests),
+            **{kind: {"verdict": run.verdict, "seconds": run.seconds, "passed": len(passed[kind])}
+               for kind, run in runs.items()},
+            "skipped": runs["original"].skipped, "tests": len(runs["original"].tests), "kept": len(passed["original"]),
+            "lost": [], "source": [], "unstable": []}
 
 
 def all_tests(python: str) -> list[str]:
@@ -319,8 +337,10 @@ def table(folder: str) -> str:
         results = list(read_results(os.path.join(folder, version)))
         with open(os.path.join(folder, version, "modules.json"), encoding="utf-8") as file:
             modules = sum(count for fidelity, count in json.load(file).items() if fidelity != "not Python")
-        row = [version, modules, len(results), sum(r["original"]["verdict"] == "skipped" for r in results),
-               *(sum(r[kind]["verdict"] == "passed" for r in results) for kind in KINDS),
+        files = [len(result["test"].split()) for result in results]
+        row = [version, modules, sum(files), sum(len(r["skipped"]) for r in results),
+               *(sum(count - len(r["skipped"]) for r, count in zip(results, files) if r[kind]["verdict"] == "passed")
+                 for kind in KINDS),
                sum(r["tests"] for r in results), sum(r["original"]["passed"] for r in results),
                sum(r["kept"] for r in results), sum(len(r["source"]) for r in results),
                sum(len(r["lost"]) for r in results)]
@@ -352,6 +372,8 @@ def main() -> None:
     parser.add_argument("--long", action="store_true", help="LONG_TESTS too")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one test file")
     parser.add_argument("--resume", action="store_true", help="keep the copies and the results of an earlier call")
+    parser.add_argument("--batch", type=int, default=1, help="so many test files in one process; one by one only "
+                        "where that fails or differs (saves starting)")
     parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("tests", nargs="*")
@@ -364,21 +386,23 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
         prepare(interpreter, folder)
         pythons = {kind: copy_of(interpreter, folder, kind) for kind in KINDS}
-        done = {result["test"] for result in read_results(folder)}
+        done = {test for result in read_results(folder) for test in result["test"].split()}
         tests = chosen.tests or [
             test for test in all_tests(pythons["original"])
             if test not in done and not is_among(test, SOURCE_TESTS)
             and (chosen.long or not is_among(test, LONG_TESTS))]
-        for number, test in enumerate(tests, 1):
-            result = compare(pythons, test, chosen.timeout)
-            with open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8") as file:
-                file.write(json.dumps(result) + "\n")
-            both = ", ".join(f"{kind} {result[kind]['verdict']} {result[kind]['passed']} in {result[kind]['seconds']} s"
-                             for kind in KINDS)
-            print(f"[{number}/{len(tests)}] {test}: {both}", flush=True)
-            for what in ("source", "unstable", "lost"):
-                for name in result[what]:
-                    print(f"    {what.upper()} {name}", flush=True)
+        for start in range(0, len(tests), chosen.batch):
+            batch = tests[start:start + chosen.batch]
+            found = together(pythons, batch, chosen.timeout) if len(batch) > 1 else None
+            for result in [found] if found else (compare(pythons, test, chosen.timeout) for test in batch):
+                with open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8") as file:
+                    file.write(json.dumps(result) + "\n")
+                both = ", ".join(f"{kind} {result[kind]['verdict']} {result[kind]['passed']} in "
+                                 f"{result[kind]['seconds']} s" for kind in KINDS)
+                print(f"[{start + len(batch)}/{len(tests)}] {result['test']}: {both}", flush=True)
+                for what in ("source", "unstable", "lost"):
+                    for name in result[what]:
+                        print(f"    {what.upper()} {name}", flush=True)
         failed = any(result["lost"] for result in read_results(folder))
     text = table(chosen.folder)
     print(text)
