@@ -54,7 +54,7 @@ roundtrip-old: $(VENV)/.ready
 
 # CPython's own tests on a standard library that was decompiled.
 behaviour: $(VENV)/.ready
-	$(PY) benchmarks/behaviour.py
+	$(PY) benchmarks/behaviour.py --write docs/fidelity.md
 
 # Speed of the decompiler, next to the last release of the old one.
 bench-decompile: $(VENV)/.ready

@@ -38,6 +38,8 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from _shared import table
+
 #: Tests that compare source text, comments or line numbers of library modules: a whole file by its name, a single test
 #: by the end of its id.  ``*`` stands for anything.
 SOURCE_TESTS: dict[str, str] = {
@@ -46,17 +48,16 @@ SOURCE_TESTS: dict[str, str] = {
     "test_pdb.test_pdb_breakpoints_preserved_across_interactive_sessions": "expects the line of a function of pdb.py",
 }
 
-#: Files that take too long to be run at each measurement, with the seconds of one run here.
-LONG_TESTS: dict[str, int] = {
-    "test_multiprocessing_fork*": 0,
-    "test_multiprocessing_spawn*": 0,
-    "test_concurrent_futures*": 0,
-    "test_peg_generator*": 0,
-    "test_gdb*": 0,
-    "test_multiprocessing_forkserver*": 0,
-    "test_tools": 0,
-    "test_venv": 0,
-    "test_subprocess": 0,
+#: Files that take too long to be run at each measurement, and what they do in that time.
+LONG_TESTS: dict[str, str] = {
+    "test_multiprocessing_fork*": "starts hundreds of processes and waits for them (fork and forkserver)",
+    "test_multiprocessing_spawn*": "the same with new interpreters",
+    "test_concurrent_futures*": "the same with pools",
+    "test_subprocess": "hundreds of child interpreters",
+    "test_peg_generator*": "compiles parsers in C",
+    "test_gdb*": "starts a debugger for each test",
+    "test_venv": "installs pip again and again",
+    "test_tools": "runs the tools of CPython's source tree",
 }
 
 KINDS = ("original", "decompiled")
@@ -325,29 +326,30 @@ def read_results(folder: str) -> Iterator[dict[str, Any]]:
                    "source": result["source"] + explained}
 
 
-def table(folder: str) -> str:
+def report(folder: str) -> str:
     """What was found, of all versions in the folder."""
     columns = ("Python", "modules decompiled", "test files", "skipped", "pass with original", "pass with decompiled",
                "tests", "pass with original", "pass with decompiled", "read source", "lost")
     lines = [f"{datetime.date.today()}, {os.cpu_count()} cores. Command: `python benchmarks/behaviour.py "
-             "--python PYTHON` for each version.", "", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-    lost, failing = [], []
+             "--python PYTHON` for each version.", ""]
+    rows, lost, failing = [], [], []
     versions = [v for v in os.listdir(folder) if os.path.exists(os.path.join(folder, v, "results.jsonl"))]
     for version in sorted(versions, key=lambda v: [int(part) for part in v.split(".")]):
         results = list(read_results(os.path.join(folder, version)))
         with open(os.path.join(folder, version, "modules.json"), encoding="utf-8") as file:
             modules = sum(count for fidelity, count in json.load(file).items() if fidelity != "not Python")
         files = [len(result["test"].split()) for result in results]
-        row = [version, modules, sum(files), sum(len(r["skipped"]) for r in results),
-               *(sum(count - len(r["skipped"]) for r, count in zip(results, files) if r[kind]["verdict"] == "passed")
-                 for kind in KINDS),
-               sum(r["tests"] for r in results), sum(r["original"]["passed"] for r in results),
-               sum(r["kept"] for r in results), sum(len(r["source"]) for r in results),
-               sum(len(r["lost"]) for r in results)]
-        lines.append("| " + " | ".join(map(str, row)) + " |")
+        rows.append([
+            version, modules, sum(files), sum(len(r["skipped"]) for r in results),
+            *(sum(count - len(r["skipped"]) for r, count in zip(results, files) if r[kind]["verdict"] == "passed")
+              for kind in KINDS),
+            sum(r["tests"] for r in results), sum(r["original"]["passed"] for r in results),
+            sum(r["kept"] for r in results), sum(len(r["source"]) for r in results),
+            sum(len(r["lost"]) for r in results)])
         failing += [f"`{r['test']}` ({version}, {r['original']['verdict']}, {r['original']['passed']} tests pass)"
                     for r in results if r["original"]["verdict"] not in ("passed", "skipped")]
         lost += [f"* {version}: `{name}` of `{r['test']}`" for r in results for name in r["lost"]]
+    lines.append(table(columns, rows).rstrip("\n"))
     if failing:
         lines += ["", f"Files that fail with the original too: {', '.join(failing)}. Their passing tests count."]
     if lost:
@@ -404,7 +406,7 @@ def main() -> None:
                     for name in result[what]:
                         print(f"    {what.upper()} {name}", flush=True)
         failed = any(result["lost"] for result in read_results(folder))
-    text = table(chosen.folder)
+    text = report(chosen.folder)
     print(text)
     if chosen.write:
         write_table(chosen.write, text)
