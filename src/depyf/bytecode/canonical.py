@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from . import operations as o
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .errors import shown
 from .instructions import UnsupportedBytecode, decode_indexed
@@ -52,9 +53,34 @@ def _translate(code: Code) -> Program:
     except (IndexError, MalformedTable) as error:
         raise UnsupportedBytecode(f"malformed tables ({error})", code, "start", 0) from error
     try:
-        return translator.run()
+        return _with_variables_set_aside(translator.run())
     except (IndexError, RecursionError) as error:
         raise translator.unsupported("argument or stack out of range") from error
+
+
+def _with_variables_set_aside(program: Program) -> Program:
+    """Reads of variables that a cell was set aside for are reads of variables.
+
+    An inlined comprehension (3.12 and later) sets aside what the slot of its variable holds, which may be the cell of a
+    variable of that name, and puts plain values there. It reads them by the instruction that elsewhere loads a cell to
+    build a closure with.
+    """
+    ops = program.ops
+    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}
+    if not set_aside:
+        return program
+    for index in range(len(ops) - 1, -1, -1):
+        op = ops[index]
+        if op.kind is o.LOAD_CLOSURE and op.arg in set_aside and not builds_closure(ops, index):
+            ops[index] = Op(o.LOAD_FAST, op.arg, op.offset, op.line, op.target, op.handler)
+    return program
+
+
+def builds_closure(ops: Sequence[Op], index: int) -> bool:
+    """Whether the cell loaded there goes into the closure of a function made next."""
+    while index < len(ops) and ops[index].kind is o.LOAD_CLOSURE:
+        index += 1
+    return [op.kind for op in ops[index : index + 3]] == [o.BUILD_TUPLE, o.CONST, o.MAKE_FUNCTION]
 
 
 class Translator:

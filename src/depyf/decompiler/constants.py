@@ -15,6 +15,7 @@ from typing import Any
 
 from ..bytecode import limits
 from ..bytecode import operations as o
+from ..bytecode.canonical import builds_closure
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
 from ..flow.stack import effect
@@ -96,13 +97,10 @@ def _subscripts(ops: list[Op], index: int) -> bool:
 
 def _builds_closure(ops: list[Op], index: int) -> bool:
     """Whether the cell goes into the closure of a function made next, or is only looked into."""
-    index += 1
-    if index < len(ops) and ops[index].kind in (o.LOAD_ATTR, o.STORE_ATTR) and ops[index].arg == "cell_contents":
+    after = ops[index + 1 : index + 2]
+    if after and after[0].kind in (o.LOAD_ATTR, o.STORE_ATTR) and after[0].arg == "cell_contents":
         return True
-    while index < len(ops) and ops[index].kind is o.LOAD_CLOSURE:
-        index += 1
-    kinds = [op.kind for op in ops[index : index + 3]]
-    return kinds == [o.BUILD_TUPLE, o.CONST, o.MAKE_FUNCTION]
+    return builds_closure(ops, index)
 
 
 def _kind(value: Any) -> str:
