@@ -256,7 +256,9 @@ def _returning_arms(flow: Flow) -> dict[int, tuple[object, ...]]:
             continue
         arm = nodes[preds[leave.id][0]]
         if arm.end == "jump" and arm.ops and arm.ops[-1].line is not None and len(preds[arm.id]) == 1:
-            found[id] = (preds[arm.id][0], _key(arm.ops[-1]))
+            test = nodes[preds[arm.id][0]]
+            if test.ops and test.ops[-1].line == arm.ops[0].line:  # (arms of a statement begin on lines of their own)
+                found[id] = (test.id, _key(arm.ops[-1]))
     return found
 
 
