@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import keyword
 import unicodedata
-from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 from ..bytecode.errors import shown
 
@@ -28,6 +29,20 @@ _NAMES = {
 }
 _DOTTED = (ast.alias, ast.ImportFrom)
 _GENERIC = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name)
+#: Fields in which no names and no nodes are that have fields of their own.
+_LEAVES = frozenset({
+    "ctx", "op", "ops", "level", "kind", "simple", "conversion", "is_async", "type_comment", "type_ignores", "tag",
+})
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of a type of node, the fields that are names written as they are, and those that hold nodes."""
+    names = _NAMES.get(kind.__name__, ())
+    if issubclass(kind, ast.Constant):
+        return names, ()
+    fields: tuple[str, ...] = getattr(kind, "_fields", ())
+    return names, tuple(field for field in fields if field not in names and field not in _LEAVES)
 
 
 def check(tree: ast.AST) -> None:
@@ -36,40 +51,41 @@ def check(tree: ast.AST) -> None:
     A name in a code object can be any string. Written out, ``x): import os #`` would be a program of its own,
     and the compiler takes ``ﬁ`` for ``fi``.
     """
-    level, depth = [tree], 0
+    known: set[str | None] = {None}  # names that are good anywhere: most stand in a tree many times
+    level: list[Any] = [tree]
+    depth = 0
     while level:
         depth += 1
         if depth > MAX_NESTING:
             raise Unwritable("expressions or statements nest too deeply")
-        below: list[ast.AST] = []
+        below: list[Any] = []
         for node in level:
-            for field in _NAMES.get(type(node).__name__, ()):
+            names, inner = _fields(type(node))
+            for field in names:
                 value = getattr(node, field)
                 for name in value if isinstance(value, list) else (value,):
-                    if isinstance(node, ast.Name) and hasattr(node, "since"):
-                        continue  # text of ours for syntax that this Python may not have (``newer.written``)
-                    if isinstance(node, _GENERIC) and name:
-                        name = _without_parameters(name)
-                    if name is not None and not is_name(name, isinstance(node, _DOTTED)):
-                        raise Unwritable(f"{shown(name)} is not a name")
-            below.extend(_children(node))
+                    if name not in known:
+                        if is_name(name):
+                            known.add(name)
+                        else:
+                            _check_here(name, node)
+            for field in inner:
+                value = getattr(node, field, None)
+                if isinstance(value, list):
+                    below += value
+                elif value is not None:
+                    below.append(value)
         level = below
 
 
-def _children(node: ast.AST) -> Iterator[ast.AST]:
-    # ``ast.iter_child_nodes`` looks at ``ctx`` and operators too, which takes most of its time
-    for field in node._fields:
-        value = getattr(node, field, None)
-        if isinstance(value, (ast.expr, ast.stmt)):
-            yield value
-        elif isinstance(value, list):
-            for item in value:
-                if isinstance(item, ast.AST):
-                    yield item
-        elif isinstance(value, (ast.arguments, ast.pattern)):
-            yield value
-        elif isinstance(value, ast.arg):
-            yield value
+def _check_here(name: str, node: ast.AST) -> None:
+    """Refuse a name that cannot stand in this node, though another could."""
+    if isinstance(node, ast.Name) and hasattr(node, "since"):
+        return  # text of ours for syntax that this Python may not have (``newer.written``)
+    if isinstance(node, _GENERIC) and name:
+        name = _without_parameters(name)
+    if not is_name(name, isinstance(node, _DOTTED)):
+        raise Unwritable(f"{shown(name)} is not a name")
 
 
 def _without_parameters(name: str) -> str:
