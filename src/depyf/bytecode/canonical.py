@@ -241,6 +241,9 @@ class Translator:
     def _cover(self) -> list[int]:
         """For each instruction the number of the table entry that covers it, -1 for none."""
         covered = [-1] * len(self.instructions)
+        if not self.code.exceptiontable:
+            check_wrapper(self.code, self.instructions, [])
+            return covered
         entries = self._exception_entries
         index_of = self.index_of
         last = len(index_of) - 1

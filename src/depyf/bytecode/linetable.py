@@ -41,36 +41,51 @@ def line_ranges(code: Code) -> list[Range]:
     return _read_lnotab(code.linetable, code.firstlineno, len(code.bytecode))
 
 
+def _short_entry(first: int) -> tuple[int, int, int] | None:
+    """What the first byte of an entry says if no numbers follow: ``(bytes of code, bytes of the entry, lines on)``."""
+    kind = (first >> 3) & 15
+    if first < 128 or kind >= _KIND_NO_COLUMNS:
+        return None
+    return 2 * ((first & 7) + 1), 2 if kind < 10 else 3, max(kind - 10, 0)
+
+
+_SHORT_ENTRIES = tuple(map(_short_entry, range(256)))
+
+
 def _read_locations(data: bytes, line: int) -> list[Range]:
     result: list[Range] = []
-    start = position = 0
+    shown: int | None = None
+    since = start = position = 0
     size = len(data)
     while position < size:
         first = data[position]
-        position += 1
-        kind = (first >> 3) & 15
-        end = start + 2 * ((first & 7) + 1)
-        here: int | None = line
-        if not first & 128:
-            raise MalformedTable("line table has an entry that does not start where one can")
-        if kind < 10:
-            position += 1
-        elif kind < 13:
-            here = line = line + kind - 10
-            position += 2
-        elif kind == _KIND_NONE:
-            here = None
-        else:
-            delta, position = _read_signed(data, position)
+        short = _SHORT_ENTRIES[first]
+        here: int | None
+        if short is not None:
+            length, taken, delta = short
             here = line = line + delta
-            if kind == _KIND_LONG:
-                for _ in range(3):  # end line, column, end column
-                    _, position = _read_location_number(data, position)
-        if result and result[-1][2] == here:
-            result[-1] = (result[-1][0], end, here)
+            position += taken
         else:
-            result.append((start, end, here))
-        start = end
+            if first < 128:
+                raise MalformedTable("line table has an entry that does not start where one can")
+            length = 2 * ((first & 7) + 1)
+            kind = (first >> 3) & 15
+            position += 1
+            if kind == _KIND_NONE:
+                here = None
+            else:
+                delta, position = _read_signed(data, position)
+                here = line = line + delta
+                if kind == _KIND_LONG:
+                    for _ in range(3):  # end line, column, end column
+                        _, position = _read_location_number(data, position)
+        if here != shown:
+            if start > since:
+                result.append((since, start, shown))
+            since, shown = start, here
+        start += length
+    if start > since:
+        result.append((since, start, shown))
     return result
 
 

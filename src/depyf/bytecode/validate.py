@@ -62,6 +62,8 @@ _ARGUMENTS: dict[str, Callable[[int], bool]] = {
     "CALL_FUNCTION_EX": lambda n: n <= 1,
     "RERAISE": lambda n: n <= 2,
 }
+#: Instructions that something is asked of.
+_LOOKED_AT = _ARGUMENTS.keys() | _YIELDS | _ONCE | _IN_CELLS | {"KW_NAMES", "PRECALL"}
 
 
 def check_head(code: Code) -> None:
@@ -106,6 +108,8 @@ def check_instructions(code: Code, instructions: Sequence[Instruction]) -> None:
     started = False
     for index, i in enumerate(instructions):
         name, arg = i.opname, i.arg
+        if name not in _LOOKED_AT and i.target < 0:
+            continue
         meaningful = _ARGUMENTS.get(name)
         if meaningful is not None and not meaningful(arg) and not (name == "RERAISE" and version < (3, 10)):
             raise wrong(i, f"argument {arg} means nothing")

@@ -16,9 +16,12 @@ from .regions import Flow, Node
 def mark_breaks(graph: Graph) -> dict[int, list[Op]]:
     """Operations of each block, with every ``POP`` of an iterator marked (``POP "iterator"``).
 
-    That is where a ``break`` (or a ``return`` out of a loop) leaves a ``for`` loop.
+    That is where a ``break`` (or a ``return`` out of a loop) leaves a ``for`` loop. Blocks that are not in the
+    result have none.
     """
     marked: dict[int, list[Op]] = {}
+    if not any(op.kind in _ITERATES for block in graph.blocks.values() for op in block.ops):
+        return marked
     work: list[tuple[int, tuple[bool, ...]]] = [(graph.entry, ())]
     while work:
         id, entry = work.pop()
@@ -37,7 +40,7 @@ def mark_breaks(graph: Graph) -> dict[int, list[Op]]:
                         changed = marked[id] = list(ops)
                     changed[index] = Op("POP", "iterator", op.offset, op.line, -1, op.handler)
                 continue
-            if kind in ("GET_ITER", "GET_AITER"):
+            if kind in _ITERATES:
                 if stack:
                     stack[-1] = True
                 continue
@@ -75,6 +78,7 @@ def mark_breaks(graph: Graph) -> dict[int, list[Op]]:
     return marked
 
 
+_ITERATES = frozenset({"GET_ITER", "GET_AITER"})
 _KEEP = frozenset({
     "IMPORT_FROM", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "WITH_EXCEPT_START",
     "GET_ANEXT_AWAIT", "CHECK_EXC_MATCH",
