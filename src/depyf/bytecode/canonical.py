@@ -130,6 +130,8 @@ class Translator:
         self.handlers: list[Handler] = []
         self._handler_ids: dict[tuple[Any, ...], int] = {}
         self._entry_states: dict[int, tuple[tuple[int, ...], tuple[Any, ...]]] = {}
+        #: For each instruction whether ways may meet there: jumps lead to it, or a state is known.
+        self._is_entry = bytearray(len(self.instructions) + 1)
         self._pending: list[int] = []
         self._kept = 0
         #: Instructions at which a handler starts whose PUSH_EXC_INFO the version does implicitly (3.10).
@@ -185,6 +187,7 @@ class Translator:
             if not 0 <= target < len(self.instructions):
                 raise self.unsupported("control leaves the code")
             self._keep(len(stack))
+            self._is_entry[target] = 1
             self._entry_states[target] = (stack, blocks)
             self._pending.append(target)
         elif state != (stack, blocks):
@@ -311,10 +314,10 @@ class Translator:
         count = len(instructions)
         if not count:
             return Program(self.code, [], [])
-        is_target = bytearray(count + 1)
+        is_entry = self._is_entry
         for instruction in instructions:
             if instruction.target >= 0:
-                is_target[instruction.target] = 1
+                is_entry[instruction.target] = 1
         states, entry_of, run_of = self._entry_states, self._entry_numbers, self._run_of
         position = self._position
         is_generator = self.code.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
@@ -343,7 +346,7 @@ class Translator:
                 if position[index] >= 0:
                     falls = index
                     break
-                if is_target[index] or index in states:
+                if is_entry[index]:
                     self._check_state(index)
                     self.fence = len(ops)
                     stack[:] = map(int, stack)  # what a slot is known to hold is not known here
@@ -357,7 +360,7 @@ class Translator:
                 position[index] = len(ops)
                 run_of[index] = number
                 rule = rules[instruction.opcode]
-                if isinstance(rule, tuple):
+                if type(rule) is tuple:
                     kind, pool, pops, pushes, arg = rule
                     if pool:
                         arg = pools[pool][instruction.arg]

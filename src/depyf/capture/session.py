@@ -473,7 +473,7 @@ class Session:
             listing = "".join(f"    # {line}\n" for line in dis.Bytecode(code).dis().splitlines())
             text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{listing}    ...\n"
             note = f"not decompiled: {type(error).__name__}: {error}"
-            return Decompiled(text, Fidelity.UNPROVEN, note, {}, ast.parse(text))
+            return Decompiled(text, Fidelity.UNPROVEN, note, ast.parse(text))
 
     def _name_of(self, code: CodeType) -> str:
         known = self.resume_names.get(id(code))

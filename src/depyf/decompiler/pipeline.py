@@ -177,7 +177,7 @@ class _Job:
         if len(inner) > _REASONS_SHOWN:
             inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
         notes = dict.fromkeys(n for n in (parts[0].reason, *inner) if n)
-        return Decompiled(text, fidelity, "; ".join(notes), parts[0].line_map, tree, parts)
+        return Decompiled(text, fidelity, "; ".join(notes), tree, parts)
 
     def part(self, code: Code, proof: Proof | None) -> Part:
         name, units = self.forms.names[code], len(code.bytecode) // 2

@@ -58,7 +58,7 @@ class Decompiled:
         text: Python source; one ``def`` (or module text for module code).
         fidelity: that of the part that is furthest from exact.
         note: simplifications made, or why it fell back. Empty when there is nothing to say.
-        line_map: ``{byte offset of an original instruction: 1-based line of text}``.
+        line_map: ``{byte offset of an original instruction: 1-based line of text}``; empty if it is not proven.
         tree: the syntax tree of the text.
         parts: the code object and all that it holds, each with its own fidelity, outermost first.
     """
@@ -66,6 +66,9 @@ class Decompiled:
     text: str
     fidelity: Fidelity
     note: str
-    line_map: Mapping[int, int]
     tree: ast.Module
     parts: tuple[Part, ...] = ()
+
+    @property
+    def line_map(self) -> Mapping[int, int]:
+        return self.parts[0].line_map if self.parts else {}

@@ -255,7 +255,10 @@ def _walk(
     while pending:
         i, j = pending.pop()
         while True:
-            i, j = _settle(ops, i), _settle(others, j)
+            if ops[i].kind is o.JUMP:
+                i = _settle(ops, i)
+            if others[j].kind is o.JUMP:
+                j = _settle(others, j)
             if (i, j) in visited:
                 break
             visited.add((i, j))
@@ -296,8 +299,10 @@ def _walk(
                         and not (_is_line(p, i) and _is_line(q, j)) \
                         and not (_is_attributes(p, i) and _is_attributes(q, j) and sorted(a.arg) == sorted(b.arg)):
                     raise _Different(_at(name, a, b))
-            elif not same_constant(rename.get(a.arg, a.arg) if kind in _GLOBALS else a.arg, b.arg):
-                raise _Different(_at(name, a, b))
+            else:
+                argument = rename.get(a.arg, a.arg) if kind in _GLOBALS else a.arg
+                if argument is not b.arg and not same_constant(argument, b.arg):
+                    raise _Different(_at(name, a, b))
             if kind is o.FOR_ITER:
                 pending.append((a.target, b.target))
             elif kind in o.ENDS:
