@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import copy
 import warnings
 from collections.abc import Callable
+from functools import cache
+from types import CodeType
 from typing import Any
 
 from ..bytecode.code import Code
@@ -17,10 +20,10 @@ FILENAME = "<decompiled>"
 _MAX_PARENTS = 20
 
 #: ``(tree, file name) -> the module's code``.
-Compiler = Callable[[ast.Module, str], Code]
+Compiler = Callable[[ast.Module, str], "Code | CodeType"]
 
 
-def compile_here(tree: ast.Module, filename: str) -> Code:
+def compile_here(tree: ast.Module, filename: str) -> CodeType:
     """What the running interpreter compiles a module to.
 
     Without warnings (3.14: ``return`` in a ``finally``): they were for whoever wrote the source, and where they
@@ -28,7 +31,7 @@ def compile_here(tree: ast.Module, filename: str) -> Code:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Code.of(compile(tree, filename, "exec", dont_inherit=True))
+        return compile(tree, filename, "exec", dont_inherit=True)
 
 
 def compile_function(
@@ -43,7 +46,7 @@ def compile_function(
         compiler: who compiles it (another interpreter, for code of another version).
     """
     if code.name == "<module>":
-        return compiler(tree, FILENAME)
+        return _view(compiler(tree, FILENAME))
     function = tree.body[0]
     parents = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
     private = constants or _has_private_names(code)
@@ -67,15 +70,20 @@ def compile_function(
             if free:
                 inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
                 free = []
-            made: Any = ast.parse(f"def {part}(): pass").body[0]
-        else:
-            made = ast.parse(f"class {part}: pass").body[0]
+        made: Any = copy.copy(_empty(kind))
+        made.name = part
         made.body = inner
         inner = [made]
     compiled = compiler(ast.Module(inner, []), FILENAME)
     for _ in wrappers:
         compiled = _function_in(compiled)
-    return _function_in(compiled)
+    return _view(_function_in(compiled))
+
+
+@cache
+def _empty(kind: str) -> ast.stmt:
+    """An empty function ("def") or class ("class"): a pattern for copies."""
+    return ast.parse(f"{kind} _(): pass").body[0]
 
 
 def _has_private_names(code: Code) -> bool:
@@ -86,6 +94,10 @@ def _has_private_names(code: Code) -> bool:
     ) or any(_has_private_names(const) for const in code.consts if isinstance(const, Code))
 
 
-def _function_in(code: Code) -> Code:
-    found = [c for c in code.consts if isinstance(c, Code)]
-    return found[-1]
+def _function_in(code: Code | CodeType) -> Code | CodeType:
+    consts = code.consts if isinstance(code, Code) else code.co_consts
+    return next(c for c in reversed(consts) if isinstance(c, (Code, CodeType)))
+
+
+def _view(code: Code | CodeType) -> Code:
+    return code if isinstance(code, Code) else Code.of(code)
