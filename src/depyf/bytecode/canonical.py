@@ -360,7 +360,7 @@ class Translator:
                 position[index] = len(ops)
                 run_of[index] = number
                 rule = rules[instruction.opcode]
-                if type(rule) is tuple:
+                if isinstance(rule, tuple):
                     kind, pool, pops, pushes, arg = rule
                     if pool:
                         arg = pools[pool][instruction.arg]

@@ -60,7 +60,7 @@ def check(tree: ast.AST) -> None:
             raise Unwritable("expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
-            names, inner = _fields(type(node))
+            names, inner = _fields(node.__class__)
             for field in names:
                 value = getattr(node, field)
                 for name in value if isinstance(value, list) else (value,):

@@ -96,7 +96,7 @@ def _has_private_names(code: Code) -> bool:
 
 def _function_in(code: Code | CodeType) -> Code | CodeType:
     consts = code.consts if isinstance(code, Code) else code.co_consts
-    return next(c for c in reversed(consts) if isinstance(c, (Code, CodeType)))
+    return [c for c in consts if isinstance(c, (Code, CodeType))][-1]
 
 
 def _view(code: Code | CodeType) -> Code:
