@@ -267,10 +267,12 @@ class CodeScope(Scope):
         shown = program.ops if graph is None else [op for block in graph.blocks.values() for op in block.ops]
         for op in shown:
             kind = op.kind
-            if kind == "STORE_GLOBAL" or kind == "DELETE_GLOBAL":
-                global_names[op.arg] = None
+            if kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
+                used.add(op.arg)
             elif kind == "LOAD_GLOBAL":
                 loads[op.arg] = None
+            elif kind == "STORE_GLOBAL" or kind == "DELETE_GLOBAL":
+                global_names[op.arg] = None
             elif kind == "STORE_DEREF" or kind == "DELETE_DEREF":
                 stored.add(op.arg)
                 if op.arg in code.freevars and op.arg not in own:
@@ -280,11 +282,9 @@ class CodeScope(Scope):
                 own.discard(op.arg)
             elif kind == "MAKE_CELL":
                 own.add(op.arg)
-            elif kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
-                used.add(op.arg)
             elif kind in ("YIELD", "YIELD_FROM"):
                 yields = True
-        read = {op.arg for op in program.ops if op.kind in _READS_CELL}
+        read = {op.arg for op in program.ops if op.kind in _READS_CELL} if code.freevars else set()
         # variables of which the compiler has dropped every use (no ``nonlocal``: it could be a type parameter)
         unread = [n for n in code.freevars if n not in read and n not in nonlocal_names and n.isidentifier()]
         if self.kind == "module" or (
@@ -313,13 +313,10 @@ class CodeScope(Scope):
             out.append(ast.Nonlocal([self.plain_name(n) for n in nonlocal_names]))
         dead: list[ast.stmt] = [ast.Expr(ast.Name(self.plain_name(n), LOAD)) for n in unread]
         if self.kind == "function":
-            lost = [
-                n for n in (*code.varnames, *code.cellvars)
-                if n in used and n not in stored and n not in (*code.arguments, *code.freevars) and n.isidentifier()
-                and n != "__class__"
-            ]
+            lost = used.difference(stored, code.arguments, code.freevars, ("__class__",))
             dead += [
-                ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in dict.fromkeys(lost)
+                ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None))
+                for n in dict.fromkeys((*code.varnames, *code.cellvars)) if n in lost and n.isidentifier()
             ]
             dead += self.dead_closures(shown) + self.static_attributes(shown)
             if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not yields:
