@@ -49,9 +49,18 @@ def reverse_postorder(ways: Mapping[int, Sequence[int]], entry: int) -> list[int
     return order
 
 
-def immediate_dominators(ways: Mapping[int, Sequence[int]], entry: int) -> dict[int, int]:
-    """``{node: its immediate dominator}`` (the entry is its own) by Cooper, Harvey and Kennedy."""
-    order = reverse_postorder(ways, entry)
+def immediate_dominators(
+    ways: Mapping[int, Sequence[int]], entry: int, order: Sequence[int] | None = None
+) -> dict[int, int]:
+    """``{node: its immediate dominator}`` (the entry is its own) by Cooper, Harvey and Kennedy.
+
+    Args:
+        ways: where control can go from each node.
+        entry: where it starts.
+        order: the nodes in reverse postorder, where that is at hand.
+    """
+    if order is None:
+        order = reverse_postorder(ways, entry)
     number = {node: place for place, node in enumerate(order)}
     before = predecessors(ways)
     dominator = {entry: entry}

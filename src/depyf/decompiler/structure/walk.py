@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...bytecode.operations import Op
-from ...flow.dominators import immediate_dominators, reverse_postorder
+from ...flow.dominators import immediate_dominators, predecessors, reverse_postorder
 from ..lift import Caught, Exit, Iter, Machine, Slot, Special, State, Target, Unliftable, is_value, negate, same_node
 from ..newer import try_star
 from .patterns import case_of
@@ -69,7 +69,7 @@ class Walker:
         self.ways = ways
         order = reverse_postorder(ways, flow.entry)
         self.rpo = {id: i for i, id in enumerate(order)}
-        self.idom = immediate_dominators(ways, flow.entry)
+        self.idom = immediate_dominators(ways, flow.entry, order)
         self.children: dict[int, list[int]] = {id: [] for id in order}
         for id in order:
             up = self.idom[id]
@@ -79,9 +79,7 @@ class Walker:
         for id in order:
             for succ in nodes[id].succs:
                 self.preds[succ].append(id)
-        self.weight: dict[int, int] = {}
-        for id in reversed(order):
-            self.weight[id] = 1 + len(nodes[id].ops)
+        self.weight = {id: 1 + len(nodes[id].ops) for id in order}
         # children come after their dominator in reverse postorder
         for id in reversed(order):
             up = self.idom[id]
@@ -110,14 +108,11 @@ class Walker:
                 self.regions_in.setdefault(nodes[handler].region, []).append(handler)
         self.loops: dict[int, set[int]] = {}
         self.back: dict[int, list[int]] = {}
-        back_preds: dict[int, list[int]] = {id: [] for id in order}
-        for id in order:
-            for succ in ways[id]:
-                back_preds[succ].append(id)
         for id in order:
             for succ in nodes[id].succs:
-                if self.dominates(succ, id):
+                if self.rpo[succ] <= self.rpo[id] and self.dominates(succ, id):
                     self.back.setdefault(succ, []).append(id)
+        before = predecessors(ways) if self.back else {}
         for head, tails in self.back.items():
             body = {head}
             work = list(tails)
@@ -125,7 +120,7 @@ class Walker:
                 id = work.pop()
                 if id not in body:
                     body.add(id)
-                    work.extend(back_preds[id])
+                    work.extend(before[id])
             self.loops[head] = self.whole_body(head, body)
         self.leaves: dict[int, list[int]] = {}
         for id in order:
