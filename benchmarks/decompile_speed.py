@@ -4,8 +4,9 @@
     python benchmarks/decompile_speed.py --peer .peer [--functions 1500] [--seed 1] [--rounds 3] [--write FILE]
 
 Both decompile the same functions of the standard library, one by one, in turn (``rounds`` times each, in processes
-of their own, one core).  Compared are those that both manage: for the peer, that it gives text which compiles.
-Times are processor time.  The second table says how cost grows with size: functions with 100 times the statements.
+of their own, one core); the shortest of its times counts.  Compared are those that both manage: for the peer, that
+it gives text which compiles.  Times are processor time.  The second table says how cost grows with size: functions
+with 100 times the statements.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import json
 import os
 import platform
 import random
-import statistics
 import subprocess
 import sys
 import time
@@ -95,28 +95,39 @@ def run(how: str, count: int, seed: int, path: str) -> list[float | None]:
     return found
 
 
+def size(code: CodeType) -> int:
+    """Code units (of two bytes) of a code object and all that it holds."""
+    return sum(len(c.co_code) // 2 for c in code_objects(code))
+
+
+def best(rows: list[list[float | None]]) -> list[float | None]:
+    """For each function the shortest of its times, or ``None`` where a round gave no text."""
+    return [None if None in times else min(times) for times in zip(*rows)]  # type: ignore[type-var]
+
+
 def against_peer(peer: str, count: int, seed: int, rounds: int) -> str:
     here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
     paths = {"no proof": here, "proof": here, "peer": peer}
-    codes = functions(count, seed)
-    units = [len(code.co_code) // 2 for code in codes]
-    times: dict[str, list[list[float | None]]] = {how: [] for how in paths}
+    units = [size(code) for code in functions(count, seed)]
+    rows: dict[str, list[list[float | None]]] = {how: [] for how in paths}
     for _ in range(rounds):
         for how, path in paths.items():
-            times[how].append(run(how, count, seed, path))
-    both = [i for i in range(len(codes)) if all(t[i] is not None for rows in times.values() for t in rows)]
-    lines = ["| | functions with text | code units/s on these | code units/s where both manage | times the peer |",
+            rows[how].append(run(how, count, seed, path))
+    times = {how: best(found) for how, found in rows.items()}
+
+    def speed(how: str, chosen: list[int]) -> float:
+        return sum(units[i] for i in chosen) / sum(times[how][i] or 0 for i in chosen)
+
+    managed = {how: [i for i, seconds in enumerate(found) if seconds is not None] for how, found in times.items()}
+    both = [i for i in managed["peer"] if all(found[i] is not None for found in times.values())]
+    lines = [f"{sum(units):,} code units in {len(units)} functions; all manage {len(both)} of them.\n",
+             "| | functions with text | code units/s on these | code units/s where all manage | times the peer |",
              "|---|---|---|---|---|"]
-    speed = {}
-    for how, rows in times.items():
-        alone = [i for i in range(len(codes)) if all(t[i] is not None for t in rows)]
-        common = [sum(units[i] for i in both) / sum(row[i] or 0 for i in both) for row in rows]
-        own = [sum(units[i] for i in alone) / sum(row[i] or 0 for i in alone) for row in rows]
-        speed[how] = (len(alone), statistics.median(own), statistics.median(common))
     names = {"no proof": "without proof", "proof": "with proof", "peer": "depyf 0.20.0"}
-    for how, (managed, own_speed, common_speed) in speed.items():
-        lines.append(f"| {names[how]} | {managed} of {len(codes)} | {own_speed:,.0f} | {common_speed:,.0f} | "
-                     f"{common_speed / speed['peer'][2]:.1f} |")
+    for how, name in names.items():
+        common = speed(how, both)
+        lines.append(f"| {name} | {len(managed[how])} of {len(units)} | {speed(how, managed[how]):,.0f} | "
+                     f"{common:,.0f} | {common / speed('peer', both):.1f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -130,13 +141,13 @@ def growth(rounds: int) -> str:
             for repeats in (4, 400):
                 text = "def h(a, b, c):\n" + "".join(body.format(i=i) for i in range(repeats))
                 (code,) = (c for c in compile(text, "h", "exec").co_consts if isinstance(c, CodeType))
-                units = sum(len(c.co_code) // 2 for c in code_objects(code))
+                units = size(code)
                 times = []
                 for _ in range(rounds * (20 if repeats < 100 else 1)):
                     begun = time.process_time()
                     decompile(code)
                     times.append(time.process_time() - begun)
-                row.append((units, statistics.median(times) * 1e6 / units))
+                row.append((units, min(times) * 1e6 / units))
             (small, low), (large, high) = row
             lines.append(f"| {name}, {'with' if proof else 'without'} proof | {small:,} | {low:.1f} | {large:,} | "
                          f"{high:.1f} | {high / low:.2f} |")
