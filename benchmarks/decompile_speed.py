@@ -6,28 +6,42 @@
 Both decompile the same functions of the standard library, one by one, in turn (``rounds`` times each, in processes
 of their own, one core); the shortest of its times counts.  Compared are those that both manage: for the peer, that
 it gives text which compiles.  Times are processor time.  The second table says how cost grows with size: functions
-with 100 times the statements.
+with 100 times the statements.  The third says in which layer the time goes.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import glob
 import json
 import os
 import platform
 import random
+import signal
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 
 from _shared import TooLong, code_objects, time_limit
 
 SECONDS = 5  # for one function
+#: Layers of the decompiler, and what the paths of their files start with.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "limits, constants, forms": ("bytecode/limits", "decompiler/constants", "decompiler/forms", "decompiler/pipeline"),
+    "instructions -> canonical operations": ("bytecode/canonical", "bytecode/operations", "bytecode/rules"),
+    "bytes -> instructions": ("bytecode/",),
+    "flow graph": ("flow/",),
+    "structure": ("decompiler/structure/",),
+    "text: names checked, written, parsed (`ast`)": ("decompiler/emit", "decompiler/names"),
+    "compiled again": ("decompiler/recompile",),
+    "proof": ("decompiler/proof", "decompiler/verify", "decompiler/result"),
+    "expressions, statements, scopes": ("decompiler/",),
+}
 BODIES = {
     "assignments and calls": "    a = f(a, b + {i})\n    b[{i}] = a.x\n",
     "branches":
@@ -155,6 +169,44 @@ def growth(rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def layer(path: str) -> str:
+    """The layer that a file of the package belongs to."""
+    return next(name for name, places in LAYERS.items() if path.startswith(places))
+
+
+def layers(count: int, seed: int) -> str:
+    """Which part of the time each layer takes, by looking every few milliseconds of processor time."""
+    rows: list[dict[str, int]] = []
+    for how in ("no proof", "proof"):
+        decompile = decompiler(how)
+        found: dict[str, int] = dict.fromkeys(LAYERS, 0)
+
+        def look(number: int, frame: FrameType | None, found: dict[str, int] = found) -> None:
+            while frame is not None:
+                path = frame.f_code.co_filename.replace(os.sep, "/").rpartition("/depyf/")[2]
+                if path.startswith(("bytecode/", "flow/", "decompiler/")):
+                    found[layer(path)] += 1
+                    return
+                frame = frame.f_back
+
+        chosen = functions(count, seed)
+        before = signal.signal(signal.SIGPROF, look)
+        signal.setitimer(signal.ITIMER_PROF, 0.002, 0.002)
+        try:
+            for code in chosen:
+                with contextlib.suppress(Exception):
+                    decompile(code)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
+        rows.append(found)
+    lines = ["| layer | without proof | with proof |", "|---|---|---|"]
+    for name in LAYERS:
+        shares = [f"{100 * found[name] / sum(found.values()):.0f} %" for found in rows]
+        lines.append(f"| {name} | {shares[0]} | {shares[1]} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", metavar="FOLDER", help="where depyf 0.20.0 is installed")
@@ -173,6 +225,8 @@ def main() -> None:
         parts.append(against_peer(chosen.peer, chosen.functions, chosen.seed, chosen.rounds))
         print(parts[-1])
     parts.append("Cost against size:\n\n" + growth(chosen.rounds))
+    parts.append("Where the time goes (with proof, the recompiled code is read and made canonical, too):\n\n"
+                 + layers(chosen.functions, chosen.seed))
     if chosen.write:
         with open(chosen.write, "w", encoding="utf-8") as file:
             file.write("\n".join(parts))
