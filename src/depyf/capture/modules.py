@@ -20,7 +20,8 @@ def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -
     numbers: dict[tuple[str, ...], int] = {}
     found: list[tuple[str, str, int, list[str]]] = []
     for node, stack in stacks:
-        outer, keys = -1, ()
+        outer = -1
+        keys: tuple[str, ...] = ()
         for key, path, cls in stack:
             keys = (*keys, key)
             number = numbers.get(keys)
