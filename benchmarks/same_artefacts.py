@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-#: Of each kind of thing that a dump shows some: breaks, recompiles, dynamic shapes, gradients, modules, closures, state.
+#: Some of each kind of thing that a dump shows: breaks, recompiles, dynamic shapes, gradients, modules, state.
 PROGRAMS = (
     "print_break", "several_breaks", "data_dependent_if", "nested_graph_breaks_on", "break_in_arguments",
     "automatic_dynamic", "mark_dynamic", "symbolic_arithmetic", "backward_through_break", "custom_function",
