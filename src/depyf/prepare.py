@@ -96,6 +96,7 @@ class prepare_debug:
 
     def _write(self, capture: Any) -> None:
         from .capture import store
+        from .output import index
         from .output.full_code import all_graphs, full_code
         from .output.naming import legal_identifier
 
@@ -109,28 +110,36 @@ class prepare_debug:
             name = f"{base}_{number}.py"
             written = self._directory.write(name, full_code(function, graphs))
             functions.append(replace(function, file=name if written is not None else ""))
+        capture = replace(capture, functions=tuple(functions))
         if self.clean_wild_fx_code:
-            self._drop_wild(capture)
+            capture = self._without_wild(capture)
         notes = [*capture.notes, *self._linker.notes]
         if self._directory.lost:
             notes.append("not written: " + ", ".join(dict.fromkeys(self._directory.lost)))
-        if notes:
-            self._directory.write("notes.txt", "\n".join(notes) + "\n")
-        capture = replace(capture, functions=tuple(functions), notes=tuple(notes))
+        notes_file = ""
+        if notes and self._directory.write("notes.txt", "\n".join(notes) + "\n") is not None:
+            notes_file = "notes.txt"
+        capture = replace(capture, notes=tuple(notes))
         self._directory.write(store.FILE, "".join(store.lines(capture)))
+        self._directory.write(index.FILE, index.index(capture, notes_file))
 
-    def _drop_wild(self, capture: Any) -> None:
-        """Graphs that no compiled function calls (a backend's experiments, a compilation that failed)."""
+    def _without_wild(self, capture: Any) -> Any:
+        """Graphs that no compiled function calls (a backend's experiments, a compilation that failed) lose their
+        files; their records stay."""
         called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
+        graphs = []
         for graph in capture.graphs:
-            if graph.name in called:
-                continue
-            for name in [n for n in self._directory.files if n.startswith(graph.name + ".")]:
-                try:
-                    os.unlink(os.path.join(self.path, name))
-                    self._directory.files.remove(name)
-                except OSError:
-                    pass
+            if graph.name not in called:
+                for name in [n for n in self._directory.files if n.startswith(graph.name + ".")]:
+                    try:
+                        os.unlink(os.path.join(self.path, name))
+                        self._directory.files.remove(name)
+                    except OSError:
+                        pass
+                graph = replace(graph, stages=tuple(replace(stage, file="") for stage in graph.stages),
+                                kernels=tuple(replace(kernel, file="") for kernel in graph.kernels))
+            graphs.append(graph)
+        return replace(capture, graphs=tuple(graphs))
 
 
 def _directory_of(args: tuple[Any, ...]) -> str:

@@ -2,9 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def environment() -> dict[str, str]:
+    """Versions; ``rank`` and ``world_size`` where there are several ranks."""
     torch = sys.modules.get("torch")
-    return {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none"))}
+    found = {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none"))}
+    ranks = rank_and_world()
+    if ranks is not None:
+        found["rank"], found["world_size"] = map(str, ranks)
+    return found
+
+
+def rank_and_world() -> tuple[int, int] | None:
+    """``(rank, number of ranks)`` of this process; ``None`` if it runs alone.
+
+    ``torch.distributed`` knows once it is initialised; before that, what ``torchrun`` and other launchers put into the
+    environment says it (torch/distributed/rendezvous.py, ``env://``).
+    """
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            rank, world = int(distributed.get_rank()), int(distributed.get_world_size())
+        else:
+            rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    except (KeyError, ValueError, RuntimeError):
+        return None
+    return (rank, world) if world > 1 and 0 <= rank < world else None
+
+
+def launch() -> str:
+    """What all ranks of one launch share and two launches do not, as far as the environment tells.
+
+    ``torchrun`` starts its workers again under another restart count. Its folder of logs is new for each launch, but
+    each machine has its own, so it counts only where all ranks are on one machine.
+    """
+    names = ["TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID",
+             "SLURM_STEP_ID", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"]
+    found = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
+        error_file = os.environ.get("TORCHELASTIC_ERROR_FILE", "")  # .../<launch>/attempt_0/<rank>/error.json
+        if error_file:
+            found.append("logs=" + os.path.dirname(os.path.dirname(os.path.dirname(error_file))))
+    return " ".join(found)

@@ -435,6 +435,9 @@ class Session:
             self.resume_names.setdefault(id(resume.code), (resume.code, name))
         rename = {n: self.names.get(n, n) for n in graph_names}
         rename.update(names_without_ids(transformed))
+        # Each compilation gives a resume function a new name, but its code is the same: one name is shown.
+        shown = {n: self.resume_names[id(resume.code)][1] for n, resume in resumes.items()}
+        rename.update({n: first for n, first in shown.items() if n != first and first not in names})
         parameters = {n: resume.parameters for n, resume in resumes.items()}
         function_name = self._name_of(original)
         name = self._transformed_name(original, function_name)
@@ -447,7 +450,7 @@ class Session:
         record = TransformedCode(ids, function_name, source, exact, tuple(arguments))
         compilation = _Compilation(
             ids, original, transformed, transformed, record, tuple(rename[n] for n in graph_names),
-            tuple((n, resume.code) for n, resume in resumes.items()))
+            tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()))
         self.compilations.append(compilation)  # whatever happens to its files
         place = self.sink.transformed(record, _location(original))
         if place is not None:

@@ -7,6 +7,7 @@ program leaves no half file.
 
 from __future__ import annotations
 
+import itertools
 import marshal
 import os
 import threading
@@ -16,7 +17,7 @@ from types import CodeType
 from typing import Any
 
 from ..capture import store
-from ..capture.environment import environment
+from ..capture.environment import environment, launch, rank_and_world
 from ..capture.records import GraphStage, Kernel, SourceLocation, TransformedCode
 from .naming import FileNames, legal_identifier
 
@@ -28,6 +29,9 @@ MEANINGS = {
 }
 #: A directory of ours holds this file; it names the version that wrote it.
 MARK = ".depyf"
+#: Beginning of the name of a rank's folder.
+RANK = "rank_"
+_WRITTEN_BY = "written by depyf 1\n"
 
 
 class DirectoryError(OSError):
@@ -38,7 +42,8 @@ def run_directory(wanted: str) -> tuple[str, str]:
     """``(directory to write to, what to tell the user)``.
 
     A directory that holds something already is left as it is; the run then goes to ``run_2``,
-    ``run_3``, ... inside it.
+    ``run_3``, ... inside it. Of several ranks each has its folder ``rank_<n>`` in the directory of the run, which is
+    the same for all of them.
 
     Raises:
         DirectoryError: it is a file, or cannot be made or written.
@@ -46,23 +51,67 @@ def run_directory(wanted: str) -> tuple[str, str]:
     path = os.path.abspath(os.fspath(wanted))
     if os.path.exists(path) and not os.path.isdir(path):
         raise DirectoryError(f"depyf cannot write to {path!r}: it is a file. Give the name of a directory.")
+    ranks = rank_and_world()
+    mark = f"{_WRITTEN_BY}ranks of {launch()}\n" if ranks else _WRITTEN_BY
     try:
-        os.makedirs(path, exist_ok=True)
-        notice = ""
-        if os.listdir(path):
-            number = 2
-            while os.path.exists(os.path.join(path, f"run_{number}")):
-                number += 1
-            kept, path = path, os.path.join(path, f"run_{number}")
-            os.makedirs(path)
-            notice = f"depyf: {kept} holds an earlier run, which is kept; this one is written to {path}"
-        with open(os.path.join(path, MARK), "w", encoding="utf-8") as file:
-            file.write("written by depyf 1\n")
+        for number in itertools.count(1):
+            run = path if number == 1 else os.path.join(path, f"run_{number}")
+            os.makedirs(run, exist_ok=True)
+            if not _claimed(run, mark, shared=ranks is not None):
+                continue
+            mine = run
+            if ranks:
+                mine = os.path.join(run, f"{RANK}{ranks[0]}")
+                try:
+                    os.mkdir(mine)
+                except FileExistsError:  # of an earlier launch that looks the same
+                    continue
+                _claimed(mine, _WRITTEN_BY, shared=False)
+            notice = "" if run == path or ranks and ranks[0] else (
+                f"depyf: {path} holds an earlier run, which is kept; this one is written to {run}")
+            return mine, notice
     except OSError as error:
         raise DirectoryError(
             f"depyf cannot write to {path!r} ({error.strerror or error}). Give a directory that can be "
             "made and written.") from error
-    return path, notice
+    raise AssertionError("itertools.count does not end")
+
+
+def _claimed(run: str, mark: str, shared: bool) -> bool:
+    """Makes the mark of a run in a directory that is empty, so that of several processes only one gets it.
+
+    Args:
+        shared: the directory is ours too if another rank of the same launch has made the mark.
+    """
+    path = os.path.join(run, MARK)
+    # Written aside and linked: the mark is there as a whole or not at all, and never replaces another.
+    aside = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    if not [name for name in os.listdir(run) if not name.startswith(MARK + ".")]:
+        with open(aside, "w", encoding="utf-8") as file:
+            file.write(mark)
+        try:
+            os.link(aside, path)
+        except FileExistsError:
+            pass  # another process was faster
+        except OSError:  # a file system without links
+            try:
+                with open(path, "x", encoding="utf-8") as file:
+                    file.write(mark)
+            except FileExistsError:
+                pass
+            else:
+                return True
+        else:
+            return True
+        finally:
+            os.unlink(aside)
+    if not shared:
+        return False
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read() == mark
+    except FileNotFoundError:
+        return False
 
 
 class Directory:

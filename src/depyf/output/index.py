@@ -1,0 +1,664 @@
+"""``index.md``: the story of a run, in order, with links into its files.
+
+A pure function of a :class:`~depyf.capture.records.Capture`, so that it can be made again from ``records.jsonl``. What
+repeats is told once with a count: the same break at the same line, the same reason for a recompile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ..capture.events import graph_break
+from ..capture.records import (
+    CacheEntry,
+    Capture,
+    Compilation,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    Frame,
+    GraphBreak,
+    GuardFailure,
+    SourceLocation,
+)
+from .markdown import code, count, link, one_line, prose, some, table
+
+FILE = "index.md"
+#: How many of a kind are told one by one.
+ROWS, GROUPS, VALUES, PLACES, SYMBOLS, NOTES = 40, 8, 4, 12, 10, 6
+_RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<function>.*)_at_(?P<line>\d+)$")
+#: In torch's reasons and failures: what differs between two of the same kind.
+_VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
+
+
+def index(capture: Capture, notes_file: str = "") -> str:
+    """The text of ``index.md``.
+
+    Args:
+        capture: the run. Files that its records name are linked; they stand beside the index.
+        notes_file: where all notes stand, if there is such a file.
+    """
+    story = _Story(capture)
+    parts = [
+        _head(story), _functions(story), _timeline(story), _breaks(story), _recompiles(story), _left_alone(story),
+        _shapes(story), _cost(story), _notes(story, notes_file)]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+# --- what belongs together ------------------------------------------------------------------------
+@dataclass
+class _Unit:
+    """A function with everything that was compiled of it: itself and what goes on behind its graph breaks."""
+
+    name: str
+    location: SourceLocation | None
+    function: CompiledFunction | None = None
+    compilations: list[Compilation] = field(default_factory=list)
+
+    @property
+    def done(self) -> list[Compilation]:
+        return [c for c in self.compilations if c.outcome == "compiled"]
+
+    @property
+    def file(self) -> str:
+        return self.function.file if self.function else ""
+
+
+class _Story:
+    """The capture, with its records tied together."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.graphs: dict[str, CompiledGraph] = {graph.name: graph for graph in capture.graphs}
+        self.entries: dict[tuple[int, int], tuple[Frame, CacheEntry]] = {}
+        self.frames: dict[str, Frame] = {}
+        self.units: list[_Unit] = []
+        self.unit_of: dict[tuple[int, int], _Unit] = {}
+        self._tie()
+        self.short = short_names(_files(capture))
+        self.named: dict[str, None] = {}  # files that the text names, in order
+
+    def _tie(self) -> None:
+        of_frame: dict[int, tuple[CompiledFunction, Frame]] = {}
+        of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
+        for function in self.capture.functions:
+            for frame in function.frames:
+                self.frames.setdefault(frame.name, frame)
+                if frame.location:
+                    of_code[(frame.code_name, frame.location.filename, frame.location.line)] = function, frame
+                for entry in frame.entries:
+                    self.entries[_key(entry.compile_id)] = frame, entry
+                    of_frame[entry.compile_id.frame] = function, frame
+        units: dict[object, _Unit] = {}
+        for compilation in self.capture.compilations:
+            place = compilation.location
+            found = of_frame.get(compilation.compile_id.frame) or (
+                place and of_code.get((compilation.function, place.filename, place.line)))
+            if found:
+                function = found[0]
+                first = function.frames[0]
+                unit = units.setdefault(id(function), _Unit(function.name, first.location, function))
+            else:
+                name, at = plain_name(compilation.function), place
+                unit = units.setdefault((name, place and (place.filename, place.line)), _Unit(name, at))
+            unit.compilations.append(compilation)
+            self.unit_of[_key(compilation.compile_id)] = unit
+        for function in self.capture.functions:  # of a dump whose compilations are not known
+            if id(function) not in units:
+                units[id(function)] = _Unit(function.name, function.frames[0].location if function.frames else None,
+                                            function)
+        self.units = list(units.values())
+
+    # --- words ---
+    def place(self, location: SourceLocation | None) -> str:
+        """``model.py:12``; the list of files tells where that is."""
+        if location is None:
+            return ""
+        self.named[location.filename] = None
+        return code(f"{self.short.get(location.filename, location.filename)}:{location.line}")
+
+    def subject(self, compilation: Compilation) -> str:
+        """Which function; of a resume function the name that the files have, and where it goes on."""
+        found = self.entries.get(_key(compilation.compile_id))
+        resume = _RESUME.match(compilation.function)
+        if resume:
+            where = f"{code(resume['function'])} from line {resume['line']} on"
+            return f"{code(found[0].name)} ({where})" if found and found[0].name != compilation.function else where
+        return code(compilation.function or "a function that torch does not name")
+
+    def recompiles(self, unit: _Unit) -> list[Compilation]:
+        return [c for c in unit.compilations if c.guard_failures and c.outcome != "limit"]
+
+
+def _key(ids: CompileId) -> tuple[int, int]:
+    return ids.frame, ids.recompile
+
+
+def plain_name(function: str) -> str:
+    """``f`` for ``torch_dynamo_resume_in_f_at_9``."""
+    found = _RESUME.match(function)
+    return found["function"] if found else function
+
+
+def _files(capture: Capture) -> Iterable[str]:
+    for compilation in capture.compilations:
+        places = [compilation.location, compilation.failure and compilation.failure.location]
+        places += [place for found in compilation.breaks for place in found.stack]
+        places += [found.cause for found in compilation.guard_failures]
+        places += [found.location for found in compilation.symbols]
+        yield from (place.filename for place in places if place)
+    for function in capture.functions:
+        yield from (frame.location.filename for frame in function.frames if frame.location)
+
+
+def short_names(files: Iterable[str]) -> dict[str, str]:
+    """The shortest ends of paths that tell the files from each other."""
+    paths = dict.fromkeys(files)
+    parts = {path: re.split(r"[\\/]", path) for path in paths}
+    named = {}
+    for path in paths:
+        depth = 1
+        while depth < len(parts[path]) and any(
+                other != path and parts[other][-depth:] == parts[path][-depth:] for other in paths):
+            depth += 1
+        named[path] = "/".join(parts[path][-depth:])
+    return named
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f} s"
+
+
+# --- the head -------------------------------------------------------------------------------------
+def _head(story: _Story) -> list[str]:
+    capture = story.capture
+    done = [c for c in capture.compilations if c.outcome == "compiled"]
+    total = sum(c.seconds for c in capture.compilations)
+    functions = [unit for unit in story.units if unit.function and (not unit.compilations or unit.done)]
+    versions = {"python": "Python", "torch": "torch"}
+    where = [f"{versions[key]} {capture.environment[key]}" for key in ("torch", "python")
+             if capture.environment.get(key)]
+    if "world_size" in capture.environment:
+        where.append(f"rank {capture.environment.get('rank', '?')} of {capture.environment['world_size']}")
+    graphs = {name for _, entry in story.entries.values() for name in entry.graph_names}
+    if not capture.compilations and not functions:
+        summary = "Nothing was compiled: no function under `torch.compile` was called while depyf watched."
+    else:
+        summary = (f"{count(len(functions), 'function')} compiled, {count(len(done), 'version')} in all, "
+                   f"{count(len(graphs), 'graph')}, {seconds(total)}.")
+    lines = ["# What torch.compile did", "", f"{summary} ({prose(', '.join(where))})" if where else summary]
+    breaks = [found for c in capture.compilations for found in c.breaks]
+    recompiled = sum(len(story.recompiles(unit)) for unit in story.units)
+    outcomes = [c.outcome for c in capture.compilations]
+    problems = []
+    if breaks:
+        places = {(b.reason, b.location and (b.location.filename, b.location.line)) for b in breaks}
+        problems.append(f"[{count(len(breaks), 'graph break')}](#graph-breaks) at {count(len(places), 'place')}")
+    if recompiled:
+        problems.append(f"[{count(recompiled, 'recompile')}](#recompiles)")
+    for outcome, word in (("limit", "stopped at the recompile limit"), ("failed", "failed"), ("skipped", "skipped"),
+                          ("unknown", "not finished")):
+        if outcome in outcomes:
+            problems.append(f"[{outcomes.count(outcome)} {word}](#not-compiled)")
+    if problems:
+        lines += ["", "**" + "**, **".join(problems) + "**."]
+    elif capture.compilations:
+        lines += ["", "No graph breaks, no recompiles, nothing skipped."]
+    first = next((unit for unit in functions if unit.file), None)
+    if first is not None:
+        lines += ["", f"Start with {link(code(first.file), first.file)}: the function, its guards, its graphs and the "
+                      "code that torch made of it, from top to bottom."]
+    return lines
+
+
+# --- what was compiled ----------------------------------------------------------------------------
+def _functions(story: _Story) -> list[str]:
+    units = [unit for unit in story.units if unit.function]
+    if len(units) < 2 and all(len(unit.compilations) < 2 for unit in units):
+        return []
+    rows = []
+    for unit in units[:ROWS]:
+        graphs = {name for c in unit.done for name in _graph_names(story, c)}
+        rows.append((
+            link(code(unit.name), unit.file), story.place(unit.location),
+            str(len(unit.done)) if unit.compilations else "?", str(len(graphs)),
+            str(sum(len(c.breaks) for c in unit.compilations)), str(len(story.recompiles(unit))),
+            seconds(sum(c.seconds for c in unit.compilations))))
+    lines = ["## Functions", "", *table(
+        ("function", "where", "versions", "graphs", "breaks", "recompiles", "time"), rows)]
+    return lines + _left_out(len(units) - ROWS, "function")
+
+
+def _left_out(number: int, what: str) -> list[str]:
+    return ["", f"... and {count(number, what)} more (`records.jsonl` has all)."] if number > 0 else []
+
+
+def _graph_names(story: _Story, compilation: Compilation) -> tuple[str, ...]:
+    found = story.entries.get(_key(compilation.compile_id))
+    return found[1].graph_names if found else ()
+
+
+def _timeline(story: _Story) -> list[str]:
+    """Each compilation with its files; the middle of a long series of one frame is left out."""
+    compilations = story.capture.compilations
+    if not compilations:
+        return []
+    of_frame: dict[int, list[Compilation]] = {}
+    for compilation in compilations:
+        of_frame.setdefault(compilation.compile_id.frame, []).append(compilation)
+    rows, shown = [], 0
+    for compilation in compilations:
+        series = of_frame[compilation.compile_id.frame]
+        at = series.index(compilation)
+        if len(series) > 6 and 3 <= at < len(series) - 1:
+            if at == 3:
+                rest = series[3:-1]
+                rows.append((f"{code(str(rest[0].compile_id))} to {code(str(rest[-1].compile_id))}",
+                             story.subject(compilation), f"compiled {len(rest)} more times", "", "",
+                             seconds(sum(c.seconds for c in rest))))
+            continue
+        shown += 1
+        if shown > ROWS:
+            continue
+        rows.append((code(str(compilation.compile_id)), story.subject(compilation), _came_of_it(compilation),
+                     _graph_links(story, compilation), _code_link(story, compilation), seconds(compilation.seconds)))
+    lines = ["## In order", "", *table(("compilation", "of", "what came of it", "graph", "code", "time"), rows[:ROWS])]
+    return lines + _left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
+
+
+def _came_of_it(compilation: Compilation) -> str:
+    if compilation.outcome == "limit":
+        return "recompile limit: plain Python"
+    if compilation.outcome != "compiled":
+        return {"skipped": "skipped: plain Python", "unknown": "not finished"}.get(
+            compilation.outcome, compilation.outcome)
+    words = ["recompiled" if compilation.guard_failures or compilation.compile_id.recompile else "compiled"]
+    if compilation.breaks:
+        words.append(f"up to a graph break: {prose(compilation.breaks[-1].reason, 60)}")
+    return " ".join(words)
+
+
+_STAGES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph": "forward",
+           "Backward_graph": "backward", "AFTER_POST_GRAD": "post-grad"}
+
+
+def _graph_links(story: _Story, compilation: Compilation) -> str:
+    """The graph, its outline and its other stages, each of which has a file."""
+    found = []
+    for name in _graph_names(story, compilation):
+        graph = story.graphs.get(name)
+        if graph is None:
+            continue
+        for stage in graph.stages:
+            outline = getattr(stage, "outline", "")
+            if stage.internal or not stage.file:
+                continue
+            number = f" {stage.index + 1}" if stage.index else ""
+            found.append(link(_STAGES.get(stage.stage, code(stage.stage)) + number, stage.file))
+            if outline:
+                found.append(link("outline", outline))
+        found += [link(f"kernel {kernel.index}", kernel.file) for kernel in graph.kernels if kernel.file]
+    return some(found, 12) if found else ("none" if compilation.outcome == "compiled" else "")
+
+
+def _code_link(story: _Story, compilation: Compilation) -> str:
+    found = story.entries.get(_key(compilation.compile_id))
+    if found is None:
+        return ""
+    transformed = found[1].transformed
+    doubt = "" if transformed.source.fidelity in ("exact", "equivalent") else f" ({transformed.source.fidelity})"
+    return link("transformed", transformed.file) + doubt
+
+
+# --- graph breaks ---------------------------------------------------------------------------------
+def _breaks(story: _Story) -> list[str]:
+    met = [(found, compilation) for compilation in story.capture.compilations for found in compilation.breaks]
+    if not met:
+        return []
+    by_reason: dict[tuple[str, str], list[tuple[GraphBreak, Compilation]]] = {}
+    for found, compilation in met:
+        by_reason.setdefault((found.registry_id, one_line(found.reason)), []).append((found, compilation))
+    lines = ["## Graph breaks", "",
+             "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins behind it "
+             "in a resume function `__resume_at_...`."]
+    for group in by_reason.values():
+        lines += _reason(story, group)
+    return lines
+
+
+def _reason(story: _Story, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+    first = group[0][0]
+    ids = f"[{first.registry_id}]({first.url})" if first.url else first.registry_id
+    title = prose(first.reason, 100) or "Torch gives no reason"
+    lines = ["", f"### {title}" + (f" ({ids})" if ids else "") + (f", {len(group)} times" if len(group) > 1 else "")]
+    explanation = first.explanation.partition("\n")[0]
+    if explanation:
+        lines += ["", prose(explanation, 300)]
+    lines.append("")
+    by_place: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
+    for found, compilation in group:
+        where = found.location
+        key = where and (where.filename, where.line), plain_name(compilation.function), found.skips_function
+        by_place.setdefault(key, []).append((found, compilation))
+    for members in list(by_place.values())[:PLACES]:
+        lines += _place_of_break(story, members)
+    if len(by_place) > PLACES:
+        lines.append(f"* ... and {len(by_place) - PLACES} more places (`records.jsonl` has all)")
+    if first.hints:
+        lines += ["", "Torch's advice:", ""]
+        lines += [f"* {prose(hint, 400)}" for hint in first.hints]
+    return lines
+
+
+def _place_of_break(story: _Story, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+    found, compilation = members[0]
+    where = found.location
+    unit = story.unit_of[_key(compilation.compile_id)]
+    text = f": {code(where.text, 100)}" if where and where.text else ""
+    inside = f" in {code(plain_name(where.function))}" if where and where.function else ""
+    times = f", {len(members)} times" if len(members) > 1 else ""
+    lines = [f"* {story.place(where) or 'a place that torch does not name'}{inside}{text}{times}"]
+    path = _path_to(found, compilation)
+    if len(path) > 1:
+        lines.append("  * reached from " + " > ".join(
+            f"{story.place(step)} {code(plain_name(step.function))}" for step in path[:-1]))
+    lines.append(f"  * in plain Python: {_in_plain_python(story, found, compilation)}")
+    resumes = dict.fromkeys(
+        name for _, c in members if c.outcome == "compiled"
+        for name in story.entries.get(_key(c.compile_id), (None, _NO_ENTRY))[1].resume_names)
+    if resumes:
+        lines.append("  * goes on in " + some([_resume(story, name) for name in resumes], 4))
+    elif not found.skips_function and compilation.outcome == "compiled":
+        lines.append("  * nothing is left to compile behind it")
+    ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
+    lines.append(f"  * in {some(ids, 4)} of " + link(code(unit.name), unit.file))
+    return lines
+
+
+def _span(ids: list[str]) -> str:
+    return ", ".join(ids) if len(ids) < 4 else f"{ids[0]} to {ids[-1]}"
+
+
+class _NoEntry:
+    resume_names: tuple[str, ...] = ()
+
+
+_NO_ENTRY = _NoEntry()
+
+
+def _path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
+    """The stack from the compiled function to the break; longer than one if functions were inlined."""
+    stack = found.stack
+    own = plain_name(compilation.function)
+    for at in range(len(stack) - 1, -1, -1):
+        if plain_name(stack[at].function) == own and (
+                compilation.location is None or stack[at].filename == compilation.location.filename):
+            return stack[at:]
+    return stack[-1:]
+
+
+def _in_plain_python(story: _Story, found: GraphBreak, compilation: Compilation) -> str:
+    if found.skips_function:
+        return f"all of {code(plain_name(compilation.function))}; functions that it calls are compiled by themselves"
+    if compilation.outcome != "compiled":
+        return "see below, the compilation was given up"
+    path = _path_to(found, compilation)
+    entry = story.entries.get(_key(compilation.compile_id))
+    resumed = {plain_name(story.frames[name].code_name) for name in entry[1].resume_names
+               if name in story.frames} if entry else set()
+    if len(path) > 1 and plain_name(path[-1].function) not in resumed:
+        return (f"the call in {story.place(path[0])}; {code(plain_name(path[1].function))}, called there, "
+                "is compiled by itself")
+    return "the operation of this line that torch could not trace"
+
+
+def _resume(story: _Story, name: str) -> str:
+    frame = story.frames.get(name)
+    if frame is None:
+        return f"{code(name)} (never compiled)"
+    file = next((entry.transformed.file for entry in frame.entries if entry.transformed.file), "")
+    return link(code(name), file)
+
+
+# --- recompiles -----------------------------------------------------------------------------------
+def _recompiles(story: _Story) -> list[str]:
+    lines: list[str] = []
+    for unit in story.units:
+        recompiled = story.recompiles(unit)
+        if not recompiled:
+            continue
+        groups: dict[object, list[Compilation]] = {}
+        for compilation in recompiled:
+            kinds = tuple(dict.fromkeys(_kind_of_failure(found) for found in compilation.guard_failures))
+            groups.setdefault((compilation.function, kinds[:2]), []).append(compilation)
+        lines += ["", f"{link(code(unit.name), unit.file)}, {story.place(unit.location)}: "
+                      f"{count(len(recompiled), 'recompile')}", ""]
+        for members in list(groups.values())[:GROUPS]:
+            lines += _recompile_group(story, members)
+        if len(groups) > GROUPS:
+            lines.append(f"* ... for {len(groups) - GROUPS} more reasons (`records.jsonl` has all)")
+    if not lines:
+        return []
+    return ["## Recompiles", "", "A call that fits no version is compiled again. Too many versions, and torch gives up "
+            "(`torch._dynamo.config.recompile_limit`).", *lines]
+
+
+def _kind_of_failure(found: GuardFailure) -> str:
+    text = one_line(found.text)
+    for value in (found.expected, found.seen):
+        if value and not value.isnumeric():
+            text = text.replace(one_line(value), "_")
+    return _VALUES.sub(lambda m: m[0] if m[0] == f"'{found.source}'" or m[0] in found.source else "_", text)
+
+
+def _recompile_group(story: _Story, members: list[Compilation]) -> list[str]:
+    ids = [code(str(c.compile_id)) for c in members]
+    shown = _span(ids) + (f", {len(ids)} times" if len(ids) > 3 else "")
+    lines = [f"* {shown}, {story.subject(members[0])}:"]
+    kinds: dict[str, list[GuardFailure]] = {}
+    for compilation in members:
+        for found in compilation.guard_failures:
+            kinds.setdefault(_kind_of_failure(found), []).append(found)
+    for found_all in list(kinds.values())[:3]:
+        lines += [f"  * {line}" for line in failure_lines(story, found_all)]
+    if len(kinds) > 3:
+        lines.append(f"  * ... and {len(kinds) - 3} other guards of older versions")
+    return lines
+
+
+def failure_lines(story: _Story, failures: Sequence[GuardFailure]) -> list[str]:
+    """Failures of one kind of guard: which, expected and seen, against which versions, made by which line."""
+    first = failures[0]
+    texts = dict.fromkeys(one_line(found.text) for found in failures)
+    values = []
+    for word, items in (("expected", [f.expected for f in failures]), ("seen", [f.seen for f in failures])):
+        different = [code(item, 60) for item in dict.fromkeys(items) if item]
+        if different:
+            values.append(f"{word} {some(different, VALUES)}")
+    if len(texts) == 1 or not values:
+        what = some([code(text, 160) for text in texts], 2)
+    else:
+        what = code(_kind_of_failure(first), 160)
+    against = dict.fromkeys(code(str(found.entry)) for found in failures if found.entry)
+    line = what
+    if values and not all(v in one_line(first.text) for v in (first.expected, first.seen) if v) or len(texts) > 1:
+        line += "; " + ", ".join(values) if values else ""
+    if against:
+        line += f" (so {some(list(against), 3)} did not fit)"
+    lines = [line]
+    causes = dict.fromkeys(
+        f"{story.place(f.cause)}: {code(f.cause.text, 100)}" for f in failures if f.cause is not None)
+    if causes:
+        lines.append(f"guarded because of {some(list(causes), 2)}")
+    return lines
+
+
+# --- what was not compiled ------------------------------------------------------------------------
+def _left_alone(story: _Story) -> list[str]:
+    groups: dict[object, list[Compilation]] = {}
+    for compilation in story.capture.compilations:
+        if compilation.outcome == "compiled":
+            continue
+        place = compilation.location
+        reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""
+        groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line),
+                           _VALUES.sub("_", reason)), []).append(compilation)
+    if not groups:
+        return []
+    lines = ["## Not compiled", "", "These run in plain Python, as if there were no `torch.compile`, unless an "
+             "exception is named.", ""]
+    for members in list(groups.values())[:ROWS]:
+        lines += _not_compiled(story, members)
+    return lines + _left_out(len(groups) - ROWS, "reason")
+
+
+def _not_compiled(story: _Story, members: list[Compilation]) -> list[str]:
+    first = members[0]
+    times = f", {len(members)} times" if len(members) > 1 else ""
+    name = f"* **{story.subject(first)}**, {story.place(first.location) or 'place unknown'}, " \
+           f"{code(str(first.compile_id))}{times}: "
+    failure = first.failure
+    account = graph_break(first.compile_id, failure.reason) if failure else None
+    reason = prose(account.reason, 200) if account else ""
+    if failure and failure.location:
+        reason += f" (at {story.place(failure.location)})"
+    explanation = prose(account.explanation.partition("\n")[0], 400) if account and account.explanation else ""
+    lines = []
+    if first.outcome == "limit":
+        lines.append(f"{name}**the recompile limit is reached.** Calls that fit no version run in plain Python from now "
+                     "on.")
+        lines += [f"  * {explanation}"] if explanation else []
+        kinds: dict[str, list[GuardFailure]] = {}
+        for compilation in members:
+            for found in compilation.guard_failures:
+                kinds.setdefault(_kind_of_failure(found), []).append(found)
+        for found_all in list(kinds.values())[:3]:
+            lines += [f"  * {line}" for line in failure_lines(story, found_all)]
+    elif first.outcome == "skipped" and first.breaks:
+        lines.append(f"{name}skipped because of a [graph break](#graph-breaks): {prose(first.breaks[-1].reason, 200)} "
+                     f"(at {story.place(first.breaks[-1].location)})")
+        return lines
+    elif first.outcome == "skipped":
+        lines.append(f"{name}skipped: " + (reason or "torch found nothing to compile in it (no tensor operation)"))
+    elif first.outcome == "failed":
+        kind = f"{code(failure.kind)}: " if failure and failure.kind else ""
+        lines.append(f"{name}**failed**: {kind}{reason}")
+        lines += [f"  * {explanation}"] if explanation else []
+    else:
+        return [f"{name}its end was not seen (the run ended before, or an exception of the program came first)"]
+    if account is not None and account.hints and first.outcome != "skipped":
+        lines += [f"  * torch's advice: {prose(hint, 400)}" for hint in account.hints[:4]]
+    return lines
+
+
+# --- dynamic shapes -------------------------------------------------------------------------------
+def _shapes(story: _Story) -> list[str]:
+    lines: list[str] = []
+    for unit in story.units:
+        created: dict[str, list[tuple[str, Compilation]]] = {}
+        fixed: dict[str, int] = {}
+        for compilation in unit.compilations:
+            for found in compilation.symbols:
+                where = f", {story.place(found.location)}" if found.location else ""
+                if found.kind in ("created", "unbacked"):
+                    source = code(found.source, 100) if found.source else "a value that only the data tells"
+                    first = f", first seen as {code(found.value, 30)}" if found.value else ""
+                    key = f"{source}"
+                    text = f"{code(found.symbol)} stands for {source}, any value in {code(found.range)}{first}" \
+                           f"{where}{_generalised(found.source, found.value, compilation)}"
+                    created.setdefault(key, []).append((text, compilation))
+                elif found.kind == "fixed":
+                    source = f" ({code(found.source, 100)})" if found.source else ""
+                    text = f"**fixed**: {code(found.symbol)}{source} is {code(found.value, 30)} only, because of " \
+                           f"{code(found.reason, 60) if found.reason else 'a condition'}{where}"
+                    fixed[text] = fixed.get(text, 0) + 1
+                else:
+                    text = f"condition {code(found.symbol, 100)}{where}"
+                    fixed[text] = fixed.get(text, 0) + 1
+        if not created and not fixed:
+            continue
+        lines += ["", f"{link(code(unit.name), unit.file)}, {story.place(unit.location)}:", ""]
+        for texts in list(created.values())[:SYMBOLS]:
+            text, compilation = texts[0]
+            more = f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else ""
+            lines.append(f"* {code(str(compilation.compile_id))} {text}{more}")
+        if len(created) > SYMBOLS:
+            lines.append(f"* ... and {count(len(created) - SYMBOLS, 'symbol')} more")
+        # What was fixed matters most: it makes for recompiles.
+        decided = sorted(fixed, key=lambda text: not text.startswith("**"))
+        for text in decided[:SYMBOLS]:
+            lines.append(f"* {text}" + (f", {fixed[text]} times" if fixed[text] > 1 else ""))
+        if len(fixed) > SYMBOLS:
+            lines.append(f"* ... and {count(len(fixed) - SYMBOLS, 'condition')} more")
+    if not lines:
+        return []
+    return ["## Dynamic shapes", "", "Sizes and numbers that torch keeps open, so that one version fits many of them; "
+            "what was fixed, and the conditions that became guards.", *lines]
+
+
+_SIZE = re.compile(r"L\['(?P<name>[^']*)'\]\.(?:size|stride)\(\)\[(?P<index>\d+)\]$")
+
+
+def _generalised(source: str, value: str, compilation: Compilation) -> str:
+    """Why it is open: a size that changed between two calls."""
+    size = _SIZE.match(source)
+    for found in compilation.guard_failures:
+        names = {source} if not size else {size["name"], f"L['{size['name']}']"}
+        if found.source in names and found.seen == value and (
+                not size or f"index {size['index']}" in found.text):
+            return f"; open because {code(found.expected, 30)} became {code(found.seen, 30)}"
+    return ""
+
+
+# --- cost -----------------------------------------------------------------------------------------
+def _cost(story: _Story) -> list[str]:
+    compilations = story.capture.compilations
+    phases: dict[str, float] = {}
+    for compilation in compilations:
+        for phase in compilation.phases:
+            phases[phase.name] = phases.get(phase.name, 0.0) + phase.seconds
+    if not phases:
+        return []
+    total = sum(c.seconds for c in compilations)
+    lines = ["## Cost", "", f"Compile time {seconds(total)} in all. By part (inner parts count in outer ones): " + ", ".join(
+        f"{prose(name)} {seconds(phases[name])}" for name in phases) + "."]
+    slowest = sorted(compilations, key=lambda c: -c.seconds)[:3]
+    if len(compilations) > 5:
+        lines += ["", "Slowest: " + ", ".join(
+            f"{code(str(c.compile_id))} {story.subject(c)} {seconds(c.seconds)}" for c in slowest) + "."]
+    caches: dict[str, dict[str, int]] = {}
+    bypassed: dict[str, int] = {}
+    for compilation in compilations:
+        for lookup in compilation.caches:
+            outcomes = caches.setdefault(lookup.cache, {})
+            outcomes[lookup.outcome] = outcomes.get(lookup.outcome, 0) + 1
+            if lookup.outcome == "bypass" and lookup.reason:
+                bypassed[lookup.reason] = bypassed.get(lookup.reason, 0) + 1
+    if caches:
+        plural = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
+        lines += ["", "Torch's caches: " + "; ".join(
+            f"{code(name)} " + ", ".join(f"{number} {outcome if number == 1 else plural.get(outcome, outcome)}"
+                                         for outcome, number in found.items())
+            for name, found in caches.items()) + "."]
+        lines += [f"Bypassed because: {prose(reason, 200)} ({number})." for reason, number in
+                  list(bypassed.items())[:3]]
+    return lines
+
+
+# --- the rest -------------------------------------------------------------------------------------
+def _notes(story: _Story, notes_file: str) -> list[str]:
+    lines: list[str] = []
+    notes = story.capture.notes
+    if notes:
+        lines += ["## Notes", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES])]
+        if len(notes) > NOTES:
+            rest = count(len(notes) - NOTES, "note")
+            lines.append(f"* ... and {rest} more in {link(code(notes_file), notes_file)}" if notes_file else
+                         f"* ... and {rest} more")
+    files = [(story.short[path], path) for path in story.named if story.short.get(path, path) != path]
+    if files:
+        lines += [""] * bool(lines) + ["Places: " + some(
+            [f"{code(short)} is {code(path)}" for short, path in files], 12) + "."]
+    return lines

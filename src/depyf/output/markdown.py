@@ -1,0 +1,79 @@
+"""Markdown that stays what it is whatever the names in it are.
+
+Names come from the user's program and from torch: they may hold backticks, pipes, line ends, HTML. Everything of
+theirs goes through :func:`code` or :func:`prose`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote
+
+
+def one_line(text: str, longest: int = 0) -> str:
+    """The text on one line, unprintable characters escaped, cut to ``longest`` characters (0: not cut)."""
+    text = " ".join(text.split())
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text[: longest - 3] + "..." if 0 < longest < len(text) else text
+
+
+def code(text: str, longest: int = 0) -> str:
+    """A code span."""
+    text = one_line(text, longest)
+    if not text:
+        return "` `"
+    runs = [len(run) for run in re.findall("`+", text)]
+    fence = "`" * (max(runs) + 1 if runs else 1)
+    space = " " if text[0] in "` " or text[-1] in "` " else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+#: What Markdown would read: emphasis, links, HTML, struck text, mathematics; at the beginning also headings, quotes,
+#: lists and definitions of links.
+_ACTIVE = re.compile(r"[\\*<|$]|(?<=\])[(\[]|~(?=~)|(?<!\w)_|_(?!\w)|^[-+=>#\[~]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
+
+
+def prose(text: str, longest: int = 0) -> str:
+    """Running text. Code spans in it (torch's sentences have such) stay; all else that Markdown reads is escaped.
+    Addresses of objects, which no reader can use and which differ from run to run, are left out."""
+    text = one_line(re.sub(r" at 0x[0-9a-f]+", "", text), longest)
+    parts = re.split(r"(?<!`)`([^`]+)`(?!`)", text)
+    return "".join(
+        code(part) if index % 2 else
+        _ACTIVE.sub(lambda found: "\\" + found[0], part).replace("`", "\\`").replace("&", "&amp;")
+        for index, part in enumerate(parts))
+
+
+def link(shown: str, file: str) -> str:
+    """A link to a file beside this one; ``shown`` is Markdown already. Without a file it is the text alone."""
+    if not file:
+        return shown
+    return f"[{shown}]({quote(file.encode('utf-8', 'surrogatepass'), safe='/')})"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table; cells are Markdown already. A ``|`` ends a cell even inside of a code span."""
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for row in rows:
+        lines.append("| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in row) + " |")
+    return lines
+
+
+def fenced(text: str, language: str = "") -> list[str]:
+    """A block of code."""
+    runs = [len(run) for run in re.findall("`{3,}", text)]
+    fence = "`" * (max(runs) + 1 if runs else 3)
+    return [fence + language, *("".join(c if c.isprintable() or c == "\t" else "?" for c in line)
+                                for line in text.splitlines()), fence]
+
+
+def some(items: Sequence[str], most: int, what: str = "more") -> str:
+    """The first few of a list, comma-separated, and how many are left."""
+    if len(items) <= most + 1:
+        return ", ".join(items)
+    return f"{', '.join(items[:most])}, ... ({len(items) - most} {what})"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
