@@ -96,7 +96,7 @@ class prepare_debug:
 
     def _write(self, capture: Any) -> None:
         from .capture import store
-        from .output import index
+        from .output import index, ranks
         from .output.full_code import all_graphs, full_code
         from .output.naming import legal_identifier
 
@@ -122,6 +122,7 @@ class prepare_debug:
         capture = replace(capture, notes=tuple(notes))
         self._directory.write(store.FILE, "".join(store.lines(capture)))
         self._directory.write(index.FILE, index.index(capture, notes_file))
+        ranks.rank_ended(self.path)
 
     def _without_wild(self, capture: Any) -> Any:
         """Graphs that no compiled function calls (a backend's experiments, a compilation that failed) lose their

@@ -33,6 +33,8 @@ from .records import (
 #: Counted up when a line of an older file would be misread.
 SCHEMA = 1
 FILE = "records.jsonl"
+#: The note of a run whose file ends early.
+NOT_ENDED = "the run did not end: what was complete when it was killed is here"
 
 
 class RecordsError(ValueError):
@@ -160,7 +162,7 @@ def _read(path: str, file: Iterable[str]) -> Capture:
         raise RecordsError(f"{path} is empty: the run ended before anything was compiled.")
     functions = tuple(found["function"].values())
     if not ended:
-        notes.append("the run did not end: what was complete when it was killed is here")
+        notes.append(NOT_ENDED)
         functions = functions or _functions(found["code"].values())
     return Capture(functions, tuple(found["graph"].values()), tuple(notes), environment,
                    tuple(found["compilation"].values()))

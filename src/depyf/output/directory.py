@@ -11,6 +11,7 @@ import itertools
 import marshal
 import os
 import threading
+import time
 import warnings
 from dataclasses import replace
 from types import CodeType
@@ -107,11 +108,16 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
             os.unlink(aside)
     if not shared:
         return False
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read() == mark
-    except FileNotFoundError:
-        return False
+    for _ in range(100):
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return False
+        if text:
+            return text == mark
+        time.sleep(0.02)  # another rank is writing it, where there are no links
+    return False
 
 
 class Directory:

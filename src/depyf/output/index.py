@@ -321,8 +321,8 @@ def _breaks(story: _Story) -> list[str]:
     for found, compilation in met:
         by_reason.setdefault((found.registry_id, one_line(found.reason)), []).append((found, compilation))
     lines = ["## Graph breaks", "",
-             "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins behind it "
-             "in a resume function `__resume_at_...`."]
+             "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins behind "
+             "it in a resume function `__resume_at_...`."]
     for group in by_reason.values():
         lines += _reason(story, group)
     return lines
@@ -431,8 +431,8 @@ def _recompiles(story: _Story) -> list[str]:
             continue
         groups: dict[object, list[Compilation]] = {}
         for compilation in recompiled:
-            kinds = tuple(dict.fromkeys(_kind_of_failure(found) for found in compilation.guard_failures))
-            groups.setdefault((compilation.function, kinds[:2]), []).append(compilation)
+            kinds = recompile_reasons(compilation)
+            groups.setdefault((compilation.function, tuple(kinds[:2])), []).append(compilation)
         lines += ["", f"{link(code(unit.name), unit.file)}, {story.place(unit.location)}: "
                       f"{count(len(recompiled), 'recompile')}", ""]
         for members in list(groups.values())[:GROUPS]:
@@ -451,6 +451,11 @@ def _kind_of_failure(found: GuardFailure) -> str:
         if value and not value.isnumeric():
             text = text.replace(one_line(value), "_")
     return _VALUES.sub(lambda m: m[0] if m[0] == f"'{found.source}'" or m[0] in found.source else "_", text)
+
+
+def recompile_reasons(compilation: Compilation) -> list[str]:
+    """The guards that failed, values left out, each once."""
+    return list(dict.fromkeys(_kind_of_failure(found) for found in compilation.guard_failures))
 
 
 def _recompile_group(story: _Story, members: list[Compilation]) -> list[str]:
@@ -527,8 +532,8 @@ def _not_compiled(story: _Story, members: list[Compilation]) -> list[str]:
     explanation = prose(account.explanation.partition("\n")[0], 400) if account and account.explanation else ""
     lines = []
     if first.outcome == "limit":
-        lines.append(f"{name}**the recompile limit is reached.** Calls that fit no version run in plain Python from now "
-                     "on.")
+        lines.append(f"{name}**the recompile limit is reached.** Calls that fit no version run in plain Python from "
+                     "now on.")
         lines += [f"  * {explanation}"] if explanation else []
         kinds: dict[str, list[GuardFailure]] = {}
         for compilation in members:
@@ -622,8 +627,9 @@ def _cost(story: _Story) -> list[str]:
     if not phases:
         return []
     total = sum(c.seconds for c in compilations)
-    lines = ["## Cost", "", f"Compile time {seconds(total)} in all. By part (inner parts count in outer ones): " + ", ".join(
-        f"{prose(name)} {seconds(phases[name])}" for name in phases) + "."]
+    parts = ", ".join(f"{prose(name)} {seconds(phases[name])}" for name in phases)
+    lines = ["## Cost", "",
+             f"Compile time {seconds(total)} in all. By part (inner parts count in outer ones): {parts}."]
     slowest = sorted(compilations, key=lambda c: -c.seconds)[:3]
     if len(compilations) > 5:
         lines += ["", "Slowest: " + ", ".join(
