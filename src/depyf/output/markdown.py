@@ -31,7 +31,7 @@ def code(text: str, longest: int = 0) -> str:
 
 #: What Markdown would read: emphasis, links, HTML, struck text, mathematics; at the beginning also headings, quotes,
 #: lists and definitions of links.
-_ACTIVE = re.compile(r"[\\*<|$]|(?<=\])[(\[]|~(?=~)|(?<!\w)_|_(?!\w)|^[-+=>#\[~]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
+_ACTIVE = re.compile(r"[\\*<|$]|(?<=\])[(\[]|~(?=~)|(?<![^\W_])_|_(?![^\W_])|^[-+=>#\[~]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 
 
 def prose(text: str, longest: int = 0) -> str:
