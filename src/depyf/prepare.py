@@ -137,8 +137,9 @@ class prepare_debug:
                         self._directory.files.remove(name)
                     except OSError:
                         pass
-                graph = replace(graph, stages=tuple(replace(stage, file="") for stage in graph.stages),
-                                kernels=tuple(replace(kernel, file="") for kernel in graph.kernels))
+                graph = replace(
+                    graph, stages=tuple(replace(stage, file="", outline="") for stage in graph.stages),
+                    kernels=tuple(replace(kernel, file="") for kernel in graph.kernels))
             graphs.append(graph)
         return replace(capture, graphs=tuple(graphs))
 

@@ -292,13 +292,12 @@ def _graph_links(story: _Story, compilation: Compilation) -> str:
         if graph is None:
             continue
         for stage in graph.stages:
-            outline = getattr(stage, "outline", "")
             if stage.internal or not stage.file:
                 continue
             number = f" {stage.index + 1}" if stage.index else ""
             found.append(link(_STAGES.get(stage.stage, code(stage.stage)) + number, stage.file))
-            if outline:
-                found.append(link("outline", outline))
+            if stage.outline:
+                found.append(link("outline", stage.outline))
         found += [link(f"kernel {kernel.index}", kernel.file) for kernel in graph.kernels if kernel.file]
     return some(found, 12) if found else ("none" if compilation.outcome == "compiled" else "")
 
