@@ -43,8 +43,8 @@ def main():
     for path in sorted(DIRECTORY.iterdir()):
         if not path.name.startswith("."):
             print(f"  {path.name}  ({path.read_text().count(chr(10))} lines)")
-    start = next(DIRECTORY.glob("full_code_for_forward*"), None) or next(DIRECTORY.glob("full_code_for_*"))
-    print(f"\nStart reading at {start}: the function, its guards, its graphs and the code torch made of it.")
+    print(f"\nStart reading at {DIRECTORY / 'index.md'}: what was compiled, what broke the graph, what was compiled "
+          "again and why, with links into the files.")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from .index import FILE, index, plain_name, recompile_reasons, seconds, short_na
 from .markdown import code, count, fenced, link, prose, some, table
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
-FEW = 8
+FEW = 4
 DIFFERENCES = 30
 #: In texts of graphs: what differs between ranks that run the same.
 _IDS = re.compile(r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|__compiled_fn_\d+|\b\d{9,}\b")
@@ -84,8 +84,7 @@ def _write_shared(directory: str) -> str:
 def rank_ended(directory: str) -> None:
     """Called when a rank has written its folder: makes the index over all ranks, if it is this rank's turn.
 
-    Raises:
-        RecordsError, OSError: as :func:`write_index`.
+    An index that cannot be written costs a warning, as any file does.
     """
     above, name = os.path.split(os.path.abspath(directory))
     folders = _folders(above)
@@ -94,7 +93,10 @@ def rank_ended(directory: str) -> None:
     last = all(os.path.exists(os.path.join(above, folder, FILE)) for folder in folders.values())
     if len(folders) <= FEW or last or name == f"{RANK}0":
         # A rank that runs still writes its own index: nobody else may do that now.
-        _write_shared(above)
+        try:
+            _write_shared(above)
+        except OSError:
+            pass  # the directory has warned
 
 
 def _folders(directory: str) -> dict[int, str]:
