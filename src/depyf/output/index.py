@@ -417,7 +417,8 @@ def _resume(story: _Story, name: str) -> str:
     frame = story.frames.get(name)
     if frame is None:
         return f"{code(name)} (never compiled)"
-    file = next((entry.transformed.file for entry in frame.entries if entry.transformed.file), "")
+    entries = sorted(frame.entries, key=lambda entry: _key(entry.compile_id))
+    file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
     return link(code(name), file)
 
 
