@@ -189,7 +189,8 @@ def _not_compiled(compilations: Sequence[Compilation], short: Mapping[str, str])
 
 
 def _versions(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Sequence[str]:
-    return [count(sum(c.outcome == "compiled" for c in compilations), "version")]
+    done = sum(c.outcome == "compiled" for c in compilations)
+    return [count(done, "version")] if done else []
 
 
 def _place(location: object, short: Mapping[str, str]) -> str:
