@@ -114,6 +114,7 @@ class prepare_debug:
         if self.clean_wild_fx_code:
             capture = self._without_wild(capture)
         notes = [*capture.notes, *self._linker.notes]
+        capture = replace(capture, graphs=tuple(self._with_outlines(graph, notes) for graph in capture.graphs))
         if self._directory.lost:
             notes.append("not written: " + ", ".join(dict.fromkeys(self._directory.lost)))
         notes_file = ""
@@ -123,6 +124,31 @@ class prepare_debug:
         self._directory.write(store.FILE, "".join(store.lines(capture)))
         self._directory.write(index.FILE, index.index(capture, notes_file))
         ranks.rank_ended(self.path)
+
+    def _with_outlines(self, graph: Any, notes: list[str]) -> Any:
+        """The graph with an outline written beside the file of each stage, if modules are called in it."""
+        from .capture.provenance import Provenance
+        from .output.directory import graph_header
+        from .output.outline import outline
+
+        if not any(stage.modules for stage in graph.stages):
+            return graph
+        try:
+            provenance = Provenance(graph)
+            stages = []
+            for stage in provenance.stages:
+                record = stage.record
+                if record.file in self._directory.files and not record.internal:
+                    head = graph_header(graph.name, record)
+                    title = head.partition("\n")[0].removeprefix("# ")
+                    name = record.file.removesuffix(".py") + ".outline.txt"
+                    text = outline(provenance, stage, title, head.count("\n") + 1)
+                    record = replace(record, outline=name if self._directory.write(name, text) else "")
+                stages.append(record)
+            return replace(graph, stages=tuple(stages))
+        except Exception as error:  # ours: the rest of the dump is written
+            notes.append(f"internal error: no outlines of {graph.name} ({type(error).__name__}: {error})")
+            return graph
 
     def _without_wild(self, capture: Any) -> Any:
         """Graphs that no compiled function calls (a backend's experiments, a compilation that failed) lose their

@@ -286,8 +286,8 @@ class _Reader:
         if isinstance(value, ast.Name):
             if in_place is not None:
                 self._call(name, "call_function", in_place[0], in_place[1], kind, line)
-            elif value.id in self.arguments or value.id not in self.names:
-                self._placeholder(name, value.id, self.arguments.get(value.id) or kind, line)
+            elif value.id in self.arguments:
+                self._placeholder(name, value.id, self.arguments[value.id] or kind, line)
             return
         if isinstance(value, (ast.List, ast.Tuple)):
             self.lists[name] = self._inputs(value)  # arguments, put together before a call that empties the list

@@ -231,9 +231,14 @@ def _portable(value: Any) -> Any:
 
 def graph_file(graph: str, stage: GraphStage) -> str:
     """A graph with the imports that its names need."""
+    return graph_header(graph, stage) + stage.text
+
+
+def graph_header(graph: str, stage: GraphStage) -> str:
+    """What stands above the text of a graph; its first line says what it is."""
     ids = f" of compilation {stage.compile_id}" if stage.compile_id else ""
     head = f"# {graph}: {stage.stage.replace('_', ' ').lower()}{ids}\n"
-    return head + "import torch\nfrom torch import device, inf, nan\n\n" + stage.text
+    return head + "import torch\nfrom torch import device, inf, nan\n\n"
 
 
 def transformed_header(code: TransformedCode, location: SourceLocation | None) -> str:

@@ -194,7 +194,7 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
 
     Dynamo keeps the stack of modules in ``node.meta["nn_module_stack"]``: ``{key: (path as an expression, class)}``,
     outermost first (torch/_dynamo/variables/nn_module.py, ``record_nn_module_stack``). The key tells two calls of the
-    same module apart.
+    same module apart. A node of a graph within the graph is named with that graph's name: ``"wrap_body_0.linear"``.
     """
     found = []
     for node in gm.graph.nodes:
@@ -203,6 +203,9 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
             found.append((str(node.name), [
                 (str(key), str(path), cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls)))
                 for key, (path, cls) in stack.items()]))
+    for name, inner in gm.named_children():
+        if hasattr(inner, "graph"):
+            found += [(f"{name}.{node}", stack) for node, stack in node_modules(inner)]
     return found
 
 
