@@ -276,7 +276,7 @@ def align(runs: _Runs, graph: Graph, saved: Mapping[str, str]) -> dict[str, str]
         positions = runs.runs[place]
         chosen = {name: runs.positions[saved[name]] for node in nodes for name in node.inputs
                   if name in saved and runs.positions[saved[name]] in positions}
-        own = {plain_operation(runs.nodes[position]) for position in positions}
+        asked = {plain_operation(runs.nodes[position]) for position in positions}
         # What a backward graph computes once more stands where it is needed, in no order.
         in_order = backward or not saved
         for node, position in zip(nodes, _within(runs, positions, nodes, backward, shapes, in_order)):
@@ -284,7 +284,7 @@ def align(runs: _Runs, graph: Graph, saved: Mapping[str, str]) -> dict[str, str]
             before = next((chosen[name] for name in node.inputs if name in chosen), position)
             operation = plain_operation(node)
             if before != position and (
-                    operation in _RESHAPES and operation not in own
+                    operation in _RESHAPES and operation not in asked
                     or not _fit(runs, position, node, backward, shapes)):
                 position = before
             chosen[node.name] = position
