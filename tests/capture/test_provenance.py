@@ -38,7 +38,7 @@ def dump(tmp_path_factory):
         torch._dynamo.reset()
         torch.manual_seed(0)
         with depyf.prepare_debug(str(path)):
-            torch.compile(Decoder(3), backend="aot_eager")(torch.randint(0, 24, (2, 12))).backward()
+            torch.compile(Decoder(2), backend="aot_eager")(torch.randint(0, 24, (2, 12))).backward()
     return store.read(str(path)), path, said
 
 
@@ -54,7 +54,7 @@ def test_inferred_modules_agree_with_torchs_own(dump, stage):
             compared += 1
             module = nodes.origins[name].module
             agreed += module >= 0 and provenance.modules[module].path == wanted
-    assert compared > 200
+    assert compared > 150
     assert agreed / compared >= 0.99
 
 
@@ -78,7 +78,7 @@ def test_outlines_fold_the_layers_that_are_alike(dump):
     assert all(stage.outline == stage.file.removesuffix(".py") + ".outline.txt" for stage in stages.values())
     texts = {name: (path / stage.outline).read_text() for name, stage in stages.items()}
     captured = texts["Captured_Graph"]
-    assert "layers.1-2: Layer, like layers.0\n" in captured
+    assert "layers.1: Layer, like layers.0\n" in captured
     assert captured.count("layers.0.self_attn.q_proj: Linear (1)  f32[2, 12, 16] -> f32[2, 12, 16]") == 1
     assert "layers.1.self_attn" not in captured
     assert "inferred" not in captured and "inferred" in texts["Backward_graph"]

@@ -237,7 +237,8 @@ def align(runs: _Runs, graph: Graph, saved: Mapping[str, str]) -> dict[str, str]
     """
     found: dict[str, str] = {}
     places: dict[str, int] = {}
-    groups: dict[tuple[int, bool], list[Node]] = {}
+    groups: dict[tuple[int, bool, int], list[Node]] = {}
+    before, chunk = -1, 0
     gradients: set[str] = set()
     last = 0
     for node in graph.nodes:
@@ -270,23 +271,28 @@ def align(runs: _Runs, graph: Graph, saved: Mapping[str, str]) -> dict[str, str]
             fitting = [place for place in candidates if place in own] or candidates
             place = min(fitting, key=lambda run: abs(run - last)) if gradients else _first_from(fitting, last)
         places[node.name] = last = place
-        groups.setdefault((place, backward), []).append(node)
+        # Saved values are reshaped at the end of a forward graph: what does not stand together is not in order.
+        if place != before:
+            before, chunk = place, chunk + 1
+        groups.setdefault((place, backward, 0 if backward else chunk), []).append(node)
     shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
-    for (place, backward), nodes in groups.items():
+    for (place, backward, _), nodes in groups.items():
         positions = runs.runs[place]
         chosen = {name: runs.positions[saved[name]] for node in nodes for name in node.inputs
                   if name in saved and runs.positions[saved[name]] in positions}
+        chosen |= {name: runs.positions[found[name]] for node in nodes for name in node.inputs
+                   if name in found and runs.positions[found[name]] in positions}
         asked = {plain_operation(runs.nodes[position]) for position in positions}
         # What a backward graph computes once more stands where it is needed, in no order.
         in_order = backward or not saved
         for node, position in zip(nodes, _within(runs, positions, nodes, backward, shapes, in_order)):
             # What fits nothing, or was moved behind other work, goes with the value that it takes.
-            before = next((chosen[name] for name in node.inputs if name in chosen), position)
+            giver = next((chosen[name] for name in node.inputs if name in chosen), position)
             operation = plain_operation(node)
-            if before != position and (
+            if giver != position and (
                     operation in _RESHAPES and operation not in asked
                     or not _fit(runs, position, node, backward, shapes)):
-                position = before
+                position = giver
             chosen[node.name] = position
             found[node.name] = runs.names[position]
     for inner in graph.subgraphs:
