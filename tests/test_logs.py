@@ -30,8 +30,11 @@ UNINSTALL = "from depyf import logs; logs.uninstall()"
 
 
 def log_of(setting, **parts):
-    program = PROGRAM.format(**{"before": "", "after": "", "late": "", **parts})
-    environment = dict(os.environ, PYTHONPATH=SOURCES)
+    return log_of_program(setting, PROGRAM.format(**{"before": "", "after": "", "late": "", **parts}))
+
+
+def log_of_program(setting, program, **more):
+    environment = dict(os.environ, PYTHONPATH=SOURCES, **more)
     environment.pop("TORCH_LOGS", None)
     if setting:
         environment["TORCH_LOGS"] = setting
@@ -62,6 +65,62 @@ def test_source_follows_each_modified_bytecode(setting, parts):
 
 def test_under_plus_dynamo():
     assert log_of("+dynamo,+bytecode", before=INSTALL).count("possible source code") == 2
+
+
+@pytest.mark.parametrize("setting, count", [("+bytecode", 2), ("+dynamo", 0)])
+def test_while_prepare_debug_is_on(setting, count, tmp_path):
+    """Dynamo's own log does not hold bytecode, so there is nothing that source could follow."""
+    on = f"import depyf; depyf.prepare_debug({str(tmp_path / 'dump')!r}).__enter__()"
+    log = log_of(setting, before=INSTALL, after=on)
+    assert log.count("possible source code") == count == log.count("MODIFIED BYTECODE simple")
+    assert "Traceback" not in log
+    assert (tmp_path / "dump" / "__transformed_code_0_for_simple.py").exists()
+
+
+SET_UP = """
+import logging, sys, threading
+from depyf import logs
+logs.install()
+import torch, torch._dynamo, torch._dynamo.convert_frame  # (sets torch's logging up)
+class Mine(logging.Handler):
+    seen = []
+    def emit(self, record):
+        self.seen.append(record.getMessage())
+torch._logging.set_logs(bytecode=True)
+logger = logging.getLogger("torch._dynamo.convert_frame.__bytecode")
+above = logger
+while above is not None:
+    for handler in above.handlers:
+        handler.setFormatter(logging.Formatter("MINE %(message)s"))
+    above = above.parent
+mine = Mine()
+logger.addHandler(mine)
+before = (logger.level, logger.propagate, list(logger.handlers))
+
+def work(n):
+    source = f"def thread_{n}(x):\\n    return x + {n}\\n"
+    namespace = {"torch": torch}
+    exec(source, namespace)
+    torch.compile(namespace[f"thread_{n}"], backend="eager")(torch.ones(2))
+    logs.install()
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert (logger.level, logger.propagate, list(logger.handlers)) == before
+for n in range(4):
+    texts = [t for t in mine.seen if "possible source code" in t and f"def thread_{n}(" in t]
+    assert len(texts) == 1, (n, mine.seen)
+logs.uninstall()
+work(5)
+logs.uninstall()
+assert not any("possible source" in t and "thread_5" in t for t in mine.seen)
+"""
+
+
+def test_threads_and_a_set_up_of_the_users_own(tmp_path):
+    log = log_of_program("", SET_UP, RANK="0", TORCH_LOGS_OUT=str(tmp_path / "out.log"))
+    assert log.count("MINE possible source code") == 4
 
 
 def test_silent_when_the_log_is_off():
