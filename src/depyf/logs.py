@@ -10,12 +10,10 @@ configuration is neither read nor changed.
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from types import CodeType
-from typing import Any
 
-_LOGGER = "torch._dynamo.convert_frame.__bytecode"  # torch's name for the artifact, since 2.1
+from .capture.torch_private import hooks
 
 _lock = threading.Lock()
 _installed: _SourceInLog | None = None
@@ -27,7 +25,7 @@ def install() -> None:
     with _lock:
         if _installed is None:
             _installed = _SourceInLog()
-            logging.getLogger(_LOGGER).addFilter(_installed)
+            logging.getLogger(hooks.BYTECODE_LOGGER).addFilter(_installed)
 
 
 def uninstall() -> None:
@@ -35,7 +33,7 @@ def uninstall() -> None:
     global _installed
     with _lock:
         if _installed is not None:
-            logging.getLogger(_LOGGER).removeFilter(_installed)
+            logging.getLogger(hooks.BYTECODE_LOGGER).removeFilter(_installed)
             _installed.remove()
             _installed = None
 
@@ -43,7 +41,7 @@ def uninstall() -> None:
 class _SourceInLog(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
-        self._handle: Any = None
+        self._handle: hooks.Undo | None = None
         self._removed = False
         self._once = threading.Lock()
 
@@ -51,22 +49,20 @@ class _SourceInLog(logging.Filter):
         # The log of a function's bytecode begins before it is compiled: early enough to register.
         if self._handle is None and not self._removed:
             with self._once:
-                convert_frame = sys.modules.get("torch._dynamo.convert_frame")
-                register = getattr(convert_frame, "register_bytecode_hook", None)
-                if self._handle is None and not self._removed and register is not None:
-                    self._handle = register(self._write)
+                if self._handle is None and not self._removed:
+                    self._handle = hooks.on_bytecode_when_imported(self._write)
         return True
 
     def remove(self) -> None:
         with self._once:
             self._removed = True
             if self._handle is not None:
-                self._handle.remove()
+                self._handle()
                 self._handle = None
 
     def _write(self, original: CodeType, transformed: CodeType) -> None:
         """A bytecode hook; ``None`` means: keep the code."""
-        logger = logging.getLogger(_LOGGER)
+        logger = logging.getLogger(hooks.BYTECODE_LOGGER)
         if not self._removed and logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s", source_text(transformed))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 from ..decompiler import decompile_code
@@ -19,7 +19,7 @@ from .records import (
     GraphStage,
     TransformedCode,
 )
-from .session import _GRAPH_NAME, code_text, make_frame, names_without_ids
+from .session import code_text, make_frame, names_without_ids
 from .torch_private import hooks
 
 
@@ -42,7 +42,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
             rename = names_without_ids(transformed)
             graph_names = []
             for torch_name in transformed.co_names:
-                found = _GRAPH_NAME.match(torch_name)
+                found = hooks.GRAPH_NAME.match(torch_name)
                 if found is not None:
                     rename[torch_name] = found.group(1)
                     graph_names.append(found.group(1))
@@ -63,29 +63,8 @@ def _graph(
     torch_name: str, name: str, namespace: dict[str, Any], ids: tuple[int, int] | None
 ) -> CompiledGraph:
     compile_id = CompileId(*(ids or (0, 0)))
-    module = _graph_module(namespace.get(torch_name))
+    module = hooks.graph_module_behind(namespace.get(torch_name))
     stages: tuple[GraphStage, ...] = ()
     if module is not None:
         stages = (GraphStage("Captured_Graph", 0, legal_graph(hooks.readable_graph(module)), False, compile_id),)
     return CompiledGraph(name, torch_name, compile_id, "eager" if stages else "a backend that keeps no graph", stages)
-
-
-def _graph_module(function: Any) -> Any:
-    """The graph module behind a compiled graph, followed through wrappers and closures."""
-    pending, seen = [function], 0
-    while pending and seen < 50:
-        here = pending.pop(0)
-        seen += 1
-        if hasattr(here, "print_readable"):
-            return here
-        for attribute in ("__self__", "_torchdynamo_orig_callable", "__wrapped__"):
-            inner = getattr(here, attribute, None)
-            if inner is not None:
-                pending.append(inner)
-        if isinstance(here, FunctionType) and here.__closure__:
-            for cell in here.__closure__:
-                try:
-                    pending.append(cell.cell_contents)
-                except ValueError:
-                    pass
-    return None

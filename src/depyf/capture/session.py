@@ -48,7 +48,6 @@ from .store import CompiledCode
 from .torch_private import hooks
 
 _IMPORTS = re.compile(r"(?m)^(import|from) ")
-_GRAPH_NAME = re.compile(r"(__compiled_fn_\d+)(?:_[0-9a-f_]{36,})?$")
 
 
 class Sink(Protocol):
@@ -408,7 +407,7 @@ class Session:
             draft.waiting.append(action)
 
     def _name(self, draft: _Graph, torch_name: str) -> None:
-        found = _GRAPH_NAME.match(torch_name)
+        found = hooks.GRAPH_NAME.match(torch_name)
         base = shown = found.group(1) if found else torch_name
         count = 1
         while shown in self.taken:
@@ -426,7 +425,7 @@ class Session:
         found = hooks.compile_id() or (-1, len(self.compilations), 0)
         ids = CompileId(*found)
         names = transformed.co_names
-        graph_names = [n for n in names if n.startswith("__compiled_fn_")]
+        graph_names = [n for n in names if hooks.GRAPH_NAME.match(n)]
         drafts = [d for d in self.graphs.get(found[:2], ()) if not d.name]
         for torch_name, draft in zip([n for n in graph_names if n not in self.names], drafts):
             self._name(draft, torch_name)
@@ -591,7 +590,7 @@ def _location(code: CodeType) -> SourceLocation | None:
 
 def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Frame:
     """The record of a frame's function: its own source text, or decompiled where it has none."""
-    is_resume = code.co_name.startswith("torch_dynamo_resume_in_") or code.co_name.startswith("<resume")
+    is_resume = hooks.is_resume(code)
     text, user = "", False
     if not is_resume:
         try:

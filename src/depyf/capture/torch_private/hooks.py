@@ -1,21 +1,8 @@
-"""Everything of torch's that watching needs, one function a touchpoint.
+"""What watching needs of torch, one function for each thing.
 
-A touchpoint that is missing or changed costs its artefact only: each function returns ``None`` (or does
-nothing) and says so through ``note``.
-
-============================================  =====  ==================================================
-what                                          since  lost without it
-============================================  =====  ==================================================
-``convert_frame.register_bytecode_hook``      2.1    transformed code, full code, linking
-``trace_log`` (logger ``torch.__trace``)      2.3    joint, forward, backward, post-grad graphs
-``_logging.trace_structured``                 2.3    nothing; torch prints graphs that nobody asked for
-``OutputGraph.call_user_compiler``            2.0    captured graphs
-``backends.common.aot_module_simplified``     2.0    linking of ``aot_eager`` graphs
-``PyCodeCache.load_by_key_path``              2.0    kernels
-``CompileContext``                            2.1    compile ids
-``_debug_get_cache_entry_list``               2.1    guards
-``torch.compiler.config.cache_key_tag``       2.8    graphs on a warm cache that was filled without the tool
-============================================  =====  ==================================================
+Which names of torch's these use, and what is lost without each, says the table in
+:mod:`depyf.capture.torch_private.touchpoints`. Where a name is missing the function raises
+:class:`~depyf.capture.torch_private.touchpoints.MissingTouchpoint` (an ``AttributeError``) or does without.
 """
 
 from __future__ import annotations
@@ -23,28 +10,29 @@ from __future__ import annotations
 import ast
 import collections
 import functools
-import importlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
+from . import touchpoints
+
 Undo = Callable[[], None]
 #: Whether an event of the trace is wanted; ``"metadata"``: it is, without its payload.
 Wanted = bool | Literal["metadata"]
-TRACE_LOGGER = "torch.__trace"
-
-
-def module(name: str) -> Any:
-    return importlib.import_module(name)
+TRACE_LOGGER = touchpoints.TRACE_LOG.key
+BYTECODE_LOGGER = touchpoints.BYTECODE_LOG.key
+#: A graph in transformed code, without the unique ending that torch gives it since 2.7.
+GRAPH_NAME = re.compile(rf"({touchpoints.GRAPH_NAME.key}\d+)(?:_[0-9a-f_]{{36,}})?$")
 
 
 def compile_id() -> tuple[int, int, int] | None:
     """``(frame, recompile, attempt)`` of the compilation that this thread is in."""
     try:
-        trace_id = module("torch._guards").CompileContext.current_trace_id()
+        trace_id = touchpoints.COMPILE_ID.get()()
         found = trace_id.compile_id
         return int(found.frame_id), int(found.frame_compile_id), int(trace_id.attempt)
     except (AttributeError, TypeError):
@@ -54,12 +42,22 @@ def compile_id() -> tuple[int, int, int] | None:
 def never_compile(package: str) -> None:
     """Dynamo runs functions of the package as they are: a backward graph may be compiled inside a compiled frame,
     and our hooks with it."""
-    module("torch._dynamo.trace_rules").add(package)
+    touchpoints.NEVER_COMPILE.get()(package)
 
 
 def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
-    handle = module("torch._dynamo.convert_frame").register_bytecode_hook(hook)
+    handle = touchpoints.BYTECODE_HOOK.get()(hook)
     return lambda: handle.remove()
+
+
+def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo | None:
+    """:func:`on_bytecode`, for those who must not be the ones to import torch; ``None`` while it is not."""
+    if touchpoints.BYTECODE_HOOK.places[0].partition(":")[0] not in sys.modules:
+        return None
+    try:
+        return on_bytecode(hook)
+    except touchpoints.MissingTouchpoint:
+        return None
 
 
 def frame_globals() -> dict[str, Any]:
@@ -75,12 +73,16 @@ def frame_locals() -> dict[str, Any]:
 
 
 def _of_compiled_frame(what: str) -> Any:
-    """An argument of ``convert_frame._compile``, which is on the stack while a frame is compiled."""
+    """An argument of torch's ``_compile``, which is on the stack while a frame is compiled."""
+    try:
+        module, function = touchpoints.COMPILED_FRAME.module, touchpoints.COMPILED_FRAME.attribute
+    except touchpoints.MissingTouchpoint:
+        return None
     frame: Any = sys._getframe(2)
     for _ in range(30):
         if frame is None:
             break
-        if frame.f_code.co_name == "_compile" and frame.f_code.co_filename.endswith("convert_frame.py"):
+        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
             return frame.f_locals.get(what)
         frame = frame.f_back
     return None
@@ -101,9 +103,9 @@ def resume_functions(names: tuple[str, ...], namespace: dict[str, Any]) -> dict[
     """Resume functions among the global names."""
     found = {}
     for name in names:
-        if name.startswith("__resume_at_"):
+        if name.startswith(touchpoints.RESUME_NAME.key):
             value = namespace.get(name)
-            value = getattr(value, "_torchdynamo_orig_callable", value)
+            value = getattr(value, touchpoints.ORIGINAL_CALLABLE.key, value)
             if isinstance(value, FunctionType):
                 parameters = value.__code__.co_varnames[: value.__code__.co_argcount]
                 found[name] = Resume(_made_by(value) or value.__code__, parameters)
@@ -144,6 +146,7 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
             the same; while nobody else listens they are mostly not made (torch prints a graph before and after each
             of its passes, which costs more than all that we do).
     """
+    touchpoints.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
     handler = _TraceHandler(receive, wanted)
     logger.addHandler(handler)
@@ -158,8 +161,11 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
 
 def _choose_trace(logger: logging.Logger) -> Undo:
     """Events that no handler of ours wants are not made while there are no other handlers."""
-    original = getattr(module("torch._logging._internal"), "trace_structured", None)
-    if original is None or hasattr(original, "chosen_by_depyf"):
+    try:
+        original = touchpoints.TRACE_STRUCTURED.get()
+    except touchpoints.MissingTouchpoint:
+        return lambda: None
+    if hasattr(original, "chosen_by_depyf"):
         return lambda: None
 
     @functools.wraps(original)
@@ -176,16 +182,19 @@ def _choose_trace(logger: logging.Logger) -> Undo:
         original(name, metadata_fn, *args, **kwargs)
 
     trace_structured.chosen_by_depyf = True  # type: ignore[attr-defined]
-    _rebind("trace_structured", original, trace_structured)
-    return lambda: _rebind("trace_structured", trace_structured, original)
+    name = touchpoints.TRACE_STRUCTURED.attribute
+    _rebind(name, original, trace_structured)
+    return lambda: _rebind(name, trace_structured, original)
 
 
 def interned_string(number: int) -> str:
     """The file name behind a number in an event of the trace (torch/_logging/structured.py, ``intern_string``)."""
-    table = getattr(sys.modules.get("torch._logging.structured"), "INTERN_TABLE", {})
-    for text, known in table.items():
-        if known == number:
-            return str(text)
+    try:
+        for text, known in touchpoints.INTERN_TABLE.get().items():
+            if known == number:
+                return str(text)
+    except AttributeError:
+        pass  # no table, or no longer a dictionary
     return f"<file {number}>"
 
 
@@ -198,7 +207,7 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """
     found = []
     for node in gm.graph.nodes:
-        stack = node.meta.get("nn_module_stack")
+        stack = node.meta.get(touchpoints.MODULE_STACK.key)
         if stack:
             found.append((str(node.name), [
                 (str(key), str(path), cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls)))
@@ -216,12 +225,17 @@ def seen_in_recompiled_frame(expression: str) -> str:
     Args:
         expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
     """
+    where = touchpoints.RECOMPILE_REASONS
+    try:
+        function = where.attribute
+    except touchpoints.MissingTouchpoint:
+        return ""
     frame: Any = sys._getframe(1)
     for _ in range(40):
         if frame is None:
             return ""
-        if frame.f_code.co_name == "get_and_maybe_log_recompilation_reasons":
-            seen = frame.f_locals.get("frame")
+        if frame.f_code.co_name == function:
+            seen = frame.f_locals.get(where.key)
             return _shown(expression, getattr(seen, "f_locals", {}), getattr(seen, "f_globals", {}))
         frame = frame.f_back
     return ""
@@ -274,8 +288,9 @@ def _rebind(name: str, old: Any, new: Any) -> None:
             names[name] = new
 
 
-def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
+def _replace(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
     """Replaces an attribute by a wrapper of it; undoing leaves others' later replacements alone."""
+    owner, name = point.owner(), point.attribute
     original = owner.__dict__[name]
     plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
     wrapper: Any = functools.wraps(plain)(make(plain))
@@ -302,7 +317,7 @@ def on_captured_graph(before: Callable[[Any, str], None], after: Callable[[Any, 
 
         return call_user_compiler
 
-    return _replace(module("torch._dynamo.output_graph").OutputGraph, "call_user_compiler", make)
+    return _replace(touchpoints.CAPTURED_GRAPH, make)
 
 
 def backend_name(compiler: Any) -> str:
@@ -310,8 +325,8 @@ def backend_name(compiler: Any) -> str:
         name = getattr(compiler, "compiler_name", None)
         if isinstance(name, str):
             return name
-        inner = getattr(compiler, "_torchdynamo_orig_backend", None) or getattr(
-            compiler, "_torchdynamo_orig_callable", None)
+        inner = getattr(compiler, touchpoints.BACKEND_CHAIN.key, None) or getattr(
+            compiler, touchpoints.ORIGINAL_CALLABLE.key, None)  # up to 2.6
         if inner is None:
             break
         compiler = inner
@@ -345,7 +360,7 @@ def on_aot_graph(after: Callable[[str, Any], None]) -> Undo:
 
         return compile_graph
 
-    return _replace(module("torch._dynamo.backends.common"), "aot_module_simplified", make)
+    return _replace(touchpoints.AOT_GRAPHS, make)
 
 
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
@@ -360,12 +375,13 @@ def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
 
         return load_by_key_path
 
-    return _replace(module("torch._inductor.codecache").PyCodeCache, "load_by_key_path", make)
+    return _replace(touchpoints.KERNEL_MODULE, make)
 
 
 def separate_caches(tag: str) -> Undo:
     """Entries that torch caches from now on are kept apart from those made without the tool."""
-    config = module("torch.compiler.config")
+    touchpoints.CACHE_KEY.get()
+    config = touchpoints.CACHE_KEY.owner()
     before = config.cache_key_tag
     config.cache_key_tag = before + tag
 
@@ -378,7 +394,8 @@ def separate_caches(tag: str) -> Undo:
 
 def bypass_caches() -> Undo:
     """Nothing is read from or written to torch's caches."""
-    config = module("torch._inductor.config")
+    touchpoints.NO_CACHES.get()
+    config = touchpoints.NO_CACHES.owner()
     before = config.force_disable_caches
     config.force_disable_caches = True
 
@@ -389,26 +406,27 @@ def bypass_caches() -> Undo:
 
 
 def cut_paths(files: Iterable[Any]) -> dict[str, str]:
-    """``{path as torch prints it: path}`` of files that share no folder with torch.
+    """``{path as torch prints it: path}`` of files whose path torch cuts in the middle of a name.
 
     torch/utils/_traceback.py, ``shorten_filename``, cuts what a path has in common with torch's own and one
     character more; where only the root is common, that takes the first letter of a name.
     """
-    drive, folders = os.path.splitdrive(os.path.abspath(module("torch").__file__))
-    torch_root = folders.split(os.sep)[1]
+    try:
+        shorten = touchpoints.SHORT_PATHS.get()
+    except touchpoints.MissingTouchpoint:
+        return {}
     found = {}
     for file in files:
         if isinstance(file, str) and os.path.isabs(file):
-            its_drive, path = os.path.splitdrive(file)
-            if its_drive == drive and path.split(os.sep)[1] != torch_root:
-                found[path[2:]] = file
+            short = shorten(file)
+            if short != file and not file.endswith((os.sep + short, "/" + short)):
+                found[short] = file
     return found
 
 
 def cache_entries(code: CodeType) -> list[Any]:
     """Cache entries of a code object, in the order in which their guards are tried."""
-    get = module("torch._dynamo.eval_frame")._debug_get_cache_entry_list
-    return list(get(code))
+    return list(touchpoints.CACHE_ENTRIES.get()(code))
 
 
 def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[[], str]]:
@@ -422,7 +440,7 @@ def innermost_function(compiled: Any) -> Any:
     """The user's function behind what ``torch.compile`` returned."""
     seen = 0
     while seen < 20:
-        inner = getattr(compiled, "_torchdynamo_orig_callable", None)
+        inner = getattr(compiled, touchpoints.ORIGINAL_CALLABLE.key, None)
         if inner is None:
             inner = getattr(compiled, "_orig_mod", None)
         if inner is None:
@@ -432,7 +450,33 @@ def innermost_function(compiled: Any) -> Any:
     return compiled
 
 
+def is_resume(code: CodeType) -> bool:
+    """Whether Dynamo made the code to go on after a graph break."""
+    return code.co_name.startswith((touchpoints.RESUME_CODE.key, "<resume"))
+
+
+def graph_module_behind(function: Any) -> Any:
+    """The graph module behind a compiled graph, followed through wrappers and closures; ``None`` if there is none."""
+    pending, seen = [function], 0
+    while pending and seen < 50:
+        here = pending.pop(0)
+        seen += 1
+        if hasattr(here, touchpoints.READABLE_GRAPH.attribute):
+            return here
+        for attribute in ("__self__", touchpoints.ORIGINAL_CALLABLE.key, "__wrapped__"):
+            inner = getattr(here, attribute, None)
+            if inner is not None:
+                pending.append(inner)
+        if isinstance(here, FunctionType) and here.__closure__:
+            for cell in here.__closure__:
+                try:
+                    pending.append(cell.cell_contents)
+                except ValueError:
+                    pass
+    return None
+
+
 def readable_graph(gm: Any) -> str:
     """The graph as Python: shapes, strides, dtypes and devices as annotations, user lines as comments."""
-    text = gm.print_readable(print_output=False, include_stride=True, include_device=True)
-    return str(text)
+    printed = getattr(gm, touchpoints.READABLE_GRAPH.attribute)
+    return str(printed(print_output=False, include_stride=True, include_device=True))

@@ -1,18 +1,19 @@
 """Run what is compiled, compile nothing.
 
-Touches ``torch._dynamo.eval_frame._callback_from_stance`` (torch 2.6 and later), through which every way
-into compiled code asks what to do with a frame that has no fitting cache entry, and the answer's type
-``torch._dynamo.types.ConvertFrameReturn`` (2.7). Without them the public stance ``eager_on_recompile`` does
-the same, but nobody learns which function ran uncompiled.
+Every way into compiled code asks a function of torch's what to do with a frame that has no fitting cache entry
+(``touchpoints.STANCE``); here its answer is "run the frame as it is". Without it torch's public stance
+``eager_on_recompile`` does the same, but nobody learns which function ran uncompiled. Without that one, too,
+torch compiles what does not fit.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
+
+from . import touchpoints
 
 
 @contextlib.contextmanager
@@ -23,47 +24,51 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
     """
     answer = _eager_answer()
     if answer is None:
-        import torch
-
-        stance = torch.compiler.set_stance("eager_on_recompile")
-        with stance:
+        with _public_stance():
             yield False
         return
 
-    from torch._dynamo import trace_rules
-
-    eval_frame: Any = importlib.import_module("torch._dynamo.eval_frame")
-    previous = eval_frame._callback_from_stance
+    is_skipped = touchpoints.IS_SKIPPED.get()
+    owner, name = touchpoints.STANCE.owner(), touchpoints.STANCE.attribute
+    previous = touchpoints.STANCE.get()
 
     def callback_without_compiling(callback: Any) -> Any:
         if previous(callback) in (None, False):  # disabled, or already "run only"
             return previous(callback)
 
         def run_original(frame: Any, *args: Any, **kwargs: Any) -> Any:
-            if not trace_rules.check(frame.f_code):
+            if not is_skipped(frame.f_code):
                 on_miss(frame.f_code)
             return answer()
 
         # Cache entries belong to a backend, which torch finds by following this attribute.
-        run_original._torchdynamo_orig_backend = callback  # type: ignore[attr-defined]
+        setattr(run_original, touchpoints.BACKEND_CHAIN.key, callback)
         return run_original
 
-    eval_frame._callback_from_stance = callback_without_compiling
+    setattr(owner, name, callback_without_compiling)
     try:
         yield True
     finally:
-        if eval_frame._callback_from_stance is callback_without_compiling:
-            eval_frame._callback_from_stance = previous
+        if getattr(owner, name, None) is callback_without_compiling:
+            setattr(owner, name, previous)
+
+
+def _public_stance() -> contextlib.AbstractContextManager[Any]:
+    try:
+        stance: contextlib.AbstractContextManager[Any] = touchpoints.PUBLIC_STANCE.get()("eager_on_recompile")
+    except touchpoints.MissingTouchpoint:
+        return contextlib.nullcontext()
+    return stance
 
 
 def _eager_answer() -> Callable[[], Any] | None:
     """Makes the answer "run this frame as it is, and look for no more to compile in what it calls"."""
     try:
-        types: Any = importlib.import_module("torch._dynamo.types")
-        eval_frame: Any = importlib.import_module("torch._dynamo.eval_frame")
-        strategy = types.FrameExecStrategy(types.FrameAction.DEFAULT, types.FrameAction.RUN_ONLY)
-        types.ConvertFrameReturn(frame_exec_strategy=strategy, apply_to_code=False)
-        eval_frame._callback_from_stance  # noqa: B018  (is it there?)
-    except (ImportError, AttributeError, TypeError):
+        touchpoints.STANCE.get()
+        touchpoints.IS_SKIPPED.get()
+        make, action = touchpoints.STANCE_ANSWER.get(), touchpoints.FRAME_ACTION.get()
+        strategy = touchpoints.EXECUTION_STRATEGY.get()(action.DEFAULT, action.RUN_ONLY)
+        make(frame_exec_strategy=strategy, apply_to_code=False)
+    except (AttributeError, TypeError):
         return None
-    return lambda: types.ConvertFrameReturn(frame_exec_strategy=strategy, apply_to_code=False)
+    return lambda: make(frame_exec_strategy=strategy, apply_to_code=False)

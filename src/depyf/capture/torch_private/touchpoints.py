@@ -1,0 +1,293 @@
+"""The table of what we use of torch that its documents do not promise: our touchpoints with it.
+
+Every name of torch's that this package uses stands here once; the code beside asks the table for the object
+(:meth:`Touchpoint.get`). So the table is complete, ``depyf doctor`` can hold it against the torch that is
+installed, and a test can take each name away in turn.
+
+A touchpoint that is missing costs what its ``lost`` says, and nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, Literal
+
+State = Literal["present", "changed", "missing"]
+#: Says what is other than expected of the object; ``""``: nothing.
+Check = Callable[[Any], str]
+
+
+class MissingTouchpoint(AttributeError):
+    """The torch that is installed lacks a touchpoint."""
+
+
+def _nothing(found: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Touchpoint:
+    """One name of torch's.
+
+    Attributes:
+        places: ``module:qualified.name``, where it is, or was in other versions; the first that is there counts.
+        use: what we do with it.
+        since: the first torch that has it.
+        lost: what a dump lacks without it.
+        check: holds what is found against what we expect of it.
+        key: the attribute, local variable or key meant, where the place is only the code that makes it.
+    """
+
+    places: tuple[str, ...]
+    use: str
+    since: str
+    lost: str
+    check: Check = _nothing
+    key: str = ""
+
+    @property
+    def name(self) -> str:
+        """``torch._guards.CompileContext.current_trace_id``."""
+        place = self.places[0].replace(":", ".")
+        return f"{place} [{self.key}]" if self.key else place
+
+    @property
+    def module(self) -> str:
+        """The module that it is in."""
+        return self._found()[0].partition(":")[0]
+
+    @property
+    def attribute(self) -> str:
+        """The last part of its name."""
+        return self._found()[0].rpartition(":")[2].rpartition(".")[2]
+
+    def get(self) -> Any:
+        """The object.
+
+        Raises:
+            MissingTouchpoint: this torch has none.
+        """
+        return self._found()[2]
+
+    def owner(self) -> Any:
+        """The module or class that holds it.
+
+        Raises:
+            MissingTouchpoint: this torch has none.
+        """
+        return self._found()[1]
+
+    def state(self) -> tuple[State, str]:
+        """How it stands with the torch that is installed, and what is amiss."""
+        try:
+            found = self.get()
+        except MissingTouchpoint as error:
+            return "missing", str(error)
+        try:
+            amiss = self.check(found)
+        except Exception as error:
+            amiss = f"could not be checked ({type(error).__name__}: {error})"
+        return ("changed", amiss) if amiss else ("present", "")
+
+    def _found(self) -> tuple[str, Any, Any]:
+        why = ""
+        for place in self.places:
+            module, _, path = place.partition(":")
+            try:
+                owner, value = None, importlib.import_module(module)
+                for part in path.split("."):
+                    owner, value = value, getattr(value, part)
+            except AttributeError as error:
+                why = why or str(error)
+            except Exception as error:  # a module of torch's can fail in any way while it is imported
+                why = why or f"{type(error).__name__}: {error}"
+            else:
+                return place, owner, value
+        raise MissingTouchpoint(f"this torch has no {self.places[0].replace(':', '.')} ({why})")
+
+
+# --- checks ------------------------------------------------------------------------------------------
+def takes(*names: str) -> Check:
+    """Has parameters of these names (or ``**kwargs``)."""
+
+    def check(found: Any) -> str:
+        parameters = inspect.signature(found).parameters
+        if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+            return ""
+        absent = [name for name in names if name not in parameters]
+        return f"has no parameter {', '.join(absent)}" if absent else ""
+
+    return check
+
+
+def has(*names: str) -> Check:
+    """Has these attributes."""
+
+    def check(found: Any) -> str:
+        absent = [name for name in names if not hasattr(found, name)]
+        return f"has no {', '.join(absent)}" if absent else ""
+
+    return check
+
+
+def is_a(wanted: type) -> Check:
+    """Is of this type."""
+    return lambda found: "" if isinstance(found, wanted) else f"is of type {type(found).__name__}"
+
+
+def mentions(*names: str) -> Check:
+    """Its code, or that of a method of it, mentions one of the names, as an attribute or as a string."""
+
+    def check(found: Any) -> str:
+        functions = vars(found).values() if isinstance(found, type) else [found]
+        codes = [getattr(inspect.unwrap(each), "__code__", None) for each in functions]
+        for code in codes:
+            if code is None:
+                continue
+            if set(names) & {*code.co_names, *code.co_varnames, *(c for c in code.co_consts if isinstance(c, str))}:
+                return ""
+            codes += [const for const in code.co_consts if isinstance(const, CodeType)]
+        return f"does not mention {' or '.join(names)}"
+
+    return check
+
+
+def _is_text(found: str, wanted: str) -> str:
+    return "" if found == wanted else f"is now {found!r}"
+
+
+# --- the table ---------------------------------------------------------------------------------------
+BYTECODE_HOOK = Touchpoint(
+    ("torch._dynamo.convert_frame:register_bytecode_hook",),
+    "tells of each code object that Dynamo made", "2.1",
+    "transformed code, full code, breakpoints in both, depyf.install()")
+COMPILED_FRAME = Touchpoint(
+    ("torch._dynamo.convert_frame:_compile",),
+    "globals and locals of the frame being compiled: its resume functions, its ``self``", "2.0",
+    "resume functions are shown as functions of their own; compiled_codes of the dispatcher class",
+    takes("globals", "locals"))
+GRAPH_NAME = Touchpoint(
+    ("torch._dynamo.bytecode_transformation:COMPILED_FN_PREFIX", "torch._dynamo.output_graph:OutputGraph"),
+    "the name of a compiled graph in transformed code", "2.0", "links between transformed code and its graphs",
+    lambda found: _is_text(found, "__compiled_fn") if isinstance(found, str) else mentions("__compiled_fn")(found),
+    "__compiled_fn_")
+RESUME_NAME = Touchpoint(
+    ("torch._dynamo.symbolic_convert:InstructionTranslatorBase",
+     "torch._dynamo.symbolic_convert:InstructionTranslator"),
+    "the name of a resume function in transformed code", "2.0", "links between a function and its continuation",
+    mentions("__resume_at_"), "__resume_at_")
+RESUME_CODE = Touchpoint(
+    ("torch._dynamo.resume_execution:TORCH_DYNAMO_RESUME_IN_PREFIX",),
+    "which code objects are resume functions", "2.0", "resume functions are shown as functions of their own",
+    lambda found: _is_text(found, "torch_dynamo_resume_in"), "torch_dynamo_resume_in_")
+COMPILE_ID = Touchpoint(
+    ("torch._guards:CompileContext.current_trace_id",),
+    "the id of the compilation that runs", "2.1",
+    "compile ids, and with them graphs and kernels", takes())
+NEVER_COMPILE = Touchpoint(
+    ("torch._dynamo.trace_rules:add",),
+    "keeps Dynamo from compiling our own functions", "2.2",
+    "nothing is lost; backward graphs compiled inside a compiled frame may compile our hooks, too")
+TRACE_LOG = Touchpoint(
+    ("torch._logging._internal:trace_log",),
+    "the logger of torch's structured trace", "2.3",
+    "joint, forward, backward and post-grad graphs, graph breaks, reasons for recompiles, dynamic shapes, times",
+    lambda found: _is_text(found.name, "torch.__trace"), "torch.__trace")
+TRACE_STRUCTURED = Touchpoint(
+    ("torch._logging._internal:trace_structured",),
+    "writes the structured trace; events that nobody wants are left out", "2.3",
+    "nothing is lost; compiling takes longer, as torch prints graphs that nobody asked for",
+    takes("name", "metadata_fn", "payload_fn"))
+INTERN_TABLE = Touchpoint(
+    ("torch._logging.structured:INTERN_TABLE",),
+    "file names behind the numbers in the structured trace", "2.3",
+    "names of files in stacks", is_a(dict))
+MODULE_STACK = Touchpoint(
+    ("torch._dynamo.output_graph:SubgraphTracer",),
+    "the modules that a node of a graph was called in", "2.0",
+    "the outline of graphs by module", mentions("nn_module_stack"), "nn_module_stack")
+RECOMPILE_REASONS = Touchpoint(
+    ("torch._dynamo.guards:get_and_maybe_log_recompilation_reasons",
+     "torch._dynamo.guards:get_and_maybe_log_recompilation_reason"),
+    "the frame about to be compiled again", "2.2",
+    "the value that a failed guard saw", takes("frame"), "frame")
+CAPTURED_GRAPH = Touchpoint(
+    ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
+    "the graph that a backend is given, and what it gives back", "2.0",
+    "captured graphs, and breakpoints in them", takes("self", "gm"))
+BACKEND_CHAIN = Touchpoint(
+    ("torch._dynamo.convert_frame:ConvertFrame.__init__",),
+    "the backend inside torch's wrappers of it", "2.0",
+    "the backend's name; breakpoints under depyf.debug()",
+    mentions("_torchdynamo_orig_backend", "_torchdynamo_orig_callable"), "_torchdynamo_orig_backend")
+ORIGINAL_CALLABLE = Touchpoint(
+    ("torch._dynamo.eval_frame:innermost_fn",),
+    "the user's function inside what torch.compile returns", "2.0",
+    "depyf.explain.dump_src", mentions("_torchdynamo_orig_callable"), "_torchdynamo_orig_callable")
+AOT_GRAPHS = Touchpoint(
+    ("torch._dynamo.backends.common:aot_module_simplified",),
+    "the graphs that aot_eager and its like run", "2.0",
+    "breakpoints in graphs of aot_eager (the graphs themselves are there)",
+    takes("fw_compiler", "bw_compiler", "inference_compiler"))
+KERNEL_MODULE = Touchpoint(
+    ("torch._inductor.codecache:PyCodeCache.load_by_key_path",),
+    "modules that Inductor wrote", "2.0", "kernels, and breakpoints in them", takes("key", "path"))
+CACHE_KEY = Touchpoint(
+    ("torch.compiler.config:cache_key_tag",),
+    "keeps entries of torch's compile caches that were made under depyf apart", "2.8",
+    "graphs on a warm cache that was filled without depyf (caches=\"bypass\" shows them)", is_a(str))
+NO_CACHES = Touchpoint(
+    ("torch._inductor.config:force_disable_caches",),
+    "switches torch's compile caches off", "2.3",
+    "prepare_debug(caches=\"bypass\")", is_a(bool))
+SHORT_PATHS = Touchpoint(
+    ("torch.utils._traceback:shorten_filename",),
+    "how torch cuts paths in guards", "2.0", "full paths of some files in guards", takes("base"))
+CACHE_ENTRIES = Touchpoint(
+    ("torch._dynamo.eval_frame:_debug_get_cache_entry_list",),
+    "compiled versions of a function, in the order in which they are tried", "2.1",
+    "the order of entries; depyf.explain.dump_src", takes("code"))
+CACHE_ENTRY = Touchpoint(
+    ("torch._C._dynamo.eval_frame:_CacheEntry",),
+    "code, id and guards of an entry", "2.1",
+    "guards in full code on a torch that does not write them into its trace; depyf.explain.dump_src",
+    has("code", "compile_id", "guard_manager"))
+READABLE_GRAPH = Touchpoint(
+    ("torch.fx.graph_module:GraphModule.print_readable",),
+    "graphs as text", "2.0", "captured graphs, and graphs of aot_eager as they run",
+    takes("print_output", "include_stride", "include_device"))
+STANCE = Touchpoint(
+    ("torch._dynamo.eval_frame:_callback_from_stance",),
+    "what happens to a frame that fits no compiled version", "2.6",
+    "depyf.debug() does not say which function ran uncompiled", takes("callback"))
+STANCE_ANSWER = Touchpoint(
+    ("torch._dynamo.types:ConvertFrameReturn",),
+    "the answer: run the frame as it is", "2.7",
+    "depyf.debug() does not say which function ran uncompiled", takes("frame_exec_strategy", "apply_to_code"))
+EXECUTION_STRATEGY = Touchpoint(
+    ("torch._dynamo.types:FrameExecStrategy",),
+    "part of that answer", "2.7", "depyf.debug() does not say which function ran uncompiled")
+FRAME_ACTION = Touchpoint(
+    ("torch._dynamo.types:FrameAction",),
+    "part of that answer", "2.7", "depyf.debug() does not say which function ran uncompiled",
+    has("DEFAULT", "RUN_ONLY"))
+PUBLIC_STANCE = Touchpoint(
+    ("torch.compiler:set_stance",),
+    "runs compiled code and compiles nothing, where the answer above is not there", "2.6",
+    "depyf.debug() lets torch compile; breakpoints in what is compiled already are hit all the same")
+IS_SKIPPED = Touchpoint(
+    ("torch._dynamo.trace_rules:check",),
+    "whether Dynamo would compile a function at all", "2.2",
+    "depyf.debug() does not say which function ran uncompiled")
+BYTECODE_LOG = Touchpoint(
+    ("torch._dynamo.convert_frame:bytecode_log",),
+    "torch's log of bytecode", "2.1", "depyf.install()",
+    lambda found: _is_text(found.name, "torch._dynamo.convert_frame.__bytecode"),
+    "torch._dynamo.convert_frame.__bytecode")
+
+#: All of them, in the order in which a compilation meets them.
+TABLE: tuple[Touchpoint, ...] = tuple(each for each in dict(globals()).values() if isinstance(each, Touchpoint))
