@@ -1,7 +1,7 @@
-"""The command ``depyf``: ``depyf decompile`` writes source for compiled Python.
+"""The command ``depyf``: ``depyf decompile`` writes source for compiled Python, ``depyf doctor`` looks at torch.
 
-Nothing that is given is executed or imported: a ``.pyc`` is read, a ``.py`` is compiled, a module is looked
-for by its name.
+For ``decompile`` nothing that is given is executed or imported: a ``.pyc`` is read, a ``.py`` is compiled, a
+module is looked for by its name.
 """
 
 from __future__ import annotations
@@ -420,7 +420,20 @@ def parser() -> argparse.ArgumentParser:
                          help="processes (default: one for each core)")
     command.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary")
     command.set_defaults(run=decompile)
+    command = commands.add_parser(
+        "doctor", help="show what depyf finds of the installed torch, and what is lost",
+        description="Shows the names of torch's that depyf uses (present, changed, missing), what is lost without those "
+                    "that are missing, and a line for a bug report.",
+        epilog="Exit status: 0 all are as expected, 1 something is missing or changed, or there is no torch.")
+    command.set_defaults(run=doctor)
     return made
+
+
+def doctor(given: argparse.Namespace) -> int:
+    """``depyf doctor``."""
+    from .doctor import run
+
+    return run()
 
 
 def _count(text: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -35,6 +36,7 @@ class prepare_debug:
     Raises:
         TypeError, ValueError: wrong arguments.
         ModuleNotFoundError: torch is not installed.
+        TorchTooOld: it is too old for anything to be captured.
         DirectoryError: the directory cannot be used.
     """
 
@@ -61,11 +63,15 @@ class prepare_debug:
         if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
             raise ModuleNotFoundError("depyf.prepare_debug needs PyTorch: pip install torch")
         from .capture.session import Session
+        from .capture.torch_private import versions
         from .link import Linker
         from .output.directory import Directory, run_directory
 
         if self._session is not None:
             raise RuntimeError("this prepare_debug is on already; make another one for a nested block")
+        untested = versions.standing(str(importlib.import_module("torch").__version__))
+        if untested and versions.say_once(untested):
+            print(f"depyf: {untested}", file=sys.stderr)
         self.path, notice = run_directory(self.wanted)
         if notice:
             print(notice, file=sys.stderr)
@@ -75,6 +81,8 @@ class prepare_debug:
         self._session = Session(
             self._directory, self._linker if self.link else None, internal_stages=self.internal_stages,
             caches=self.caches, log_bytecode=self.log_bytecode, unsimplified=self.unsimplified)
+        if untested:
+            self._session.note(untested)
         self._session.start()
         return self
 

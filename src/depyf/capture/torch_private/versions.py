@@ -1,0 +1,59 @@
+"""Which versions of torch the tool was tried with, and what is said about others.
+
+What works on a torch is decided by what it has (:mod:`depyf.capture.torch_private.touchpoints`), never by its
+number. The numbers are here for people: results on an untried torch are worth a second look.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: ``make matrix`` runs the suite on these (docs/compatibility.md).
+TESTED: tuple[tuple[int, int], ...] = ((2, 6), (2, 9), (2, 11), (2, 13), (2, 15))
+#: Older than this nothing can be captured.
+OLDEST = (2, 2)
+
+_said: set[str] = set()
+
+
+class TorchTooOld(RuntimeError):
+    """The torch that is installed cannot be watched; the message says what to do."""
+
+
+def numbers(version: str) -> tuple[int, int] | None:
+    """``2.13.0+cpu`` -> ``(2, 13)``; ``None`` for what is no version."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def standing(version: str) -> str:
+    """One line about a torch that the tool was not tried with; ``""`` for one that it was.
+
+    Raises:
+        TorchTooOld: nothing can be captured with it.
+    """
+    found = numbers(version)
+    if found is None or found in TESTED:
+        return ""
+    if found < OLDEST:
+        raise TorchTooOld(
+            f"depyf cannot watch torch {version}: it needs {_text(OLDEST)} or later, and is tested with "
+            f"{_text(TESTED[0])} to {_text(TESTED[-1])}. Run: pip install --upgrade torch")
+    if found > TESTED[-1]:
+        return (f"torch {version} is newer than the newest that this depyf was tested with "
+                f"({_text(TESTED[-1])}); `depyf doctor` shows what is different")
+    if found < TESTED[0]:
+        return (f"torch {version} is older than the oldest that this depyf was tested with "
+                f"({_text(TESTED[0])}); `depyf doctor` shows what is missing")
+    return ""  # between two that were
+
+
+def say_once(text: str) -> bool:
+    """Whether the text has not been said in this process."""
+    new = text not in _said
+    _said.add(text)
+    return new
+
+
+def _text(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,157 @@
+"""``depyf doctor``: what the installed torch offers, and what a dump will lack."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import platform
+import shutil
+import sys
+import textwrap
+import warnings
+from dataclasses import dataclass
+
+from . import __version__
+from .capture.torch_private import versions
+from .capture.torch_private.touchpoints import TABLE, State, Touchpoint
+
+ALL_THERE, SOMETHING_MISSING = 0, 1
+#: Modules (by the name of their distribution) that nothing here needs, and what becomes possible with each.
+OPTIONAL = {
+    "triton": "kernels for GPUs (torch.compile writes C++ for CPUs, which needs a compiler)",
+    "numpy": "torch.compile of code that uses NumPy",
+    "debugpy": "breakpoints from an editor",
+}
+#: Column at which texts begin beside the names.
+_BESIDE = 73
+COMPILERS = ("c++", "g++", "clang++")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A touchpoint as it is in the installed torch; ``amiss`` says what is wrong with it."""
+
+    point: Touchpoint
+    state: State
+    amiss: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the doctor found.
+
+    Attributes:
+        torch: its version; ``None`` where it is not installed or cannot be imported.
+        note: about torch: untested, too old, why it cannot be imported.
+        findings: one for each touchpoint; none without torch.
+    """
+
+    torch: str | None
+    note: str
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        fine = self.torch is not None and all(each.state == "present" for each in self.findings)
+        return ALL_THERE if fine else SOMETHING_MISSING
+
+
+def examine() -> Report:
+    """Looks at the torch that would be imported here."""
+    if importlib.util.find_spec("torch") is None:
+        return Report(None, "torch is not installed (pip install torch): depyf decompile and depyf.decompile work, "
+                            "prepare_debug does not.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            version = str(importlib.import_module("torch").__version__)
+    except Exception as error:  # half an installation fails in any way
+        return Report(None, f"torch is installed and cannot be imported ({type(error).__name__}: {error}).")
+    try:
+        note = versions.standing(version)
+    except versions.TorchTooOld as error:
+        note = str(error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Report(version, note, tuple(Finding(point, *point.state()) for point in TABLE))
+
+
+def render(report: Report, width: int) -> str:
+    """The report for a terminal of ``width`` columns."""
+    lines = [f"depyf {__version__}, torch {report.torch or 'none'}, Python {platform.python_version()}"]
+    if report.note:
+        lines += textwrap.wrap(report.note[0].upper() + report.note[1:], width)
+    if report.findings:
+        lines += ["", *textwrap.wrap(_counts(report), width), ""]
+        lines += _table(report.findings, width)
+    lines += ["", "Optional", ""]
+    for name, use in OPTIONAL.items():
+        lines += _entry(f"{name} {_version_of(name)}", use, 24, width)
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    lines += _entry("C++ compiler", f"{compiler or 'none found'} (backend=\"inductor\" on a CPU)", 24, width)
+    lines += ["", "For a bug report:", bug_report(report)]
+    return "\n".join(lines) + "\n"
+
+
+def bug_report(report: Report) -> str:
+    """All of it in one line."""
+    parts = [f"depyf {__version__}", f"torch {report.torch or 'none'}",
+             f"{platform.python_implementation()} {platform.python_version()}", platform.platform()]
+    for state in ("missing", "changed") if report.findings else ():
+        names = [each.point.name for each in report.findings if each.state == state]
+        parts.append(f"{state}: {', '.join(names) or 'none'}")
+    return "; ".join(parts)
+
+
+def _counts(report: Report) -> str:
+    counts = {state: sum(each.state == state for each in report.findings) for state in ("present", "changed", "missing")}
+    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    return f"Names of torch's that depyf uses: {said}"
+
+
+def _table(findings: tuple[Finding, ...], width: int) -> list[str]:
+    """Name and use side by side where there is room, else one below the other. What is amiss comes first."""
+    order = {"missing": 0, "changed": 1, "present": 2}
+    beside = width >= _BESIDE + 40
+    lines = []
+    for each in sorted(findings, key=lambda found: order[found.state]):
+        word = each.state if each.state == "present" else each.state.upper()
+        head = f"{word:<9}{each.point.name}"
+        if each.state != "present":
+            lines.append(head)
+            about = [f"for: {each.point.use} (since torch {each.point.since})", f"lost: {each.point.lost}"]
+            if each.state == "changed":
+                about.append(f"changed: it {each.amiss}")
+            for text in about:
+                lines += _indented(text, 9, width)
+        elif beside and len(head) < _BESIDE:
+            lines += _entry(head, each.point.use, _BESIDE, width)
+        else:
+            lines += [head, *_indented(each.point.use, _BESIDE if beside else 9, width)]
+    return lines
+
+
+def _entry(head: str, text: str, column: int, width: int) -> list[str]:
+    """A heading, and a text that begins in a column beside it."""
+    first, *rest = textwrap.wrap(text, max(width - column, 20)) or [""]
+    return [f"{head:<{column - 1}} {first}", *(" " * column + line for line in rest)]
+
+
+def _indented(text: str, by: int, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, by + 20), initial_indent=" " * by, subsequent_indent=" " * (by + 2))
+
+
+def _version_of(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def run() -> int:
+    """Prints the report; returns the exit status."""
+    report = examine()
+    sys.stdout.write(render(report, shutil.get_terminal_size().columns))
+    return report.status
