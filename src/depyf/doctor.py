@@ -106,7 +106,8 @@ def bug_report(report: Report) -> str:
 
 
 def _counts(report: Report) -> str:
-    counts = {state: sum(each.state == state for each in report.findings) for state in ("present", "changed", "missing")}
+    counts = {state: sum(each.state == state for each in report.findings)
+              for state in ("present", "changed", "missing")}
     said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     return f"Names of torch's that depyf uses: {said}"
 

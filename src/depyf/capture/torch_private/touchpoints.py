@@ -140,10 +140,11 @@ def is_a(wanted: type) -> Check:
 
 
 def mentions(*names: str) -> Check:
-    """Its code, or that of a method of it, mentions one of the names, as an attribute or as a string."""
+    """Its code, or that of one of its methods, mentions one of the names, as an attribute or as a string."""
 
     def check(found: Any) -> str:
-        functions = vars(found).values() if isinstance(found, type) else [found]
+        owners = found.__mro__ if isinstance(found, type) else ()
+        functions = [each for owner in owners for each in vars(owner).values()] or [found]
         codes = [getattr(inspect.unwrap(each), "__code__", None) for each in functions]
         for code in codes:
             if code is None:
@@ -176,8 +177,7 @@ GRAPH_NAME = Touchpoint(
     lambda found: _is_text(found, "__compiled_fn") if isinstance(found, str) else mentions("__compiled_fn")(found),
     "__compiled_fn_")
 RESUME_NAME = Touchpoint(
-    ("torch._dynamo.symbolic_convert:InstructionTranslatorBase",
-     "torch._dynamo.symbolic_convert:InstructionTranslator"),
+    ("torch._dynamo.symbolic_convert:InstructionTranslator",),
     "the name of a resume function in transformed code", "2.0", "links between a function and its continuation",
     mentions("__resume_at_"), "__resume_at_")
 RESUME_CODE = Touchpoint(
