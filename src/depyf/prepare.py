@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -69,9 +70,8 @@ class prepare_debug:
 
         if self._session is not None:
             raise RuntimeError("this prepare_debug is on already; make another one for a nested block")
-        untested = versions.standing(str(importlib.import_module("torch").__version__))
-        if untested and versions.say_once(untested):
-            print(f"depyf: {untested}", file=sys.stderr)
+        version = str(importlib.import_module("torch").__version__)
+        untested = versions.standing(version)
         self.path, notice = run_directory(self.wanted)
         if notice:
             print(notice, file=sys.stderr)
@@ -84,6 +84,12 @@ class prepare_debug:
         if untested:
             self._session.note(untested)
         self._session.start()
+        lacking = "" if not self._session.lacking else (
+            f"torch {version} lacks {len(self._session.lacking)} of the names that depyf uses; `depyf doctor` shows "
+            "what is lost")
+        for said in (untested, lacking):
+            if said and versions.say_once(said):
+                print(f"depyf: {said}", file=sys.stderr)
         return self
 
     def __exit__(
@@ -94,7 +100,7 @@ class prepare_debug:
             return
         try:
             if os.getpid() == session.process:
-                self._write(session.stop())
+                self._write(session.stop(), session._report)
             else:
                 session.detach()
         except Exception as problem:  # ours: the program's own exception, if any, goes on
@@ -102,7 +108,7 @@ class prepare_debug:
         finally:
             session_ended(self._debug, self._linker.files)
 
-    def _write(self, capture: Any) -> None:
+    def _write(self, capture: Any, report: Callable[[Exception], None]) -> None:
         from .capture import store
         from .output import index, ranks
         from .output.full_code import all_graphs, full_code
@@ -116,7 +122,11 @@ class prepare_debug:
             number = counts.get(base.lower(), 0)
             counts[base.lower()] = number + 1
             name = f"{base}_{number}.py"
-            written = self._directory.write(name, full_code(function, graphs))
+            try:
+                written = self._directory.write(name, full_code(function, graphs))
+            except Exception as error:  # that file only
+                report(error)
+                written = None
             functions.append(replace(function, file=name if written is not None else ""))
         capture = replace(capture, functions=tuple(functions))
         if self.clean_wild_fx_code:

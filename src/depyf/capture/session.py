@@ -45,7 +45,7 @@ from .records import (
     TransformedCode,
 )
 from .store import CompiledCode
-from .torch_private import hooks
+from .torch_private import hooks, touchpoints
 
 _IMPORTS = re.compile(r"(?m)^(import|from) ")
 
@@ -134,6 +134,8 @@ class Session:
         self.notes: list[str] = []
         self.lock = threading.RLock()
         self.undo: list[hooks.Undo] = []
+        self.on: set[str] = set()  # what could be switched on
+        self.lacking: list[touchpoints.Touchpoint] = []
         self.graphs: dict[tuple[int, int], list[_Graph]] = {}
         self.compilations: list[_Compilation] = []
         self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
@@ -157,7 +159,7 @@ class Session:
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: hooks.on_trace(
-                self._safely(self._on_trace), self._wanted)),
+                self._safely(self._on_trace), self._safely(self._wanted))),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("linking of aot_eager graphs", lambda: hooks.on_aot_graph(self._safely(self._on_aot_graph))),
@@ -166,11 +168,17 @@ class Session:
         ):
             try:
                 undo = install()
-            except Exception as error:  # this torch lacks it: that artefact only
+            except touchpoints.MissingTouchpoint:
+                continue  # the notes below say so
+            except Exception as error:  # this torch does it in another way: that artefact only
                 self.note(f"not captured with this torch: {what} ({type(error).__name__}: {error})")
             else:
                 if undo is not None:
                     self.undo.append(undo)
+                self.on.add(what)
+        self.lacking = hooks.missing()
+        for point in self.lacking:
+            self.note(f"this torch has no {point.name}; lost: {point.lost}")
 
     def _watch_caches(self) -> hooks.Undo | None:
         if self.caches == "separate":
@@ -255,11 +263,11 @@ class Session:
             drafts.append(_Graph(key, attempt))
         return drafts[-1]
 
-    def _before_backend(self, gm: Any, backend: str) -> None:
+    def _before_backend(self, gm: Any, backend: Any) -> None:
         draft = self._draft(new=True)
         if draft is None:
             return
-        draft.backend = backend
+        draft.backend = hooks.backend_name(backend)
         # Torch's trace has printed it a moment ago.
         text = self.captured_texts.pop((*draft.key, draft.attempt), None)
         self._stage(draft, "Captured_Graph", text if text is not None else legal_graph(hooks.readable_graph(gm)),
@@ -316,10 +324,10 @@ class Session:
         if not stage:
             return
         text = legal_graph(payload)
-        if stage == "Captured_Graph":
+        if stage == "Captured_Graph" and "captured graphs" in self.on:
             self.captured_texts[(*ids, metadata.get("attempt", 0))] = text
             return
-        draft = self._draft()
+        draft = self._draft(new=stage == "Captured_Graph")
         if draft is None:
             return
         known = [s for s in draft.stages if s.stage == stage]

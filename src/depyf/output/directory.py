@@ -158,9 +158,10 @@ class Directory:
                 self.files.append(name)
         return path
 
-    def _failed(self, name: str, error: OSError) -> None:
+    def _failed(self, name: str, error: OSError, lost: bool = True) -> None:
         with self._lock:
-            self.lost.append(name)
+            if lost:
+                self.lost.append(name)
             first, self._warned = not self._warned, True
         if first:
             try:
@@ -204,12 +205,18 @@ class Directory:
         """Adds a line to ``records.jsonl``, which the end of the run writes anew."""
         path = os.path.join(self.path, store.FILE)
         try:
-            with self._lock, open(path, "a", encoding="utf-8") as file:
-                if not file.tell():
-                    file.write(store.first_line(environment()))
-                file.write(store.line(record))
+            with self._lock, open(path, "ab", buffering=0) as file:
+                begin = file.tell()
+                text = store.line(record) if begin else store.first_line(environment()) + store.line(record)
+                data = text.encode("utf-8", "surrogatepass")
+                try:
+                    while data:
+                        data = data[file.write(data):]
+                except OSError:
+                    file.truncate(begin)  # half a line would spoil those that come after it
+                    raise
         except OSError as error:
-            self._failed(store.FILE, error)
+            self._failed(store.FILE, error, lost=False)
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
         stem = name.removesuffix(".py")

@@ -19,14 +19,19 @@ from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 from . import touchpoints
+from .shared import Shared, Undo, shared
 
-Undo = Callable[[], None]
 #: Whether an event of the trace is wanted; ``"metadata"``: it is, without its payload.
 Wanted = bool | Literal["metadata"]
 TRACE_LOGGER = touchpoints.TRACE_LOG.key
 BYTECODE_LOGGER = touchpoints.BYTECODE_LOG.key
 #: A graph in transformed code, without the unique ending that torch gives it since 2.7.
 GRAPH_NAME = re.compile(rf"({touchpoints.GRAPH_NAME.key}\d+)(?:_[0-9a-f_]{{36,}})?$")
+
+
+def missing() -> list[touchpoints.Touchpoint]:
+    """The touchpoints that this torch lacks."""
+    return [point for point in touchpoints.TABLE if not point.present()]
 
 
 def compile_id() -> tuple[int, int, int] | None:
@@ -131,10 +136,12 @@ class _TraceHandler(logging.Handler):
         self.receive = receive
         self.wanted = wanted
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> bool:
+        """(Without the handler's lock: whoever receives has one of his own, and two can be taken crosswise.)"""
         metadata = getattr(record, "metadata", None)
         if metadata:
             self.receive(metadata, getattr(record, "payload", None))
+        return True
 
 
 def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]) -> Undo:
@@ -150,23 +157,22 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
     logger = logging.getLogger(TRACE_LOGGER)
     handler = _TraceHandler(receive, wanted)
     logger.addHandler(handler)
-    undo_choice = _choose_trace(logger)
+    leave = _choose_trace()
 
     def undo() -> None:
         logger.removeHandler(handler)
-        undo_choice()
+        leave()
 
     return undo
 
 
-def _choose_trace(logger: logging.Logger) -> Undo:
+def _choose_trace() -> Undo:
     """Events that no handler of ours wants are not made while there are no other handlers."""
     try:
         original = touchpoints.TRACE_STRUCTURED.get()
     except touchpoints.MissingTouchpoint:
         return lambda: None
-    if hasattr(original, "chosen_by_depyf"):
-        return lambda: None
+    logger = logging.getLogger(TRACE_LOGGER)
 
     @functools.wraps(original)
     def trace_structured(name: str, metadata_fn: Callable[[], Any] = dict, *args: Any, **kwargs: Any) -> None:
@@ -181,10 +187,12 @@ def _choose_trace(logger: logging.Logger) -> Undo:
                 kwargs = {**kwargs, "payload_fn": str}
         original(name, metadata_fn, *args, **kwargs)
 
-    trace_structured.chosen_by_depyf = True  # type: ignore[attr-defined]
-    name = touchpoints.TRACE_STRUCTURED.attribute
-    _rebind(name, original, trace_structured)
-    return lambda: _rebind(name, trace_structured, original)
+    def make(_: Shared[None]) -> Undo:
+        attribute = touchpoints.TRACE_STRUCTURED.attribute
+        _rebind(attribute, original, trace_structured)
+        return lambda: _rebind(attribute, trace_structured, original)
+
+    return shared("the choice of events").join(None, make)
 
 
 def interned_string(number: int) -> str:
@@ -289,28 +297,43 @@ def _rebind(name: str, old: Any, new: Any) -> None:
 
 
 def _replace(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
-    """Replaces an attribute by a wrapper of it; undoing leaves others' later replacements alone."""
+    """Replaces a function by ``make`` of it. Several may do so and end in any order.
+
+    Where somebody else replaced it later and keeps ours, ours falls silent but stays.
+    """
     owner, name = point.owner(), point.attribute
-    original = owner.__dict__[name]
-    plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
-    wrapper: Any = functools.wraps(plain)(make(plain))
-    if isinstance(original, (classmethod, staticmethod)):
-        wrapper = type(original)(wrapper)
-    setattr(owner, name, wrapper)
 
-    def undo() -> None:
-        if owner.__dict__.get(name) is wrapper:
-            setattr(owner, name, original)
+    def install(users: Shared[Callable[[Any], Any]]) -> Undo:
+        original = owner.__dict__[name]
+        plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
 
-    return undo
+        @functools.wraps(plain)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            call = plain
+            for wrap in users.wanted:
+                call = wrap(call)
+            return call(*args, **kwargs)
+
+        wrapper: Any = function
+        if isinstance(original, (classmethod, staticmethod)):
+            wrapper = type(original)(function)
+        setattr(owner, name, wrapper)
+
+        def undo() -> None:
+            if owner.__dict__.get(name) is wrapper:
+                setattr(owner, name, original)
+
+        return undo
+
+    return shared((owner, name)).join(make, install)
 
 
-def on_captured_graph(before: Callable[[Any, str], None], after: Callable[[Any, Any], None]) -> Undo:
-    """``before(graph module, backend name)`` and ``after(graph module, what the backend returned)``."""
+def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, Any], None]) -> Undo:
+    """``before(graph module, backend)`` and ``after(graph module, what the backend returned)``."""
 
     def make(original: Any) -> Any:
         def call_user_compiler(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
-            before(gm, backend_name(getattr(self, "compiler_fn", None)))
+            before(gm, getattr(self, "compiler_fn", None))
             result = original(self, gm, *args, **kwargs)
             after(gm, result)
             return result
@@ -380,29 +403,31 @@ def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
 
 def separate_caches(tag: str) -> Undo:
     """Entries that torch caches from now on are kept apart from those made without the tool."""
-    touchpoints.CACHE_KEY.get()
-    config = touchpoints.CACHE_KEY.owner()
-    before = config.cache_key_tag
-    config.cache_key_tag = before + tag
-
-    def undo() -> None:
-        if config.cache_key_tag == before + tag:
-            config.cache_key_tag = before
-
-    return undo
+    return _set(touchpoints.CACHE_KEY, lambda before: before + tag)
 
 
 def bypass_caches() -> Undo:
     """Nothing is read from or written to torch's caches."""
-    touchpoints.NO_CACHES.get()
-    config = touchpoints.NO_CACHES.owner()
-    before = config.force_disable_caches
-    config.force_disable_caches = True
+    return _set(touchpoints.NO_CACHES, lambda before: True)
 
-    def undo() -> None:
-        config.force_disable_caches = before
 
-    return undo
+def _set(point: touchpoints.Touchpoint, value_of: Callable[[Any], Any]) -> Undo:
+    """Sets an option of torch's; at the end the user's value is back, unless he has set another since."""
+    point.get()
+    owner, name = point.owner(), point.attribute
+
+    def make(_: Shared[None]) -> Undo:
+        before = getattr(owner, name)
+        ours = value_of(before)
+        setattr(owner, name, ours)
+
+        def undo() -> None:
+            if getattr(owner, name) == ours:
+                setattr(owner, name, before)
+
+        return undo
+
+    return shared((owner, name)).join(None, make)
 
 
 def cut_paths(files: Iterable[Any]) -> dict[str, str]:

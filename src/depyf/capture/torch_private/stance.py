@@ -9,11 +9,13 @@ torch compiles what does not fit.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
 from . import touchpoints
+from .shared import Shared, Undo, shared
 
 
 @contextlib.contextmanager
@@ -28,6 +30,14 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
             yield False
         return
 
+    leave = shared("the answer to a miss").join(on_miss, functools.partial(_answer_misses, answer))
+    try:
+        yield True
+    finally:
+        leave()
+
+
+def _answer_misses(answer: Callable[[], Any], users: Shared[Callable[[CodeType], None]]) -> Undo:
     is_skipped = touchpoints.IS_SKIPPED.get()
     owner, name = touchpoints.STANCE.owner(), touchpoints.STANCE.attribute
     previous = touchpoints.STANCE.get()
@@ -38,7 +48,8 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
 
         def run_original(frame: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_skipped(frame.f_code):
-                on_miss(frame.f_code)
+                for on_miss in users.wanted:
+                    on_miss(frame.f_code)
             return answer()
 
         # Cache entries belong to a backend, which torch finds by following this attribute.
@@ -46,11 +57,12 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
         return run_original
 
     setattr(owner, name, callback_without_compiling)
-    try:
-        yield True
-    finally:
+
+    def undo() -> None:
         if getattr(owner, name, None) is callback_without_compiling:
             setattr(owner, name, previous)
+
+    return undo
 
 
 def _public_stance() -> contextlib.AbstractContextManager[Any]:

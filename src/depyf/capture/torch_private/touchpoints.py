@@ -81,6 +81,14 @@ class Touchpoint:
         """
         return self._found()[1]
 
+    def present(self) -> bool:
+        """Whether this torch has it, in whatever form."""
+        try:
+            self._found()
+        except MissingTouchpoint:
+            return False
+        return True
+
     def state(self) -> tuple[State, str]:
         """How it stands with the torch that is installed, and what is amiss."""
         try:
