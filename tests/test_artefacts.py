@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.capture import store
+from depyf.capture.torch_private import touchpoints
 
 BREAK_LINE = 'if y.sum() < 0:'
 
@@ -151,6 +152,8 @@ def debug(dump, capsys):
     with depyf.debug(pause=False):
         dump.broken(torch.ones(7), torch.ones(7))
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before
+    if not touchpoints.STANCE_ANSWER.present():
+        pytest.skip("nothing is compiled inside; the functions that ran uncompiled are not named")
     assert "broken (" in capsys.readouterr().err
 
 
