@@ -15,7 +15,6 @@ import datetime
 import json
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -75,23 +74,22 @@ def _base(python: str) -> str | None:
     return str(found[-1]) if found else shutil.which(f"python{python}")
 
 
-def run(interpreter: pathlib.Path, suites: list[str], limit: float) -> dict[str, Any]:
+def run(interpreter: pathlib.Path, suites: list[str], select: str, limit: float) -> dict[str, Any]:
     """Runs the suites; what each test of a row did, and how many did what."""
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
-        command = [str(interpreter), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suites]
+        command = [str(interpreter), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suites,
+                   *(["-k", select] if select else [])]
         try:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit,
                                   env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
             tail = (done.stdout + done.stderr)[-3000:]
         except subprocess.TimeoutExpired:
             tail = f"stopped after {limit:.0f} seconds"
-        doctor = subprocess.run([str(interpreter), "-m", "depyf", "doctor"], cwd=ROOT, capture_output=True, text=True,
-                                env={**os.environ, "PYTHONPATH": str(ROOT / "src")})
-        result = read(report) if report.exists() else {"counts": {}, "tests": {}, "failed": [tail]}
+        result = read(report) if report.exists() else {"counts": {}, "tests": {}, "failed": [tail], "lacks": None}
     result |= {"seconds": round(time.monotonic() - begun), "date": datetime.date.today().isoformat(),
-               "suites": suites, "lacks": lacks(doctor.stdout)}
+               "tests_run": " ".join([*suites, *(["-k", select] if select else [])])}
     return result
 
 
@@ -100,7 +98,8 @@ def read(report: pathlib.Path) -> dict[str, Any]:
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     tests: dict[str, tuple[str, str]] = {}
     failed = []
-    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+    tree = xml.etree.ElementTree.parse(report)
+    for case in tree.iter("testcase"):
         outcome, why = "passed", ""
         for child in case:
             if child.tag in ("failure", "error", "skipped"):
@@ -112,14 +111,8 @@ def read(report: pathlib.Path) -> dict[str, Any]:
             tests[name] = (outcome, why)
         if outcome == "failed":
             failed.append(f"{(case.get('classname') or '').replace('.', '/')}.py::{name}: {why}")
-    return {"counts": counts, "tests": tests, "failed": failed}
-
-
-def lacks(doctor: str) -> list[str]:
-    """What ``depyf doctor`` calls missing or changed, and what is lost."""
-    found = re.findall(r"^(MISSING|CHANGED) +(\S.*)\n((?: .*\n)*)", doctor, re.M)
-    return [f"`{name}` is {word.lower()}; "
-            + " ".join(" ".join(about.split()).partition("lost: ")[1:]) for word, name, about in found]
+    found = [str(each.get("value")) for each in tree.iter("property") if each.get("name") == "lacks"]
+    return {"counts": counts, "tests": tests, "failed": failed, "lacks": found}
 
 
 def document(results: dict[str, Any], command: str) -> str:
@@ -160,7 +153,7 @@ def document(results: dict[str, Any], command: str) -> str:
         result = results.get(key)
         if result:
             head = f"- torch {key.replace('/', ', Python ')} ({result['seconds']} s): "
-            lines.append(head + " ".join(result["suites"]))
+            lines.append(head + result["tests_run"])
             lines += [f"  - failed: {each}" for each in result["failed"]]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
@@ -172,6 +165,7 @@ def main() -> int:
                         help="an environment that is there already")
     parser.add_argument("--only", action="append", default=[], metavar="TORCH/PYTHON", help="these columns only")
     parser.add_argument("--suite", action="append", default=[], metavar="PATH", help="these tests instead of all")
+    parser.add_argument("--select", default="", metavar="EXPRESSION", help="only tests whose names fit (pytest's -k)")
     parser.add_argument("--limit", type=float, default=7200.0, help="seconds for a column")
     parser.add_argument("--drop", action="store_true", help="remove each environment that was built, once it has run")
     parser.add_argument("--write", type=pathlib.Path, metavar="PATH", help="write the table there")
@@ -191,7 +185,7 @@ def main() -> int:
             print(error)
             failed += 1
             continue
-        results[key] = run(interpreter, given.suite or SUITES, given.limit)
+        results[key] = run(interpreter, given.suite or SUITES, given.select, given.limit)
         store.write_text(json.dumps(results, indent=1))
         counts = results[key]["counts"]
         print(", ".join(f"{count} {what}" for what, count in counts.items()) or results[key]["failed"][0])

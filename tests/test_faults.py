@@ -163,6 +163,8 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
         raise RecursionError("ours")
 
     monkeypatch.setattr(Session, hook, raises)
+    # Where others listen (pytest does), nobody asks us what we want.
+    monkeypatch.setattr(logging.getLogger(hooks.TRACE_LOGGER), "handlers", [])
     with warned(1):
         with depyf.prepare_debug(str(tmp_path / "d")) as on:
             watched = program()

@@ -37,7 +37,7 @@ class prepare_debug:
     Raises:
         TypeError, ValueError: wrong arguments.
         ModuleNotFoundError: torch is not installed.
-        TorchTooOld: it is too old for anything to be captured.
+        TorchTooOld: it is older than 2.2.
         DirectoryError: the directory cannot be used.
     """
 

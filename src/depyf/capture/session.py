@@ -231,6 +231,8 @@ class Session:
             try:
                 with self.lock:
                     return function(*args)
+            except touchpoints.MissingTouchpoint:
+                return None  # said when the session began
             except Exception as error:
                 self._report(error)
                 return None

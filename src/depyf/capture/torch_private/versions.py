@@ -10,7 +10,8 @@ import re
 
 #: ``make matrix`` runs the suite on these (docs/compatibility.md).
 TESTED: tuple[tuple[int, int], ...] = ((2, 6), (2, 9), (2, 11), (2, 13), (2, 15))
-#: Older than this nothing can be captured.
+#: Older ones are refused: up to 2.1 Dynamo keeps its list of what not to compile elsewhere, and our own functions
+#: would be compiled with the user's.
 OLDEST = (2, 2)
 
 _said: set[str] = set()
@@ -30,7 +31,7 @@ def standing(version: str) -> str:
     """One line about a torch that the tool was not tried with; ``""`` for one that it was.
 
     Raises:
-        TorchTooOld: nothing can be captured with it.
+        TorchTooOld: it is older than :data:`OLDEST`.
     """
     found = numbers(version)
     if found is None or found in TESTED:
