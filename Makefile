@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo models bench roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz matrix clean
+.PHONY: demo test lint unit others zoo models bench roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -71,9 +71,5 @@ FUZZ ?= --runs 1000000
 fuzz: $(VENV)/.ready
 	$(PY) scripts/fuzz_pyc.py $(FUZZ)
 
-# The suite on six versions of torch, an environment each (5 GB); MATRIX="--env 2.13.0/3.11=.venv" takes one that is there.
-matrix: $(VENV)/.ready
-	$(PY) scripts/matrix.py $(MATRIX) --write docs/compatibility.md
-
 clean:
-	rm -rf $(VENV) .matrix .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
