@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from depyf import logs
+from depyf.capture.torch_private import hooks
 
 SOURCES = os.path.dirname(os.path.dirname(logs.__file__))
 
@@ -80,6 +81,7 @@ def test_while_prepare_debug_is_on(setting, count, tmp_path):
 SET_UP = """
 import logging, sys, threading
 from depyf import logs
+from depyf.capture.torch_private import hooks
 logs.install()
 import torch, torch._dynamo, torch._dynamo.convert_frame  # (sets torch's logging up)
 class Mine(logging.Handler):
@@ -135,12 +137,12 @@ def test_uninstall_stops_it():
 def test_logging_is_left_as_it_was():
     from torch._dynamo.convert_frame import _bytecode_hooks
 
-    logger = logging.getLogger(logs._LOGGER)
+    logger = logging.getLogger(hooks.BYTECODE_LOGGER)
     before = (list(logger.filters), list(logger.handlers), logger.level, len(_bytecode_hooks))
     logs.install()
     logs.install()
     assert len(logger.filters) == len(before[0]) + 1
-    logger.filter(logging.makeLogRecord({"name": logs._LOGGER}))
+    logger.filter(logging.makeLogRecord({"name": hooks.BYTECODE_LOGGER}))
     assert len(_bytecode_hooks) == before[3] + 1
     logs.uninstall()
     logs.uninstall()
