@@ -12,7 +12,7 @@ from ..flow.graph import build
 from .dispatch import dispatch
 from .forms import Form, inside
 from .generics import HIDDEN, TypeAlias
-from .lift import ClassExpr, FunctionExpr, Iter, Machine, Unliftable
+from .lift import ClassExpr, FunctionExpr, Iter, Machine, Unliftable, definition
 from .names import legal
 from .scopes import FAILURES, CodeScope, make_function
 
@@ -82,7 +82,7 @@ class _Nested:
             # (3.13 may call keyword defaults by the name of the others)
             defaults = {key: made.arguments.pop(key) for key in ("defaults", "kwdefaults") if key in made.arguments} \
                 if isinstance(made, FunctionExpr) else {}
-            body = [Machine(self.scope).definition(shown, made)]  # type: ignore[list-item]
+            body = [definition(Machine(self.scope), shown, made)]  # type: ignore[list-item]
             for key, value in defaults.items():
                 target = ast.Attribute(ast.Name(shown, ast.Load()), f"__{key}__", ast.Store())
                 body.append(ast.Assign([target], value))

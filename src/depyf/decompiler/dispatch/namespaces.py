@@ -23,8 +23,9 @@ from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
 from ...bytecode.code import Code
 from ...bytecode.operations import Op
+from ..rules import registrar
 from .helpers import OF_THE_FRAME
-from .writer import Rule, Writer, registrar
+from .writer import Rule, Writer
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)

@@ -12,9 +12,10 @@ from ...bytecode.operations import Op
 from ...flow.stack import effect
 from ..generics import HIDDEN
 from ..names import is_name, legal
+from ..rules import registrar
 from . import namespaces
 from .helpers import OF_THE_FRAME
-from .writer import CELL, CELLS, CODE, LASTI, MAYBE_UNBOUND, PLAIN, Rule, Untranslatable, Writer, registrar
+from .writer import CELL, CELLS, CODE, LASTI, MAYBE_UNBOUND, PLAIN, Rule, Untranslatable, Writer
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)

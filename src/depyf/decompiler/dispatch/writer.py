@@ -105,16 +105,3 @@ class Writer:
 
 #: What writes one operation.
 Rule = Callable[[Writer, Op], None]
-
-
-def registrar(rules: dict[str, Rule]) -> Callable[..., Callable[[Rule], Rule]]:
-    """A decorator ``rule(*kinds)`` that puts functions into a table, by the kinds of operations they write."""
-
-    def rule(*kinds: str) -> Callable[[Rule], Rule]:
-        def register(function: Rule) -> Rule:
-            rules.update(dict.fromkeys(kinds, function))
-            return function
-
-        return register
-
-    return rule

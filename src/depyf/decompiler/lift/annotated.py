@@ -1,0 +1,64 @@
+"""``name: annotation`` in modules and classes. Changes with how annotated assignments are compiled."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ...bytecode import operations as o
+from ..names import is_name
+from ..rules import registrar
+from .rule import Rule
+from .stack import STORE, Special, State
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule(o.SETUP_ANNOTATIONS)
+def _(machine: Machine, state: State, _: Any) -> None:
+    pass
+
+
+def as_annotation(machine: Machine, state: State, stmt: ast.Assign) -> bool:
+    """``x = v; __annotations__["x"] = T`` is ``x: T = v``."""
+    target = stmt.targets[0]
+    if not (
+        len(stmt.targets) == 1 and type(target) is ast.Subscript and type(target.value) is ast.Name
+        and target.value.id == "__annotations__" and type(target.slice) is ast.Constant
+        and isinstance(target.slice.value, str) and is_name(target.slice.value)
+    ):
+        return False
+    annotate(machine, state, machine.scope.plain_name(target.slice.value), machine.scope.annotation(stmt.value))
+    return True
+
+
+def annotate(machine: Machine, state: State, name: str, annotation: ast.expr, number: int | None = None) -> None:
+    """``name: annotation``, with the value if that was assigned right before on the same line."""
+    last = state.stmts[-1] if state.stmts else None
+    value = None
+    if (
+        type(last) is ast.Assign and len(last.targets) == 1 and type(last.targets[0]) is ast.Name
+        and last.targets[0].id == name and getattr(last, "line", None) == machine.line
+    ):
+        value = last.value
+        state.stmts.pop()
+    made = ast.AnnAssign(ast.Name(name, STORE), annotation, value, 1)
+    made.annotation_number = number  # type: ignore[attr-defined]
+    made.line = machine.line  # type: ignore[attr-defined]
+    state.stmts.append(made)
+
+
+def reached(machine: Machine, state: State, number: ast.expr) -> bool:
+    """3.14: ``__conditional_annotations__.add(number)``; what is popped next stands for the annotation."""
+    owner = state.stack[-1] if state.stack else None
+    if not isinstance(owner, ast.Name) or not isinstance(number, ast.Constant):
+        return False
+    annotation = machine.scope.conditional_annotation(owner.id, number.value)
+    if annotation is None:
+        return False
+    state.stack[-1] = Special("annotation", annotation)
+    return True

@@ -1,0 +1,97 @@
+"""Calls and their arguments. Changes with how arguments are handed over."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ...bytecode import operations as o
+from ..generics import HIDDEN
+from ..names import is_name
+from ..rules import registrar
+from .definitions import build_class
+from .displays import has_star
+from .rule import Rule
+from .stack import LOAD, Exit, FunctionExpr, Iter, State, Unliftable
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+#: A call with more arguments than this (a keyword counts twice) is compiled as one with stars (3.10 and later).
+_MANY_ARGUMENTS = 30
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule(o.CALL)
+def _(machine: Machine, state: State, arg: Any) -> None:
+    count, names = arg
+    total = count + len(names)
+    state.need(total + 1)
+    stack = state.stack
+    function = stack[-total - 1]
+    if isinstance(function, Exit):
+        raise Unliftable("the exit of a with statement is called elsewhere")
+    if count == 1 and not names and isinstance(function, FunctionExpr) and isinstance(stack[-1], Iter):
+        iterable = stack.pop()
+        stack.pop()
+        machine.push(state, machine.scope.comprehension(function, iterable))
+        return
+    if isinstance(function, FunctionExpr) and function.code.name.startswith(HIDDEN) and not names:
+        given = machine.popn(state, total)
+        stack.pop()
+        machine.push(state, machine.scope.generic(function, given))
+        return
+    values = machine.popn(state, total)
+    keywords = [ast.keyword(n, v) for n, v in zip(names, values[count:])]  # (no version changes ``_C__x`` again)
+    del values[count:]
+    function = machine.pop(state)
+    if getattr(function, "build_class", False):
+        build_class(machine, state, values, keywords)
+        return
+    machine.push(state, ast.Call(function, values, keywords))
+
+
+@rule(o.CALL_EX)
+def _(machine: Machine, state: State, has_keywords: bool) -> None:
+    keywords = keywords_of(machine.pop(state)) if has_keywords else []
+    arguments = machine.pop(state)
+    function = machine.pop(state)
+    positional: list[ast.expr] = [ast.Starred(arguments, LOAD)]
+    if isinstance(arguments, ast.Tuple) and not getattr(arguments, "display", False) and (
+        has_keywords or not getattr(arguments, "folded", False)
+    ):
+        made = getattr(arguments, "made", False) or getattr(arguments, "folded", False)
+        if has_star(arguments) or not made or any(k.arg is None for k in keywords) or (
+            has_keywords and len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS
+        ):
+            positional = list(arguments.elts)
+    if getattr(function, "build_class", False):
+        build_class(machine, state, positional, keywords)
+        return
+    machine.push(state, ast.Call(function, positional, keywords))
+
+
+def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
+    """The keyword arguments that a mapping was put together from."""
+    if not isinstance(mapping, ast.Dict):
+        return [ast.keyword(None, mapping)]
+    parts = getattr(mapping, "merged", None)
+    if parts is None:
+        parts = [("items", list(zip(mapping.keys, mapping.values)))]
+    keywords: list[ast.keyword] = []
+    named = True
+    for kind, value in parts:
+        names: list[Any] = []
+        if kind == "items":
+            value = ast.Dict([key for key, _ in value], [item for _, item in value])
+        # keywords behind a mapping are merged in as a mapping of their own
+        if isinstance(value, ast.Dict) and not hasattr(value, "merged") and (kind == "items" or not named):
+            names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+        named = bool(names) and all(isinstance(n, str) and is_name(n) for n in names)
+        if named and isinstance(value, ast.Dict):
+            keywords += [ast.keyword(str(n), v) for n, v in zip(names, value.values)]
+        else:
+            keywords.append(ast.keyword(None, value))
+    return keywords

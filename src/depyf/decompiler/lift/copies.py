@@ -1,0 +1,59 @@
+"""Copies of one value: which expressions are the same, and one expression where there were two.
+
+Changes with what the compiler copies on the stack (augmented assignments, chained comparisons).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .stack import Shared
+
+
+def same_node(a: Any, b: Any) -> bool:
+    """Whether two expressions are the same (copies of one value included)."""
+    if a is b:
+        return True
+    if isinstance(a, Shared):
+        a = a.value
+    if isinstance(b, Shared):
+        b = b.value
+    if a is b:
+        return True
+    return type(a) is type(b) and isinstance(a, ast.AST) and ast.dump(a) == ast.dump(b)
+
+
+def same_shared(a: Any, b: Any) -> bool:
+    return a is b or (isinstance(a, Shared) and isinstance(b, Shared) and a.value is b.value)
+
+
+def same_target(target: ast.expr, left: Any) -> bool:
+    if isinstance(target, ast.Name):
+        return isinstance(left, ast.Name) and left.id == target.id
+    if isinstance(target, ast.Attribute):
+        return (
+            isinstance(left, ast.Attribute) and left.attr == target.attr and same_node(left.value, target.value)
+        )
+    if isinstance(target, ast.Subscript):
+        return (
+            isinstance(left, ast.Subscript)
+            and same_node(left.value, target.value)
+            and same_node(left.slice, target.slice)
+        )
+    return False
+
+
+def unshare(node: Any) -> Any:
+    if isinstance(node, Shared):
+        return unshare(node.value)
+    if isinstance(node, ast.Attribute):
+        node.value = unshare(node.value)
+    elif isinstance(node, ast.Subscript):
+        node.value = unshare(node.value)
+        node.slice = unshare(node.slice)
+    elif isinstance(node, ast.Slice):
+        node.lower, node.upper, node.step = (
+            unshare(part) for part in (node.lower, node.upper, node.step)
+        )
+    return node

@@ -1,0 +1,67 @@
+"""Functions and classes: made, decorated, named. Changes with how ``def`` and ``class`` are compiled."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ...bytecode import operations as o
+from ..generics import GenericBase, with_parameters
+from ..rules import registrar
+from .rule import Rule
+from .stack import LOAD, ClassExpr, FunctionExpr, Special, State, Unliftable
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule(o.LOAD_BUILD_CLASS)
+def _(machine: Machine, state: State, _: Any) -> None:
+    machine.push(state, ast.Name("__build_class__", LOAD))
+    state.stack[-1].build_class = True
+
+
+def build_class(machine: Machine, state: State, values: list[Any], keywords: list[ast.keyword]) -> None:
+    if len(values) < 2 or not isinstance(values[0], FunctionExpr) or not isinstance(values[1], ast.Constant):
+        raise Unliftable("a class that is made in another way")
+    parameters = [p for v in values if isinstance(v, GenericBase) for p in v.parameters]
+    values = [v for v in values if not isinstance(v, GenericBase)]
+    made = machine.scope.class_(values[0], values[1].value, values[2:], keywords)  # type: ignore[arg-type]
+    machine.push(state, ClassExpr(made, values[0].code, parameters))  # type: ignore[attr-defined]
+
+
+@rule(o.MAKE_FUNCTION)
+def _(machine: Machine, state: State, flags: int) -> None:
+    code = state.pop()
+    arguments: dict[str, Any] = {}
+    for bit, key in ((8, "closure"), (16, "annotate"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
+        if flags & bit:
+            arguments[key] = machine.pop(state)
+    if not (isinstance(code, Special) and code.kind == "code"):
+        raise Unliftable("a function made of something else")
+    expr = FunctionExpr(code.value, arguments)
+    if code.value.name == "<lambda>":
+        machine.push(state, machine.scope.lambda_(expr))
+    else:
+        machine.push(state, expr)
+
+
+def definition(machine: Machine, name: str, value: ast.expr) -> ast.stmt | None:
+    """``def`` or ``class``, if ``value`` is a (decorated) new function or class called ``name``."""
+    decorators: list[ast.expr] = []
+    inner = value
+    while type(inner) is ast.Call and len(inner.args) == 1 and not inner.keywords:
+        decorators.append(inner.func)
+        inner = inner.args[0]
+    if type(inner) is FunctionExpr:
+        made = machine.scope.function(inner, name, decorators)
+        return made if made is None else with_parameters(made, inner.type_parameters)  # type: ignore[no-any-return]
+    if type(inner) is ClassExpr:
+        if machine.scope.plain_name(inner.node.name) != machine.scope.plain_name(name):
+            return None
+        inner.node.decorator_list = decorators
+        return with_parameters(inner.node, inner.type_parameters)  # type: ignore[no-any-return]
+    return None

@@ -1,0 +1,194 @@
+"""Tuples, lists, sets and dicts: built, and filled. Changes with how a display or comprehension is compiled."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ...bytecode import operations as o
+from ..rules import registrar
+from .annotated import reached
+from .rule import Rule
+from .stack import LOAD, Accumulator, Iter, State, Unliftable
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule(o.BUILD_TUPLE)
+def _(machine: Machine, state: State, count: int) -> None:
+    node: Any = ast.Tuple(machine.popn(state, count), LOAD)
+    node.made = True
+    machine.push(state, node)
+
+
+@rule(o.BUILD_LIST)
+def _(machine: Machine, state: State, count: int) -> None:
+    machine.push(state, ast.List(machine.popn(state, count), LOAD))
+
+
+@rule(o.BUILD_SET)
+def _(machine: Machine, state: State, count: int) -> None:
+    machine.push(state, ast.Set(machine.popn(state, count)))
+
+
+@rule(o.BUILD_MAP)
+def _(machine: Machine, state: State, count: int) -> None:
+    items = machine.popn(state, 2 * count)
+    machine.push(state, ast.Dict(items[::2], items[1::2]))  # type: ignore[arg-type]
+
+
+@rule(o.BUILD_CONST_KEY_MAP)
+def _(machine: Machine, state: State, keys: tuple[Any, ...]) -> None:
+    values = machine.popn(state, len(keys))
+    machine.push(state, ast.Dict([machine.scope.constant(k) for k in keys], values))
+
+
+@rule(o.BUILD_UNPACK)
+def _(machine: Machine, state: State, arg: tuple[str, int]) -> None:
+    """3.8 and before: what stands between two stars is a tuple (or dict) of its own."""
+    kind, count = arg
+    parts = machine.popn(state, count)
+    if kind in ("dict", "keywords"):
+        machine.push(state, joined_mapping(parts, kind == "keywords"))
+        return
+    elts: list[ast.expr] = []
+    inner = ast.Set if kind == "set" else ast.Tuple
+    spliced = False
+    for part in parts:
+        spliced = isinstance(part, inner) and bool(part.elts) and not spliced and not has_star(part)
+        elts.extend(part.elts if spliced else [ast.Starred(part, LOAD)])  # type: ignore[attr-defined]
+    made: Any = ast.Tuple(elts, LOAD)
+    if kind == "set":
+        made = ast.Set(elts)
+    elif kind == "list":
+        made = ast.List(elts, LOAD)
+    made.display = kind == "tuple"  # a tuple of its own, not the arguments of a call
+    machine.push(state, made)
+
+
+def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
+    made: Any = ast.Dict([], [])
+    made.merged = []
+    spliced = False
+    for part in parts:
+        spliced = (
+            isinstance(part, ast.Dict) and bool(part.keys) and None not in part.keys and not spliced
+            and (not keywords or all(isinstance(k, ast.Constant) for k in part.keys))
+        )
+        if spliced:
+            made.keys.extend(part.keys)  # type: ignore[attr-defined]
+            made.values.extend(part.values)  # type: ignore[attr-defined]
+            made.merged.append(("items", list(zip(part.keys, part.values))))  # type: ignore[attr-defined]
+        else:
+            made.keys.append(None)
+            made.values.append(part)
+            made.merged.append(("star", part))
+    if not keywords:
+        del made.merged
+    return made
+
+
+def accumulate(state: State, depth: int, kinds: tuple[type, ...]) -> Any:
+    state.need(depth)
+    entry = state.stack[-depth]
+    if isinstance(entry, Accumulator):
+        return entry
+    if isinstance(entry, kinds):
+        return entry
+    raise Unliftable("an element is added to something else")
+
+
+@rule(o.LIST_APPEND)
+def _(machine: Machine, state: State, depth: int) -> None:
+    value = machine.pop(state)
+    owner = accumulate(state, depth, (ast.List,))
+    if isinstance(owner, Accumulator):
+        owner.element = value
+    elif state.element is None and any(isinstance(e, Iter) for e in state.stack[-depth:]):
+        state.element = ("list", value)
+    else:
+        owner.elts.append(value)
+
+
+@rule(o.SET_ADD)
+def _(machine: Machine, state: State, depth: int) -> None:
+    value = machine.pop(state)
+    if machine.scope.annotates and depth == 1 and reached(machine, state, value):
+        return
+    owner = accumulate(state, depth, (ast.Set,))
+    if isinstance(owner, Accumulator):
+        owner.element = value
+    else:
+        owner.elts.append(value)
+
+
+@rule(o.MAP_ADD)
+def _(machine: Machine, state: State, depth: int) -> None:
+    key, value = machine.popn(state, 2)
+    owner = accumulate(state, depth, (ast.Dict,))
+    if isinstance(owner, Accumulator):
+        owner.element = (key, value)
+    else:
+        owner.keys.append(key)
+        owner.values.append(value)
+
+
+@rule(o.LIST_EXTEND)
+def _(machine: Machine, state: State, depth: int) -> None:
+    value = machine.pop(state)
+    owner = accumulate(state, depth, (ast.List,))
+    if type(value) is ast.Constant and isinstance(value.value, tuple) and not owner.elts:
+        owner.elts.extend(machine.scope.constant(v) for v in value.value)
+    elif type(value) is ast.Tuple and getattr(value, "folded", False) and not owner.elts:
+        owner.elts.extend(value.elts)
+    else:
+        owner.elts.append(ast.Starred(value, LOAD))
+
+
+@rule(o.SET_UPDATE)
+def _(machine: Machine, state: State, depth: int) -> None:
+    value = machine.pop(state)
+    owner = accumulate(state, depth, (ast.Set,))
+    folded = getattr(value, "frozen", None)
+    if folded is not None and not owner.elts:
+        # the compiler makes a constant of three elements or more: some of them were equal
+        owner.elts.extend([*folded, *folded[-1:] * (3 - len(folded))])
+    else:
+        owner.elts.append(ast.Starred(value, LOAD))
+
+
+@rule(o.DICT_UPDATE)
+def _(machine: Machine, state: State, depth: int) -> None:
+    value = machine.pop(state)
+    owner = accumulate(state, depth, (ast.Dict,))
+    if type(value) is ast.Dict and value.values and None not in value.keys:
+        owner.keys.extend(value.keys)
+        owner.values.extend(value.values)
+    else:
+        owner.keys.append(None)
+        owner.values.append(value)
+
+
+@rule(o.DICT_MERGE)
+def _(machine: Machine, state: State, depth: int) -> None:
+    value = machine.pop(state)
+    owner = accumulate(state, depth, (ast.Dict,))
+    if not hasattr(owner, "merged"):
+        owner.merged = [("items", list(zip(owner.keys, owner.values)))] if owner.keys else []
+    owner.merged.append(("star", value))
+
+
+@rule(o.LIST_TO_TUPLE)
+def list_to_tuple(machine: Machine, state: State, _: Any) -> None:
+    value = machine.pop(state)
+    if not isinstance(value, ast.List):
+        raise Unliftable("LIST_TO_TUPLE of something else")
+    machine.push(state, ast.Tuple(value.elts, LOAD))
+
+
+def has_star(node: ast.Tuple | ast.Set) -> bool:
+    return any(isinstance(e, ast.Starred) for e in node.elts)

@@ -1,0 +1,102 @@
+"""Expressions out of branches: operations that :mod:`~depyf.decompiler.structure.reduce` writes. Changes with them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..rules import registrar
+from .copies import same_shared, unshare
+from .operators import negate
+from .rule import Rule
+from .stack import Shared, State, Unliftable
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule("EXPR")
+def _(machine: Machine, state: State, node: ast.expr) -> None:
+    machine.push(state, node)
+
+
+def fold_bool(machine: Machine, state: State, op: ast.boolop, left: ast.expr, right: ast.expr) -> ast.BoolOp:
+    values = [left, right]
+    if isinstance(right, ast.BoolOp) and type(right.op) is type(op):
+        values = [left, *right.values]
+    if isinstance(left, ast.BoolOp) and type(left.op) is type(op) and getattr(left, "folded", False):
+        values = left.values + values[1:]
+    node = ast.BoolOp(op, values)
+    node.folded = True  # type: ignore[attr-defined]
+    machine.push(state, node)
+    return node
+
+
+@rule("AND")
+def _(machine: Machine, state: State, right: ast.expr) -> None:
+    fold_bool(machine, state, ast.And(), machine.pop(state), right)
+
+
+@rule("OR")
+def _(machine: Machine, state: State, right: ast.expr) -> None:
+    fold_bool(machine, state, ast.Or(), machine.pop(state), right)
+
+
+def value_bool(machine: Machine, state: State, op: ast.boolop, right: ast.expr) -> None:
+    """A value whose ways have met: ``x = a or b``."""
+    left = machine.pop(state)
+    if hasattr(left, "met"):
+        left.folded = False  # type: ignore[attr-defined]  # it is tested once more
+        machine.scope.begins_a_line(left)
+    fold_bool(machine, state, op, left, right).met = type(op)  # type: ignore[attr-defined]
+
+
+@rule("VALUE_AND")
+def _(machine: Machine, state: State, right: ast.expr) -> None:
+    value_bool(machine, state, ast.And(), right)
+
+
+@rule("VALUE_OR")
+def _(machine: Machine, state: State, right: ast.expr) -> None:
+    value_bool(machine, state, ast.Or(), right)
+
+
+@rule("NOT_AND")
+def _(machine: Machine, state: State, right: ast.expr) -> None:
+    fold_bool(machine, state, ast.And(), negate(machine.pop(state)), right)
+
+
+@rule("NOT_OR")
+def _(machine: Machine, state: State, right: ast.expr) -> None:
+    fold_bool(machine, state, ast.Or(), negate(machine.pop(state)), right)
+
+
+@rule("IFEXP")
+def _(machine: Machine, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
+    machine.push(state, ast.IfExp(machine.pop(state), arms[0], arms[1]))
+
+
+@rule("CHAIN")
+def _(machine: Machine, state: State, rest: ast.Compare) -> None:
+    first = state.pop()
+    kept = state.pop()
+    if isinstance(first, Shared):
+        first = first.value
+    if not isinstance(first, ast.Compare) or not same_shared(first.comparators[-1], kept):
+        raise Unliftable("not a chained comparison")
+    last = unshare(first.comparators[-1])
+    machine.push(
+        state,
+        ast.Compare(first.left, first.ops + rest.ops, [*first.comparators[:-1], last, *rest.comparators]),
+    )
+
+
+@rule("COMPREHENSION")
+def _(machine: Machine, state: State, make: Callable[[Any], ast.expr]) -> None:
+    iterable = state.pop()
+    state.pop()
+    machine.push(state, make(iterable))

@@ -1,0 +1,287 @@
+"""The machine: a table look-up per operation, and how values are taken, statements written and values stored.
+
+Changes when the rule for what may wait on the stack across a statement changes.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ...bytecode.operations import Op
+from ..generics import TypeAlias, TypeParameter
+from . import (
+    annotated,
+    calls,
+    control,
+    definitions,
+    displays,
+    folded,
+    imports,
+    intrinsics,
+    matching,
+    operators,
+    places,
+    shuffles,
+    strings,
+)
+from .annotated import as_annotation
+from .copies import same_target
+from .definitions import definition
+from .imports import store_import
+from .operators import BINARY_OPS
+from .rule import Rule
+from .scope import Scope
+from .stack import (
+    LOAD,
+    STORE,
+    Accumulator,
+    Assigning,
+    Augmented,
+    Capture,
+    Caught,
+    ClassExpr,
+    FunctionExpr,
+    Input,
+    Iter,
+    Shared,
+    Slot,
+    Special,
+    State,
+    Subject,
+    Target,
+    Unliftable,
+    Unpack,
+    is_value,
+)
+
+
+class Machine:
+    """Runs operations symbolically."""
+
+    def __init__(self, scope: Scope, spill: bool = False) -> None:
+        self.scope = scope
+        self.spill = spill
+        self.temporaries = 0
+        self.line: int | None = None
+        self.serial = 0
+        self.caught: Target | None = None
+        #: values of variables that no source can name (``.type_params``), by name
+        self.hidden: dict[str, Any] = {}
+
+    def run(self, state: State, ops: list[Op]) -> None:
+        for op in ops:
+            if op.line is not None:
+                self.line = op.line
+            method = _RULES.get(op.kind)
+            if method is None:
+                raise Unliftable(f"{op.kind} is not expected here")
+            method(self, state, op.arg)
+
+    def push(self, state: State, node: Any) -> None:
+        self.serial += 1
+        node.q = self.serial
+        state.stack.append(node)
+
+    def resolve(self, entry: Any) -> ast.expr:
+        """The expression a stack entry stands for when something uses it."""
+        if isinstance(entry, Shared):
+            value = entry.value
+            if isinstance(value, (ast.Name, ast.Constant, Input)):
+                return value
+            raise Unliftable("a value is used twice")
+        if isinstance(entry, Assigning):
+            value = self.resolve(entry.value)
+            if isinstance(value, TypeParameter):
+                return value
+            for target in entry.targets:
+                if not isinstance(target, ast.Name):
+                    raise Unliftable("an assignment inside an expression")
+                value = ast.NamedExpr(target, value)
+            return value
+        if isinstance(entry, Slot) and isinstance(entry.owner, Target) and entry.owner.target is None:
+            raise Unliftable("an item that is not stored")
+        if isinstance(entry, Augmented):
+            raise Unliftable("an in-place operation that is not stored")
+        if (
+            isinstance(entry, Slot) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
+            and len(entry.owner.targets) == 1 and entry.owner.star < 0
+        ):
+            # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
+            return ast.Starred(self.resolve(entry.owner.source), LOAD)
+        if not isinstance(entry, ast.expr):
+            raise Unliftable(f"a {type(entry).__name__} is used as a value")
+        return entry
+
+    def pop(self, state: State) -> ast.expr:
+        entry = state.pop()
+        if isinstance(entry, ast.expr) and not isinstance(entry, Augmented):
+            return entry
+        if self.spill and isinstance(entry, Slot):
+            return self.unstored(state, entry)
+        return self.resolve(entry)
+
+    def unstored(self, state: State, entry: Slot) -> ast.expr:
+        """A name for an item that is used without being stored first."""
+        self.temporaries += 1
+        name = f"value_{self.temporaries}"
+        entry.owner.fill(self, state, entry.index, ast.Name(name, STORE))
+        made = ast.Name(name, LOAD)
+        made.temporary = True  # type: ignore[attr-defined]
+        return made
+
+    def popn(self, state: State, count: int) -> list[ast.expr]:
+        if not count:
+            return []
+        stack = state.stack
+        if len(stack) < count:
+            state.need(count)
+        taken = stack[-count:]
+        del stack[-count:]
+        return [e if isinstance(e, ast.expr) and not isinstance(e, Augmented) else self.resolve(e) for e in taken]
+
+    def temporary(self, state: State, value: ast.expr) -> ast.Name:
+        """Give a value a name of its own."""
+        self.temporaries += 1
+        name = f"value_{self.temporaries}"
+        stmt = ast.Assign([ast.Name(name, STORE)], value)
+        stmt.line = self.line  # type: ignore[attr-defined]
+        state.stmts.append(stmt)
+        made = ast.Name(name, LOAD)
+        made.temporary = True  # type: ignore[attr-defined]
+        return made
+
+    def spill_pending(self, state: State) -> None:
+        """Name what is on the stack before something else happens."""
+        stack = state.stack
+        for index, entry in enumerate(stack):
+            if isinstance(entry, ast.expr) and not isinstance(entry, (ast.Constant, Input, Accumulator)):
+                if isinstance(entry, ast.Name) and hasattr(entry, "temporary"):
+                    continue
+                stack[index] = self.temporary(state, entry)
+
+    def emit(self, state: State, stmt: ast.stmt) -> None:
+        stack = state.stack
+        if self.spill:
+            self.spill_pending(state)
+            stmt.line = self.line  # type: ignore[attr-defined]
+            state.stmts.append(stmt)
+            return
+        if stack and (is_value(stack[-1]) or any(is_value(e) for e in stack)):
+            raise Unliftable("a value is pending across a statement")
+        if state.queue:
+            raise Unliftable("an unfinished assignment")
+        if self.line is not None:
+            stmt.line = self.line  # type: ignore[attr-defined]
+        if self.scope.annotates and type(stmt) is ast.Assign and as_annotation(self, state, stmt):
+            return
+        state.stmts.append(stmt)
+
+    def store(self, state: State, target: ast.expr) -> None:
+        self.store_value(state, target, state.pop())
+
+    def store_value(self, state: State, target: ast.expr, value: Any) -> None:
+        stack = state.stack
+        if isinstance(value, Slot):
+            value.owner.fill(self, state, value.index, target)
+            return
+        if isinstance(value, Special):
+            if value.kind == "locals" and isinstance(target, ast.Name) and target.id == "__classdict__":
+                return  # what annotation scopes in a class look names up in
+            if value.kind == "null" or store_import(self, state, target, value):
+                return
+            raise Unliftable(f"a value of the compiler is stored ({value.kind})")
+        if isinstance(target, ast.Name) and target.id.startswith(".") and not target.id.startswith(".annotations"):
+            self.hidden[target.id] = value
+            return
+        if isinstance(value, Iter) and isinstance(target, ast.Name):
+            raise Unliftable("an iterator is stored")
+        if isinstance(value, Shared) and stack and stack[-1] is value:
+            inner = value.value
+            if isinstance(inner, Assigning):
+                inner.targets.append(target)
+                stack[-1] = inner
+            else:
+                assigning = Assigning([target], inner)
+                assigning.q = getattr(inner, "q", 0)  # type: ignore[attr-defined]
+                stack[-1] = assigning
+            return
+        if isinstance(value, Caught):
+            self.emit_catch(state, target)
+            return
+        if isinstance(value, Subject) and isinstance(target, ast.Name):
+            self.emit(state, Capture(value, target.id))
+            return
+        if isinstance(value, Shared):
+            value = value.value
+            if not isinstance(value, (ast.Name, ast.Constant, Assigning)):
+                raise Unliftable("a value is used twice")
+        if not isinstance(value, (ast.expr, Assigning)):
+            raise Unliftable(f"a {type(value).__name__} is stored")
+        if self.spill:
+            self.emit(state, self.assignment(state, target, value))
+            return
+        if stack and is_value(stack[-1]) and not state.queued:
+            state.queued = {id(e) for e in stack if is_value(e)}
+            state.queue.append((target, value))
+            return
+        if state.queued:
+            if id(value) not in state.queued:
+                raise Unliftable("a value is used after an assignment")
+            state.queue.append((target, value))
+            if stack and is_value(stack[-1]):
+                return
+            pairs = sorted(state.queue, key=lambda pair: getattr(pair[1], "q", 0))
+            state.queue = []
+            state.queued = set()
+            targets = ast.Tuple([t for t, _ in pairs], STORE)
+            values = ast.Tuple([self.resolve(v) for _, v in pairs], LOAD)
+            self.emit(state, ast.Assign([targets], values))
+            return
+        self.emit(state, self.assignment(state, target, value))
+
+    def emit_catch(self, state: State, target: ast.expr) -> None:
+        if self.caught is None or self.caught.target is not None:
+            raise Unliftable("an exception is stored")
+        self.caught.target = target
+
+    def assignment(self, state: State, target: ast.expr, value: Any) -> ast.stmt:
+        targets = [target]
+        while isinstance(value, Assigning):
+            targets = value.targets + targets
+            value = value.value
+        kind = type(value)
+        if kind is Augmented:
+            if len(targets) > 1 or not same_target(target, value.left):
+                raise Unliftable("an in-place operation stored elsewhere")
+            return ast.AugAssign(target, BINARY_OPS[value.op](), value.right)  # type: ignore[arg-type]
+        if len(targets) == 1 and type(target) is ast.Name:
+            if kind is TypeAlias:
+                if self.scope.plain_name(value.name) != target.id:
+                    raise Unliftable("a type alias stored under another name")
+                stmt: ast.stmt = value.statement(target.id)
+                return stmt
+            if kind is FunctionExpr or kind is ast.Call or kind is ClassExpr:
+                made = definition(self, target.id, value)
+                if made is not None:
+                    return made
+        value = self.resolve(value)
+        return ast.Assign(targets, value)
+
+
+#: What the machine does for each kind of operation.
+_RULES: dict[str, Rule] = {
+    **places.RULES,
+    **operators.RULES,
+    **displays.RULES,
+    **strings.RULES,
+    **calls.RULES,
+    **definitions.RULES,
+    **imports.RULES,
+    **intrinsics.RULES,
+    **annotated.RULES,
+    **shuffles.RULES,
+    **control.RULES,
+    **matching.RULES,
+    **folded.RULES,
+}

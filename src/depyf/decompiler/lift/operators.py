@@ -1,0 +1,100 @@
+"""Operators and comparisons. Changes with what the compiler makes of one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from ...bytecode import operations as o
+from ..rules import registrar
+from .rule import Rule
+from .stack import STORE, Augmented, Shared, State
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+BINARY_OPS: dict[str, type[ast.operator]] = {
+    "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod,
+    "@": ast.MatMult, "**": ast.Pow, "<<": ast.LShift, ">>": ast.RShift, "&": ast.BitAnd,
+    "|": ast.BitOr, "^": ast.BitXor,
+}
+UNARY_OPS: dict[str, type[ast.unaryop]] = {
+    "-": ast.USub, "+": ast.UAdd, "~": ast.Invert, "not": ast.Not,
+}
+COMPARE_OPS: dict[str, type[ast.cmpop]] = {
+    "<": ast.Lt, "<=": ast.LtE, "==": ast.Eq, "!=": ast.NotEq, ">": ast.Gt, ">=": ast.GtE,
+}
+
+#: What ``optimize_format`` in ast_opt.c (3.11) understands in a ``%`` format.
+_FORMAT = re.compile(r"(?:[^%]|%%|%-?\d{0,3}(?:\.\d{0,3})?[sra])*")
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule(o.BINARY)
+def _(machine: Machine, state: State, op: str) -> None:
+    right = machine.pop(state)
+    left = machine.pop(state)
+    if op == "%" and would_be_formatted(left, right):
+        left = ast.JoinedStr([left])
+    machine.push(state, ast.BinOp(left, BINARY_OPS[op](), right))
+
+
+@rule(o.INPLACE)
+def _(machine: Machine, state: State, op: str) -> None:
+    right = machine.pop(state)
+    if machine.spill:
+        left = machine.pop(state)
+        machine.spill_pending(state)
+        name = machine.temporary(state, left)
+        state.stmts.append(ast.AugAssign(ast.Name(name.id, STORE), BINARY_OPS[op](), right))
+        machine.push(state, name)
+        return
+    machine.push(state, Augmented(state.pop(), op, right))
+
+
+@rule(o.UNARY)
+def unary(machine: Machine, state: State, op: str) -> None:
+    machine.push(state, ast.UnaryOp(UNARY_OPS[op](), machine.pop(state)))
+
+
+def compare(machine: Machine, state: State, op: ast.cmpop) -> None:
+    right = state.pop()
+    left = machine.pop(state)
+    if not isinstance(right, Shared):
+        right = machine.resolve(right)
+    machine.push(state, ast.Compare(left, [op], [right]))
+
+
+@rule(o.COMPARE)
+def _(machine: Machine, state: State, op: str) -> None:
+    compare(machine, state, COMPARE_OPS[op]())
+
+
+@rule(o.IS)
+def _(machine: Machine, state: State, inverted: bool) -> None:
+    compare(machine, state, ast.IsNot() if inverted else ast.Is())
+
+
+@rule(o.IN)
+def _(machine: Machine, state: State, inverted: bool) -> None:
+    compare(machine, state, ast.NotIn() if inverted else ast.In())
+
+
+def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
+    """Whether the compiler makes ``"%s" % (x,)`` an f-string. (It leaves an f-string without fields as it is.)"""
+    return (
+        isinstance(left, ast.Constant) and isinstance(left.value, str) and isinstance(right, ast.Tuple)
+        and not hasattr(right, "folded") and not any(isinstance(item, ast.Starred) for item in right.elts)
+        and _FORMAT.fullmatch(left.value) is not None
+        and left.value.replace("%%", "").count("%") == len(right.elts)
+    )
+
+
+def negate(node: ast.expr) -> ast.expr:
+    """``not node``; a double negation is taken away."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return node.operand
+    return ast.UnaryOp(ast.Not(), node)

@@ -1,0 +1,61 @@
+"""What the machine asks of the code object around it. Changes when operations need to know more of that."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .stack import FunctionExpr, Iter
+
+
+class Scope:
+    """What the machine must know about the code object around it (see ``scopes``)."""
+
+    def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt:
+        raise NotImplementedError
+
+    def lambda_(self, expr: FunctionExpr) -> ast.expr:
+        raise NotImplementedError
+
+    def class_(self, expr: FunctionExpr, name: str, bases: list[Any], keywords: list[ast.keyword]) -> ast.ClassDef:
+        raise NotImplementedError
+
+    def comprehension(self, expr: FunctionExpr, iterable: Iter) -> ast.expr:
+        raise NotImplementedError
+
+    def generic(self, expr: FunctionExpr, values: list[ast.expr]) -> ast.expr:
+        """The function, class or alias that a hidden function of type parameters returns."""
+        raise NotImplementedError
+
+    def later(self, expr: FunctionExpr) -> ast.expr:
+        """The expression that a function of a bound, a default or a ``type`` statement returns."""
+        raise NotImplementedError
+
+    def plain_name(self, name: str) -> str:
+        return name
+
+    def constant(self, value: Any) -> ast.expr:
+        raise NotImplementedError
+
+    def dropped_constant(self, node: Any) -> ast.expr:
+        """An expression statement that evaluates the constant and drops it."""
+        raise NotImplementedError
+
+    def sets_up_annotations(self) -> bool:
+        """Whether the body makes ``__annotations__``."""
+        return False
+
+    def begins_a_line(self, node: ast.expr) -> None:
+        """The expression must not begin on the line of the one that it is the first part of."""
+
+    def is_one_item(self, node: ast.expr) -> None:
+        """The tuple is what a ``with`` statement enters."""
+
+    def annotation(self, node: ast.expr) -> ast.expr:
+        return node
+
+    def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
+        """Name and annotation (and the number) that the number in the set ``name`` stands for (3.14)."""
+        return None
+
+    annotates = False

@@ -1,0 +1,115 @@
+"""Values dropped, copied, moved on the stack. Changes with the ways a compiler moves them."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ...bytecode import operations as o
+from ..rules import registrar
+from .annotated import annotate
+from .imports import finish_import
+from .rule import Rule
+from .stack import (
+    STORE,
+    Augmented,
+    Caught,
+    Exit,
+    Input,
+    Iter,
+    Shared,
+    Slot,
+    Special,
+    State,
+    Subject,
+    Unliftable,
+    Unpack,
+)
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule(o.POP)
+def _(machine: Machine, state: State, _: Any) -> None:
+    entry = state.pop()
+    if isinstance(entry, Special):
+        if entry.kind == "import":
+            finish_import(machine, state, entry)
+        elif entry.kind == "annotation":
+            annotate(machine, state, *entry.value)
+        elif entry.kind not in ("lasti", "match", "null", "from"):
+            raise Unliftable(f"a value of the compiler is dropped ({entry.kind})")
+        return
+    if isinstance(entry, Slot):
+        if isinstance(entry.owner, Unpack):
+            entry.owner.fill(machine, state, entry.index, None)
+        return
+    if isinstance(entry, (Iter, Exit, Caught, Input, Subject)):
+        return
+    if isinstance(entry, Shared):
+        if any(e is entry for e in state.stack):
+            return
+        entry = entry.value
+        if isinstance(entry, (ast.Name, ast.Constant)):
+            return
+    if isinstance(entry, Augmented):
+        raise Unliftable("an in-place operation that is not stored")
+    if hasattr(entry, "temporary"):
+        return
+    value = machine.resolve(entry)
+    if hasattr(value, "is_true"):
+        value = machine.scope.dropped_constant(value)
+    elif isinstance(value, _COMPREHENSIONS) and _is_null(state.stack) and machine.scope.sets_up_annotations():
+        # It is dropped before the variables of the inlined comprehension are restored: the two have changed
+        # places (``apply_static_swaps`` in flowgraph.c), as in annotations only they are of one place.
+        machine.emit(state, ast.AnnAssign(ast.Name("_", STORE), value, None, 0))
+        return
+    machine.emit(state, ast.Expr(value))
+
+
+@rule(o.COPY)
+def _(machine: Machine, state: State, depth: int) -> None:
+    state.need(depth)
+    stack = state.stack
+    entry = stack[-depth]
+    if isinstance(entry, (Iter, Slot, Exit, Caught, Special)):
+        if isinstance(entry, Slot):
+            raise Unliftable("an item is used twice")
+        stack.append(entry)
+        return
+    if machine.spill and isinstance(entry, ast.expr) and not isinstance(entry, Input):
+        if not isinstance(entry, (ast.Constant,)) and not hasattr(entry, "temporary"):
+            machine.spill_pending(state)
+            entry = stack[-depth]
+        stack.append(entry)
+        return
+    if not isinstance(entry, Shared):
+        shared = Shared(entry)
+        stack[-depth] = shared
+        entry = shared
+    stack.append(entry)
+
+
+@rule(o.SWAP)
+def _(machine: Machine, state: State, depth: int) -> None:
+    state.need(depth)
+    stack = state.stack
+    stack[-1], stack[-depth] = stack[-depth], stack[-1]
+
+
+@rule(o.ROT)
+def _(machine: Machine, state: State, depth: int) -> None:
+    state.need(depth)
+    stack = state.stack
+    stack.insert(len(stack) - depth, stack.pop())
+
+
+def _is_null(stack: list[Any]) -> bool:
+    """Whether what an inlined comprehension has to restore lies on top."""
+    return bool(stack) and isinstance(stack[-1], Special) and stack[-1].kind == "null"

@@ -1,0 +1,257 @@
+"""What lies on the symbolic stack, and the stack itself.
+
+An entry is either an expression that has been evaluated at that point of the program, or one of the markers below
+for values that have no spelling of their own (an iterator, the exit of a ``with``, a value on its way into a target).
+Changes when a new kind of value has to lie there.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ..generics import TypeParameter
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+LOAD = ast.Load()
+STORE = ast.Store()
+DEL = ast.Del()
+
+
+class Unliftable(Exception):
+    """The operations have no direct spelling in this form."""
+
+
+class Marker:
+    """A value that has no spelling of its own."""
+
+    __slots__ = ()
+
+
+class Input(ast.expr):
+    """A value from below the block's own stack (only while a block is looked at by itself)."""
+
+    _fields = ()
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+
+class Shared(Marker):
+    """A value of which the stack holds more than one copy."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Iter(Marker):
+    """What ``GET_ITER`` (or ``GET_AITER``) leaves."""
+
+    __slots__ = ("asynchronous", "value")
+
+    def __init__(self, value: ast.expr, asynchronous: bool = False) -> None:
+        self.value = value
+        self.asynchronous = asynchronous
+
+
+class Slot(Marker):
+    """A value on its way into a target: element ``index`` of ``owner``."""
+
+    __slots__ = ("index", "owner")
+
+    def __init__(self, owner: Any, index: int = 0) -> None:
+        self.owner = owner
+        self.index = index
+
+
+class Target:
+    """Receives the target of a ``for`` or of ``with ... as``."""
+
+    __slots__ = ("prefix", "target")
+
+    def __init__(self, prefix: str = "item") -> None:
+        self.target: ast.expr | None = None
+        self.prefix = prefix
+
+    def fill(self, machine: Machine, state: State, index: int, target: Any) -> None:
+        self.target = target
+
+
+class Unpack:
+    """An unpacking whose targets are still being stored."""
+
+    __slots__ = ("missing", "source", "star", "targets")
+
+    def __init__(self, source: Any, count: int, star: int = -1) -> None:
+        self.source = source
+        self.targets: list[ast.expr | None] = [None] * count
+        self.missing = count
+        self.star = star
+
+    def fill(self, machine: Machine, state: State, index: int, target: ast.expr | None) -> None:
+        """``None``: a value that is dropped, because the next one is stored under the same name."""
+        self.targets[index] = target
+        self.missing -= 1
+        if not self.missing:
+            name: ast.expr | None = None
+            for at in range(len(self.targets) - 1, -1, -1):
+                found = self.targets[at]
+                if found is None:
+                    if not isinstance(name, ast.Name):
+                        raise Unliftable("an unpacked value is dropped")
+                    found = ast.Name(name.id, STORE)
+                name = found
+                self.targets[at] = ast.Starred(found, STORE) if at == self.star else found
+            machine.store_value(state, ast.Tuple(self.targets, STORE), self.source)  # type: ignore[arg-type]
+
+
+class Assigning(Marker):
+    """``COPY 1; STORE a``: the start of ``a = b = value``, or a walrus."""
+
+    __slots__ = ("q", "targets", "value")
+
+    def __init__(self, targets: list[ast.expr], value: Any) -> None:
+        self.targets = targets
+        self.value = value
+
+
+class Exit(Marker):
+    """The exit of a ``with`` statement."""
+
+    __slots__ = ("asynchronous", "manager")
+
+    def __init__(self, manager: ast.expr, asynchronous: bool) -> None:
+        self.manager = manager
+        self.asynchronous = asynchronous
+
+
+class Caught(Marker):
+    """The exception a handler is given; ``previous``: the one below it, restored by ``POP_EXCEPT``."""
+
+    __slots__ = ("previous",)
+
+    def __init__(self, previous: bool) -> None:
+        self.previous = previous
+
+
+class Subject(Marker):
+    """What a ``match`` statement looks at, while its cases are tried."""
+
+    def __init__(self, value: ast.expr) -> None:
+        self.value = value
+
+
+class CaseTest(ast.expr):
+    """Whether the subject matches: the test of an ``if``, until
+    :func:`~depyf.decompiler.structure.patterns.cases` makes a ``match`` of it."""
+
+    _fields = ()
+
+    def __init__(self, subject: Any, pattern: ast.pattern) -> None:
+        self.subject = subject
+        self.pattern = pattern
+
+
+class Capture(ast.stmt):
+    """``case name:`` until :func:`~depyf.decompiler.structure.patterns.cases` makes it one."""
+
+    _fields = ()
+
+    def __init__(self, subject: Subject, name: str) -> None:
+        self.subject = subject
+        self.name = name
+
+
+class Special(Marker):
+    """Any other value the compiler keeps on the stack: ``lasti``, ``match`` (``CHECK_EXC_MATCH``), ``null``."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, kind: str, value: Any = None) -> None:
+        self.kind = kind
+        self.value = value
+
+
+class Augmented(ast.expr):
+    """``left op= right`` before it is stored."""
+
+    _fields = ()
+
+    def __init__(self, left: Any, op: str, right: ast.expr) -> None:
+        self.left = left
+        self.op = op
+        self.right = right
+
+
+class FunctionExpr(ast.expr):
+    """A function that has been made but not yet named (``def``, decorators, class bodies)."""
+
+    _fields = ()
+
+    def __init__(self, code: Any, arguments: dict[str, Any]) -> None:
+        self.code = code
+        self.arguments = arguments
+        self.type_parameters: list[TypeParameter] = []
+
+
+class ClassExpr(ast.expr):
+    """A class that has been made but not yet named."""
+
+    _fields = ()
+
+    def __init__(self, node: ast.ClassDef, code: Any, parameters: list[TypeParameter] | None = None) -> None:
+        self.node = node
+        self.code = code
+        self.type_parameters = parameters or []
+
+
+class Accumulator(ast.expr):
+    """The list, set or dict a comprehension fills."""
+
+    _fields = ()
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.element: Any = None
+
+
+class State:
+    """The stack, and the statements written so far."""
+
+    __slots__ = ("element", "queue", "queued", "stack", "stmts", "underflow")
+
+    def __init__(self, stack: list[Any] | None = None, inputs: bool = False) -> None:
+        self.stack: list[Any] = stack if stack is not None else []
+        self.stmts: list[ast.stmt] = []
+        self.underflow = 0 if inputs else -1
+        self.queue: list[tuple[ast.expr, Any]] = []
+        self.queued: set[int] = set()
+        self.element: Any = None
+
+    def pop(self) -> Any:
+        if self.stack:
+            return self.stack.pop()
+        if self.underflow < 0:
+            raise Unliftable("the stack is empty")
+        self.underflow += 1
+        return Input(self.underflow)
+
+    def need(self, count: int) -> None:
+        while len(self.stack) < count:
+            if self.underflow < 0:
+                raise Unliftable("the stack is too short")
+            self.underflow += 1
+            self.stack.insert(0, Input(self.underflow))
+
+
+def is_value(entry: Any) -> bool:
+    """Whether a stack entry is a value somebody evaluated (not a marker of the compiler)."""
+    return isinstance(entry, (ast.expr, Assigning, Shared)) and not isinstance(entry, (Input, Accumulator))
+
+
+def is_none(node: Any) -> bool:
+    return type(node) is ast.Constant and node.value is None

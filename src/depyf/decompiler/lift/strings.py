@@ -1,0 +1,70 @@
+"""f-strings and t-strings. Changes with how the fields of a string are compiled."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ...bytecode import operations as o
+from ..newer import Interpolation, template
+from ..rules import registrar
+from .rule import Rule
+from .stack import State, Unliftable
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule(o.FORMAT)
+def _(machine: Machine, state: State, arg: Any) -> None:
+    conversion, has_spec = arg
+    spec = None
+    if has_spec:
+        spec = machine.pop(state)
+        if isinstance(spec, ast.Constant):
+            spec = ast.JoinedStr([spec])
+        elif not isinstance(spec, ast.JoinedStr):
+            spec = ast.JoinedStr([ast.FormattedValue(spec, -1, None)])
+    value = ast.FormattedValue(machine.pop(state), ord(conversion) if conversion else -1, spec)
+    machine.push(state, ast.JoinedStr([value]))
+
+
+@rule(o.CONVERT)
+def _(machine: Machine, state: State, conversion: str) -> None:
+    machine.push(state, ast.JoinedStr([ast.FormattedValue(machine.pop(state), ord(conversion), None)]))
+    state.stack[-1].converted = True
+
+
+@rule(o.BUILD_STRING)
+def _(machine: Machine, state: State, count: int) -> None:
+    parts: list[ast.expr] = []
+    for part in machine.popn(state, count):
+        parts.extend(part.values if isinstance(part, ast.JoinedStr) else [part])
+    machine.push(state, ast.JoinedStr(parts))
+
+
+@rule(o.BUILD_INTERPOLATION)
+def _(machine: Machine, state: State, arg: Any) -> None:
+    conversion, has_spec = arg
+    spec = machine.pop(state) if has_spec else None
+    text = machine.pop(state)
+    if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+        raise Unliftable("the text of an interpolation is computed")
+    machine.push(state, Interpolation(machine.pop(state), text.value, conversion, spec))
+
+
+@rule(o.BUILD_TEMPLATE)
+def _(machine: Machine, state: State, _: Any) -> None:
+    fields, strings = machine.pop(state), machine.pop(state)
+    if (
+        not isinstance(fields, ast.Tuple) or not isinstance(strings, ast.Tuple)
+        or len(strings.elts) != len(fields.elts) + 1
+        or not all(isinstance(f, Interpolation) for f in fields.elts)
+        or not all(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in strings.elts)
+    ):
+        raise Unliftable("a template made in another way")
+    texts = tuple(s.value for s in strings.elts)  # type: ignore[attr-defined]
+    machine.push(state, template(texts, fields.elts))  # type: ignore[arg-type]
