@@ -35,10 +35,11 @@ from .stack import (
     Target,
     Unliftable,
     is_value,
+    values,
 )
 
 __all__ = [
     "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Exit", "FunctionExpr", "Input",
     "Iter", "Machine", "Scope", "Shared", "Slot", "Special", "State", "Target", "Unliftable", "definition", "is_value",
-    "negate", "same_node",
+    "negate", "same_node", "values",
 ]

@@ -253,5 +253,10 @@ def is_value(entry: Any) -> bool:
     return isinstance(entry, (ast.expr, Assigning, Shared)) and not isinstance(entry, (Input, Accumulator))
 
 
+def values(stack: list[Any]) -> int:
+    """How many values of the program (not of the compiler) a stack holds."""
+    return sum(map(is_value, stack))
+
+
 def is_none(node: Any) -> bool:
     return type(node) is ast.Constant and node.value is None

@@ -129,6 +129,10 @@ class Flow:
         return found
 
 
+def is_leave(node: Node) -> bool:
+    return bool(node.ops) and node.ops[0].kind == "LEAVE"
+
+
 def handler_steps(node: Node) -> Iterator[int]:
     """1 for each handler that begins to run in a node, -1 for each that ends there, in order. (``LEAVE`` stands for
     the end of ``except E as n`` where its clean-up was cut.)"""

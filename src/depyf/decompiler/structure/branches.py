@@ -1,0 +1,126 @@
+"""``if`` statements: where the two ways of a branch meet, and how they are written.
+
+Changes with how the compiler lays out an ``if``.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ..lift import Special, State, is_value, negate, same_node, values
+from .breaks import reach
+from .frames import Frame, outer_ends
+from .patterns import case_of
+from .regions import Node, Untangled, is_leave
+
+if TYPE_CHECKING:
+    from .walk import Walker
+
+
+def join_of(walker: Walker, at: int, follow: int, frame: Frame) -> int | None:
+    """Where the two ways of a branch meet again."""
+    best: int | None = None
+    score: tuple[int, int] | None = None
+    for child in walker.shape.children[at]:
+        if len(walker.shape.preds[child]) < 2 or child == follow or child in walker.flow.kinds:
+            continue
+        if frame.jump(child) is not None or not lies_in(walker, child, frame.region):
+            continue
+        mark = (walker.shape.weight[child], walker.shape.rpo[child])
+        if score is None or mark > score:
+            best, score = child, mark
+    if best is not None and (frame.jump(follow) is None or is_leave(walker.flow.nodes[best])):
+        # an exit that both ways may take is not where they meet, if one of them can go on without it
+        arms = walker.flow.nodes[at].succs
+        if follow in reach(walker, arms, {best, *outer_ends(frame, follow)} - {follow}):
+            return None
+    return best
+
+
+def lies_in(walker: Walker, id: int, region: int | None) -> bool:
+    """Whether a node is in a protected body, or a way out of it."""
+    node = walker.flow.nodes[id]
+    return (
+        region is None or not node.ops or region in walker.flow.chain(node.region)
+        or (is_leave(node) and node.ops[0].target == region)
+    )
+
+
+def branch(
+    walker: Walker, at: int, node: Node, state: State, follow: int, frame: Frame
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    done = len(state.stmts)
+    test: Any = state.stack.pop() if state.stack else None
+    if isinstance(test, Special):
+        raise Untangled("a test of the compiler")
+    test = walker.machine.resolve(test)
+    stack = state.stack
+    if walker.machine.spill and values(stack):
+        stack.append(test)
+        walker.machine.spill_pending(state)
+        test = stack.pop()
+    elif values(stack):
+        raise Untangled("a value is pending across a branch")
+    t, f = node.succs
+    join = join_of(walker, at, follow, frame)
+    target = follow if join is None else join
+    positive = walker.flow.order[t] <= walker.flow.order[f]
+    if positive and t == target and f != target:
+        positive = False
+    elif not positive and f == target and t != target:
+        positive = True
+    line = node.line
+    pending = state.stmts[done:]
+    a, b = (t, f) if positive else (f, t)
+    body, falls_a, stack_a = walker.walk(a, stack[:], target, frame)
+    orelse, falls_b, stack_b = walker.walk(b, stack[:], target, frame)
+    for falls, after in ((falls_a, stack_a), (falls_b, stack_b)):
+        if falls and values(after) > values(stack):
+            raise Untangled("a value crosses a join")
+    if falls_a and falls_b and len(stack_a) != len(stack_b):
+        raise Untangled("different stacks at a join")
+    stmts: list[ast.stmt] = pending
+    made = make_if(test, positive, body, orelse, falls_a, falls_b, join is None and not falls_b)
+    for stmt in made:
+        if not hasattr(stmt, "line"):
+            stmt.line = line  # type: ignore[attr-defined]
+    stmts += made
+    if not falls_a and not falls_b:
+        return stmts, None, stack
+    if falls_a and falls_b and values(stack_a):
+        for one, other in zip(stack_a, stack_b):
+            if is_value(one) and not same_node(one, other):
+                raise Untangled("different values at a join")
+    return stmts, target, stack_a if falls_a else stack_b
+
+
+def make_if(
+    test: ast.expr, positive: bool, body: list[ast.stmt], orelse: list[ast.stmt],
+    falls_a: bool, falls_b: bool, flat: bool,
+) -> list[ast.stmt]:
+    # the rest of an ``assert``; one that tests a constant itself (3.9 and before) is complete
+    if len(body) == 1 and isinstance(body[0], ast.Assert) and hasattr(body[0], "untested"):
+        condition = negate(test) if positive else test
+        return [ast.Assert(condition, body[0].msg), *orelse]
+    if len(orelse) == 1 and isinstance(orelse[0], ast.Assert) and hasattr(orelse[0], "untested"):
+        condition = test if positive else negate(test)
+        return [ast.Assert(condition, orelse[0].msg), *body]
+    if not positive and (not body or folds(test)):
+        # ``not (a in b)`` would be compiled as ``a not in b``
+        body, orelse, falls_a, falls_b, positive = orelse, body, falls_b, falls_a, True
+    if not body and orelse and not folds(test) and positive:
+        body, orelse, falls_a, falls_b, positive = orelse, body, falls_b, falls_a, False
+    condition = test if positive else negate(test)
+    if not falls_a and body and orelse:
+        return [ast.If(condition, body, []), *orelse]
+    return [ast.If(condition, body or [ast.Pass()], orelse)]
+
+
+def folds(test: ast.expr) -> bool:
+    """Whether the compiler folds ``not`` into this test (``not a in b``), or it has no ``not`` (a case)."""
+    return (
+        case_of(test) is not None
+        or isinstance(test, ast.Compare) and len(test.ops) == 1
+        and isinstance(test.ops[0], (ast.In, ast.Is, ast.NotIn, ast.IsNot))
+    )

@@ -1,0 +1,159 @@
+"""``while``, ``for``, ``async for``, and their ``else``. Changes with how the compiler lays out a loop."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ..lift import Iter, Slot, State, Target, Unliftable, negate, values
+from .branches import folds
+from .breaks import first_of, loop_exit
+from .frames import Frame, outer_ends
+from .regions import Node, Untangled
+
+if TYPE_CHECKING:
+    from .walk import Walker
+
+
+def loop(
+    walker: Walker, at: int, stack: list[Any], follow: int, frame: Frame
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    node = walker.flow.nodes[at]
+    body = walker.shape.loops.get(at, {at})
+    around: Frame | None = frame
+    while around is not None:
+        if around.kind == "loop" and around.head == at and around.region == frame.region:
+            raise Untangled("a jump to the head of an outer loop")
+        around = around.parent
+    if node.end == "for":
+        return for_loop(walker, at, node, body, stack, follow, frame)
+    natural: int | None = None
+    if node.end == "branch":
+        out = [s for s in node.succs if s not in body]
+        if len(out) == 1:
+            natural = out[0]
+            probe = State(stack[:])
+            try:
+                walker.machine.run(probe, node.ops)
+                if probe.stmts:
+                    natural = None
+            except Unliftable:
+                natural = None
+    exit_ = loop_exit(walker, at, body, natural, follow, frame)
+    inner = Frame("loop", frame, frame.region, at, -1 if exit_ is None else exit_)
+    if natural is not None and exit_ is not None and is_else(walker, natural, exit_, body, frame):
+        return while_else(walker, at, node, stack, natural, exit_, frame, inner)
+    stmts, falls, after = walker.walk(at, stack[:], at, inner, entered=at)
+    if falls and values(after) > values(stack):
+        raise Untangled("a value crosses a loop")
+    made = make_while(stmts)
+    for stmt in made:
+        stmt.line = node.line  # type: ignore[attr-defined]
+    return made, exit_, stack
+
+
+def is_else(walker: Walker, natural: int, exit_: int, body: set[int], frame: Frame) -> bool:
+    """Whether the statements at ``natural`` can only be an ``else`` clause: they go on in a loop around."""
+    if natural == exit_:
+        return False
+    ends = {end for end in outer_ends(frame, -1) if end >= 0} - {exit_}
+    return bool(ends) and bool(first_of(walker, ends, [natural], body | {exit_}))
+
+
+def while_else(
+    walker: Walker, at: int, node: Node, stack: list[Any], natural: int, exit_: int, frame: Frame, inner: Frame
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    state = State(stack[:])
+    walker.machine.run(state, node.ops)
+    test = walker.machine.pop(state)
+    t, f = node.succs
+    stmts, _, _ = walker.walk(f if t == natural else t, stack[:], at, inner)
+    if stmts and isinstance(stmts[-1], ast.Continue):
+        stmts.pop()
+    orelse, _, _ = walker.walk(natural, stack[:], exit_, frame)
+    made: Any = ast.While(negate(test) if t == natural else test, stmts or [ast.Pass()], orelse)
+    made.line = node.line
+    return [made], exit_, stack
+
+
+def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
+    """``while True: if not c: break ...`` is ``while c: ...``."""
+    if stmts and isinstance(stmts[-1], ast.Continue):
+        stmts = stmts[:-1]
+    first = stmts[0] if stmts else None
+    if isinstance(first, ast.If):
+        if len(first.body) == 1 and isinstance(first.body[0], ast.Break):
+            if not first.orelse and not folds(first.test):
+                return [ast.While(negate(first.test), stmts[1:] or [ast.Pass()], [])]
+            if first.orelse and not folds(first.test) and len(stmts) == 1:
+                return [ast.While(negate(first.test), first.orelse, [])]
+        elif len(first.orelse) == 1 and isinstance(first.orelse[0], ast.Break):
+            return [ast.While(first.test, [*first.body, *stmts[1:]], [])]
+        elif len(stmts) == 2 and isinstance(stmts[1], ast.Break) and not first.orelse:
+            if isinstance(first.body[-1], ast.Continue):
+                return [ast.While(first.test, first.body[:-1] or [ast.Pass()], [])]
+    return [ast.While(ast.Constant(True), stmts or [ast.Pass()], [])]
+
+
+def for_loop(
+    walker: Walker, at: int, node: Node, body: set[int], stack: list[Any], follow: int, frame: Frame
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    out: list[ast.stmt] = []
+    if node.ops:
+        state = State(stack)
+        walker.machine.run(state, node.ops)
+        out += state.stmts
+        stack = state.stack
+    iterator = stack[-1] if stack else None
+    if isinstance(iterator, Iter):
+        iterable = iterator.value
+    else:
+        raise Untangled("a for loop over something that is on the stack")
+    line = walker.machine.line if node.ops else node.line
+    start, natural = node.succs
+    exit_ = loop_exit(walker, at, body, natural, follow, frame)
+    inner = Frame("loop", frame, frame.region, at, natural if exit_ is None else exit_)
+    owner = Target()
+    stmts, falls, after = walker.walk(start, [*stack, Slot(owner)], at, inner)
+    if owner.target is None:
+        raise Untangled("an item that is not stored")
+    if stmts and isinstance(stmts[-1], ast.Continue):
+        stmts.pop()
+    loop = ast.For(owner.target, iterable, stmts or [ast.Pass()], [])
+    loop.line = line if line is not None else node.line  # type: ignore[attr-defined]
+    rest = stack[:-1]
+    return with_else(walker, loop, out, natural, exit_, rest, follow, frame)
+
+
+def with_else(
+    walker: Walker, loop: Any, out: list[ast.stmt], natural: int, exit_: int | None, rest: list[Any], follow: int,
+    frame: Frame,
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    out.append(loop)
+    if exit_ is None or exit_ == natural:
+        return out, natural, rest
+    orelse, falls, _ = walker.walk(natural, rest[:], exit_, frame)
+    loop.orelse = orelse
+    return out, exit_, rest
+
+
+def async_for(
+    walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    node = walker.flow.nodes[at]
+    iterator = stack[-1] if stack else None
+    if not isinstance(iterator, Iter) or [op.kind for op in node.ops] != ["GET_ANEXT_AWAIT"] or node.end != "jump":
+        raise Untangled("an async for loop")
+    natural = walker.flow.nodes[region].succs[0]
+    body = walker.shape.loops.get(at, {at})
+    exit_ = loop_exit(walker, at, body, natural, follow, frame)
+    inner = Frame("loop", frame, frame.region, at, natural if exit_ is None else exit_)
+    owner = Target()
+    stmts, falls, after = walker.walk(node.succs[0], [*stack, Slot(owner)], at, inner)
+    if owner.target is None:
+        raise Untangled("an item that is not stored")
+    if stmts and isinstance(stmts[-1], ast.Continue):
+        stmts.pop()
+    loop = ast.AsyncFor(owner.target, iterator.value, stmts or [ast.Pass()], [])
+    loop.line = node.ops[0].line  # type: ignore[attr-defined]
+    return with_else(walker, loop, [], natural, exit_, stack[:-1], follow, frame)

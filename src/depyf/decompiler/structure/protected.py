@@ -1,0 +1,241 @@
+"""``try`` and ``with``: protected bodies, their handlers, and what follows.
+
+Changes with how the compiler leaves a protected body.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..lift import Caught, Exit, Slot, Special, State, Target, values
+from ..newer import try_star
+from .breaks import reach
+from .frames import Frame, outer_ends
+from .regions import Untangled, handler_steps
+
+if TYPE_CHECKING:
+    from .walk import Walker
+
+
+def way_out(walker: Walker, target: int, follow: int, frame: Frame) -> str:
+    """What a way out of a protected body is: ``return``, ``jump`` (break, continue) or ``normal``."""
+    nodes = walker.flow.nodes
+    at = target
+    for _ in range(50):
+        if at == follow:
+            return "normal"
+        if frame.jump(at) is not None:
+            return "jump"
+        node = nodes[at]
+        if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in node.ops):
+            return "normal"
+        if node.end == "return":
+            return "return"
+        if node.end != "jump":
+            return "normal"
+        at = node.succs[0]
+    return "normal"
+
+
+def best_normal(walker: Walker, targets: list[int], follow: int, frame: Frame) -> int | None:
+    """The way out that statements behind the protected body continue."""
+    normal = [t for t in targets if t != follow and way_out(walker, t, follow, frame) == "normal"]
+    if follow in targets and (not normal or frame.jump(follow) is None):
+        return follow  # else those that lead there do so by ``continue``
+    if not normal:
+        return None
+    return max(normal, key=lambda t: (walker.shape.weight[t], len(walker.shape.preds[t])))
+
+
+def protected(
+    walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame, entered: int
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    kind = walker.flow.kinds[region]
+    nodes = walker.flow.nodes
+    leaves = walker.shape.leaves.get(region, [])
+    targets: list[int] = []
+    for id in leaves:
+        if nodes[id].succs[0] not in targets:
+            targets.append(nodes[id].succs[0])
+    inner = Frame(kind, frame, region)
+    if kind == "with":
+        # where control goes on when the exception is swallowed is what follows the statement
+        resume = nodes[region].succs[0]
+        unify(walker, leaves, resume)
+        return with_(walker, region, at, stack, resume, frame, inner, entered)
+    if kind == "finally":
+        join = best_normal(walker, targets, follow, frame)
+        unify(walker, leaves, join)
+        body, falls, after = walker.walk(at, stack[:], -2 if join is None else join, inner, entered)
+        end = walker.flow.ends[region]
+        final, _, _ = walker.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, nodes[region].region))
+        made: Any = body[0] if len(body) == 1 else None
+        if getattr(made, "handlers", None) and not made.finalbody:
+            made.finalbody = final or [ast.Pass()]
+        else:
+            made = ast.Try(body or [ast.Pass()], [], [], final or [ast.Pass()])
+        made.line = first_line(body)
+        return [made], join if falls else None, after if falls else stack
+    if kind == "except" or kind == "except*":
+        return try_except(walker, region, at, stack, follow, frame, inner, entered, leaves, targets)
+    raise Untangled(f"a region of kind {kind}")
+
+
+def first_line(stmts: list[ast.stmt]) -> int | None:
+    return getattr(stmts[0], "line", None) if stmts else None
+
+
+def unify(walker: Walker, leaves: list[int], join: int | None) -> None:
+    """Ways out that do the same as ``join`` lead there."""
+    if join is None:
+        return
+    unify_edges(walker, leaves, join)
+
+
+def unify_edges(walker: Walker, sources: Iterable[int], join: int) -> None:
+    nodes = walker.flow.nodes
+    for id in sources:
+        for position, succ in enumerate(nodes[id].succs):
+            if succ != join and walker.flow.same_way(succ, join):
+                nodes[id].succs[position] = join
+
+
+def with_(
+    walker: Walker, region: int, at: int, stack: list[Any], join: int | None, frame: Frame, inner: Frame, entered: int
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    if len(stack) < 2 or not isinstance(stack[-2], Exit) or not isinstance(stack[-1], Slot):
+        raise Untangled("a with statement that starts elsewhere")
+    exit_ = stack[-2]
+    owner = Target("value")
+    body_stack = [*stack[:-1], Slot(owner)]
+    body, falls, after = walker.walk(at, body_stack, -2 if join is None else join, inner, entered)
+    item = ast.withitem(exit_.manager, owner.target)
+    if owner.target is None and isinstance(exit_.manager, ast.Tuple) and exit_.manager.elts:
+        walker.machine.scope.is_one_item(exit_.manager)
+    made: Any
+    if exit_.asynchronous:
+        made = ast.AsyncWith([item], body or [ast.Pass()])
+    else:
+        made = ast.With([item], body or [ast.Pass()])
+    made.line = first_line(body)
+    return [made], join, stack[:-2]
+
+
+def try_except(
+    walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame, inner: Frame, entered: int,
+    leaves: list[int], targets: list[int],
+) -> tuple[list[ast.stmt], int | None, list[Any]]:
+    nodes = walker.flow.nodes
+    outs = handler_ways(walker, region)
+    handler_targets: list[int] = []
+    for id in outs:
+        if nodes[id].succs[0] not in handler_targets:
+            handler_targets.append(nodes[id].succs[0])
+    normal = best_normal(walker, targets, follow, frame)
+    star = walker.flow.kinds[region] == "except*"
+    # no clause of ``except*`` can return or jump: that is what follows, whatever it does
+    after_handlers = handler_targets[0] if star and handler_targets else best_normal(walker,
+        handler_targets, follow, frame)
+    start_else = normal
+    if star and normal is not None and after_handlers is not None and normal != after_handlers:
+        # the end of ``else`` may be a copy of what the clauses lead to
+        rest = reach(walker, [normal], outer_ends(frame, follow) - {normal})
+        unify_edges(walker, rest, after_handlers)
+    if normal is None:
+        join = after_handlers
+    elif after_handlers is None or after_handlers == normal or walker.flow.same_way(after_handlers, normal):
+        join = normal
+    elif after_handlers == follow:
+        join = follow
+    else:
+        ends = outer_ends(frame, follow)
+        reached = reach(walker, [normal], ends - {normal})
+        back = reach(walker, [after_handlers], ends - {after_handlers})
+        if after_handlers in reached:
+            join = after_handlers
+        elif normal in back:
+            join = normal
+        else:
+            common = [id for id in reached & back if walker.shape.dominates(at, id)]
+            join = min(common, key=lambda id: walker.shape.rpo[id]) if common else after_handlers
+    unify(walker, leaves, start_else)
+    unify(walker, leaves, join)
+    unify(walker, outs, join)
+    body, falls, stack_after = walker.walk(at, stack[:], -2 if start_else is None else start_else, inner, entered)
+    orelse: list[ast.stmt] = []
+    if falls and start_else is not None and start_else != join:
+        orelse, falls, stack_after = walker.walk(
+            start_else, stack_after, -2 if join is None else join, frame
+        )
+    handlers, handler_falls = handler_clauses(walker, region, stack, -2 if join is None else join, frame)
+    make = try_star if star else ast.Try
+    made: Any = make(body or [ast.Pass()], handlers, orelse, [])
+    made.line = first_line(body)
+    if falls and values(stack_after) > values(stack):
+        raise Untangled("a value crosses the end of a try")
+    return [made], join if falls or handler_falls else None, stack
+
+
+def handler_ways(walker: Walker, region: int) -> list[int]:
+    """Nodes in which a running handler of ``region`` ends. (Other handlers may run inside it.)"""
+    nodes = walker.flow.nodes
+    around = walker.flow.chain(nodes[region].region)
+    found = []
+    seen = set()
+    work = [(region, 0)]
+    while work:
+        id, depth = work.pop()
+        if id in seen:
+            continue
+        seen.add(id)
+        node = nodes[id]
+        if node.region is not None and node.region not in around:
+            work.append((node.region, depth))
+        depth += sum(handler_steps(node))
+        if not depth:
+            found.append(id)
+            continue
+        work.extend((succ, depth) for succ in node.succs)
+    return found
+
+
+def handler_clauses(
+    walker: Walker, region: int, stack: list[Any], join: int, frame: Frame
+) -> tuple[list[ast.ExceptHandler], bool]:
+    nodes = walker.flow.nodes
+    inner = Frame("handler", frame, nodes[region].region)
+    handlers: list[ast.ExceptHandler] = []
+    any_falls = False
+    at = region
+    current: list[Any] = [*stack, Caught(False)]
+    while True:
+        walker.spend(1)
+        node = nodes[at]
+        state = State(current[:])
+        match = any(op.kind == "CHECK_EXC_MATCH" for op in node.ops) and node.end == "branch"
+        if not match:
+            if node.end == "reraise" and not node.ops:
+                break
+            # a bare except
+            body, falls, _ = walker.walk(at, state.stack, join, inner)
+            handler = ast.ExceptHandler(None, None, body or [ast.Pass()])
+            handlers.append(handler)
+            any_falls |= falls
+            break
+        walker.machine.run(state, node.ops)
+        if state.stmts:
+            raise Untangled("statements before a handler")
+        test = state.stack.pop()
+        if not isinstance(test, Special) or test.kind != "match":
+            raise Untangled("a handler that tests something else")
+        t, f = node.succs
+        caught = walker.machine.caught = Target("e")
+        body, falls, _ = walker.walk(t, state.stack[:], join, inner)
+        name = caught.target.id if caught.target is not None else None  # type: ignore[attr-defined]
+        handlers.append(ast.ExceptHandler(test.value, name, body or [ast.Pass()]))
+        any_falls |= falls
+        at = f
+        current = state.stack
+    return handlers, any_falls
