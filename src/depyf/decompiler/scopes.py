@@ -14,10 +14,11 @@ from .forms import Form, Forms
 from .generics import TypeAlias
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, Special, State, Unliftable
 from .names import legal
+from .structure.comprehensions import build_comprehension, parse_loops
 from .structure.ends import gather_breaks, gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.patterns import cases, find_patterns
-from .structure.reduce import Reducer, build_comprehension, parse_loops
+from .structure.reduce import Reducer
 from .structure.regions import Flow, Untangled, prepare
 from .structure.walk import Walker
 

@@ -1,0 +1,162 @@
+"""The loops of a comprehension, read from the graph.
+
+Changes with how the compiler lays out the loops and conditions of a comprehension or generator expression.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ..lift import LOAD, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
+from .regions import Node
+
+if TYPE_CHECKING:
+    from .reduce import Reducer
+
+
+def build_comprehension(
+    build: str, element: Any, generators: list[ast.comprehension], iterable: Any
+) -> ast.expr:
+    """The comprehension, with the iterable of its first loop put in."""
+    if not isinstance(iterable, Iter):
+        raise Unliftable("a comprehension over something else")
+    first = generators[0]
+    first = ast.comprehension(first.target, iterable.value, first.ifs, int(iterable.asynchronous))
+    generators = [first, *generators[1:]]
+    if build == "BUILD_LIST":
+        return ast.ListComp(element, generators)
+    if build == "BUILD_SET":
+        return ast.SetComp(element, generators)
+    if build == "BUILD_MAP":
+        return ast.DictComp(element[0], element[1], generators)
+    return ast.GeneratorExp(element, generators)
+
+
+def parse_loops(
+    reducer: Reducer, head: int, stack: list[Any], accumulator: Accumulator | None
+) -> tuple[list[ast.comprehension], Any, int] | None:
+    """The ``for`` and ``if`` parts of a comprehension whose first loop has its head at ``head``, its element (a key
+    and a value for a dict), and the node behind the loop; ``None`` if the loop does anything else.
+
+    Args:
+        stack: the stack at the head, an iterator on top.
+        accumulator: where on the stack elements are collected; ``None`` for a generator expression.
+    """
+    nodes = reducer.flow.nodes
+    machine = reducer.machine
+    generators: list[ast.comprehension] = []
+    exits: list[int] = []
+    heads: list[int] = []
+    stack = list(stack)
+    at = head
+    element: Any = None
+    for _ in range(10000):
+        node = nodes[at]
+        asynchronous = False
+        state = State(stack)
+        if at in heads:
+            if at != heads[-1]:
+                return None
+            break
+        is_head = node.end == "for" or async_head(reducer, node)
+        if is_head:
+            asynchronous = node.end != "for"
+            if asynchronous:
+                exit_id = async_exit(reducer, node)
+                body = node.succs[0]
+            else:
+                machine.run(state, node.ops)
+                if state.stmts:
+                    return None
+                body, exit_id = node.succs
+            if not stack or not isinstance(stack[-1], Iter):
+                return None
+            iterator = stack[-1]
+            if asynchronous != iterator.asynchronous and not isinstance(iterator.value, Input):
+                return None
+            owner = Target()
+            stack.append(Slot(owner))
+            generators.append(ast.comprehension(owner, iterator.value, [], int(asynchronous)))  # type: ignore[arg-type]
+            if len(heads) and reducer_follow(nodes, exit_id, asynchronous) != heads[-1]:
+                return None
+            heads.append(at)
+            exits.append(exit_id)
+            if asynchronous:
+                # the rest of the node after GET_ANEXT_AWAIT
+                machine.run(state, [op for op in node.ops if op.kind != "GET_ANEXT_AWAIT"])
+                if state.stmts:
+                    return None
+            at = body
+            continue
+        machine.run(state, node.ops)
+        for stmt in state.stmts:
+            if element is not None or not generators:
+                return None
+            if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1:
+                # ``for y in [f(x)]`` is compiled as ``y = f(x)`` (compiler_sync_comprehension_generator, 3.9 and later)
+                generators.append(ast.comprehension(stmt.targets[0], ast.List([stmt.value], LOAD), [], 0))
+            elif accumulator is None and isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Yield):
+                element = stmt.value.value or ast.Constant(None)
+            else:
+                return None
+        if state.element is not None:
+            return None
+        stack = state.stack
+        if node.end == "jump":
+            at = node.succs[0]
+        elif node.end == "branch":
+            if not generators:
+                return None
+            test = machine.pop(state)
+            t, f = node.succs
+            if reducer_follow(nodes, f) == heads[-1]:
+                generators[-1].ifs.append(test)
+                at = t
+            elif reducer_follow(nodes, t) == heads[-1]:
+                generators[-1].ifs.append(negate(test))
+                at = f
+            else:
+                return None
+        else:
+            return None
+    else:
+        return None
+    for generator in generators:
+        owner = generator.target  # type: ignore[assignment]
+        if isinstance(owner, Target):
+            if owner.target is None:
+                return None
+            generator.target = owner.target
+    if accumulator is not None:
+        element = accumulator.element
+    if element is None:
+        # the compiler drops what comes behind an ``if False``
+        generators[-1].ifs.append(ast.Constant(False))
+        nothing = ast.Constant(None)
+        element = (nothing, nothing) if accumulator is not None and accumulator.kind == "BUILD_MAP" else nothing
+    return generators, element, exits[0]
+
+
+def reducer_follow(nodes: dict[int, Node], id: int, asynchronous: bool = False) -> int:
+    """Where empty blocks from ``id`` on lead; the end of an ``async for`` is one that is not quite empty."""
+    for _ in range(100):
+        node = nodes[id]
+        if node.end != "jump" or any(
+            op.kind != "LEAVE" and not (asynchronous and op.kind == "END_ASYNC_FOR") for op in node.ops
+        ):
+            return id
+        asynchronous = False
+        id = node.succs[0]
+    return id
+
+
+def async_head(reducer: Reducer, node: Node) -> bool:
+    return node.region is not None and reducer.flow.kinds.get(node.region) == "async for" and any(
+        op.kind == "GET_ANEXT_AWAIT" for op in node.ops
+    )
+
+
+def async_exit(reducer: Reducer, node: Node) -> int:
+    """Where an ``async for`` goes when it ends: what follows its ``END_ASYNC_FOR``."""
+    return reducer.flow.nodes[node.region].succs[0]  # type: ignore[index]
