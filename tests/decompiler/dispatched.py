@@ -16,13 +16,16 @@ from depyf.decompiler.scopes import Options, top_level
 
 def as_loops(original: CodeType) -> CodeType:
     """The program with every code object of its written as a dispatch loop."""
+    return compile(text_as_loops(original), original.co_filename, "exec", dont_inherit=True)
+
+
+def text_as_loops(original: CodeType) -> str:
     code = Code.of(original)
     forms = Forms(code, Form.DISPATCH)
     for inner in forms.names:
         while forms.of(inner) is not Form.DISPATCH:
             forms.give_up(inner, "a test")
-    text, _ = emit(top_level(code, Options(forms, dispatch_loop)))
-    return compile(text, original.co_filename, "exec", dont_inherit=True)
+    return emit(top_level(code, Options(forms, dispatch_loop)))[0]
 
 
 #: What all of them may use.

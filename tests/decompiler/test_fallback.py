@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import textwrap
 from types import CodeType
 
@@ -9,6 +12,11 @@ import pytest
 from dispatched import as_loops
 
 PROGRAMS = {
+    "constant_sets": """
+        frozenset = None
+        a = 2
+        result = a in {1, 2, 3}, a in {(1, 2), 2}, (3, (1, 2)), a in ((1, 2), 2), a not in {"x"}
+    """,
     "module": """
         try:
             import no_such_module
@@ -71,3 +79,16 @@ def run(code: CodeType) -> object:
 def test_all_as_loops(program: str) -> None:
     original = compile(textwrap.dedent(PROGRAMS[program]), "<program>", "exec", dont_inherit=True)
     assert run(as_loops(original)) == run(original)
+
+
+def test_sets_are_written_in_one_order():
+    """Whatever the process's hash seed; two dumps of one program are to be the same."""
+    program = textwrap.dedent("""
+        from dispatched import text_as_loops
+        print(text_as_loops(compile("def f(a): return a in {'x', 'y', 'z', 'u', 'v', 'w'}", "f", "exec")))
+    """)
+    texts = {
+        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env={
+            **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed}).stdout
+        for seed in ("0", "1", "2")}
+    assert len(texts) == 1 and "'u', 'v', 'w', 'x'" in texts.pop()

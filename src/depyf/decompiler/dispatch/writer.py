@@ -89,6 +89,12 @@ class Writer:
             return repr(value)
         if type(value) is float and math.isfinite(value):
             return repr(value)
+        if type(value) is frozenset:
+            # In an order that does not differ from process to process; and the program may have its own ``frozenset``.
+            items = ", ".join(self.constant(item) for item in sorted(value, key=repr))
+            return f"{self.py('frozenset')}({f'{{{items}}}' if items else ''})"
+        if type(value) is tuple and any(type(item) in (tuple, frozenset) for item in value):
+            return f"({', '.join(map(self.constant, value))},)"
         self.constants.append(value)
         return f"{self.prefix}constant_{len(self.constants) - 1}"
 
