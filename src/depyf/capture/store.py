@@ -92,19 +92,36 @@ def _line(value: dict[str, Any]) -> str:
 
 def _plain(value: Any) -> Any:
     """As JSON has it: fields that have their default are left out."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    kind: Any = type(value)
+    if kind in _ATOMS:
+        return value
+    defaults = _defaults(kind)
+    if defaults is not None:
         found = {}
-        for field in dataclasses.fields(value):
-            item = getattr(value, field.name)
-            default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        for name, default in defaults:
+            item = getattr(value, name)
             if item != default or type(item) is not type(default):
-                found[field.name] = _plain(item)
+                found[name] = item if type(item) in _ATOMS else _plain(item)
         return found
-    if isinstance(value, (tuple, list)):
+    if kind in (tuple, list):
         return [_plain(item) for item in value]
-    if isinstance(value, dict):
+    if kind is dict:
         return {str(key): _plain(item) for key, item in value.items()}
     return value
+
+
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
+@functools.cache
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
+    """``(field, default)`` of a record; ``None`` if the type is none. (A large model has a million fields.)"""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(
+        (field.name,
+         field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default)
+        for field in dataclasses.fields(kind))
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -290,7 +290,9 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
 
 def _rebind(name: str, old: Any, new: Any) -> None:
     """Modules that imported the old function by its name hold the new one."""
-    for holder in list(sys.modules.values()):
+    for path, holder in list(sys.modules.items()):
+        if not path.startswith("torch"):
+            continue  # (thousands of them; one that took it all the same only gets more events made)
         names = getattr(holder, "__dict__", None)
         if isinstance(names, dict) and names.get(name) is old:
             names[name] = new
@@ -440,13 +442,20 @@ def cut_paths(files: Iterable[Any]) -> dict[str, str]:
         shorten = touchpoints.SHORT_PATHS.get()
     except touchpoints.MissingTouchpoint:
         return {}
+    # (Torch takes its time for each of thousands of files; those that share its first folder are cut at a border.)
+    torch_root = _first_folder(str(getattr(sys.modules.get("torch"), "__file__", "")))
     found = {}
     for file in files:
-        if isinstance(file, str) and os.path.isabs(file):
+        if isinstance(file, str) and os.path.isabs(file) and _first_folder(file) != torch_root:
             short = shorten(file)
             if short != file and not file.endswith((os.sep + short, "/" + short)):
                 found[short] = file
     return found
+
+
+def _first_folder(path: str) -> str:
+    drive, folders = os.path.splitdrive(path)
+    return drive + os.sep + folders.lstrip(os.sep).partition(os.sep)[0]
 
 
 def cache_entries(code: CodeType) -> list[Any]:
