@@ -140,6 +140,33 @@ def run():
         Base.method.__code__.co_qualname, Derived.method.__qualname__, str(Base.__annotations__),
     ]
 ''',
+"defaults_of_type_parameters": '''
+def lazy[T: (missing, str) = missing, U: missing = missing, *Ts = *tuple[missing], **P = [missing]](): pass
+
+class Sized[T = int, *Ts = *tuple[int, str]]:
+    Item = list
+    def method[U: Item = Item](self): pass
+    type Pair[V = Item] = tuple[V, Item]
+
+type Alias[T = missing] = dict[T, missing]
+
+def run():
+    def parameters(of):
+        return [outcome(lambda: (p.__name__, p.__module__, type(p).__name__, getattr(p, "__infer_variance__", None),
+                                 p.has_default(), str(p.__default__), str(getattr(p, "__bound__", None)),
+                                 str(getattr(p, "__constraints__", None)))) for p in of.__type_params__]
+    def failed(of):
+        return [(p.__name__, outcome(lambda: getattr(p, what))[1][:2])
+                for p in of.__type_params__ for what in ("__default__", "__bound__", "__constraints__")
+                if outcome(lambda: getattr(p, what))[0] == "raised"]
+    before = failed(lazy), failed(Alias), outcome(lambda: Alias.__value__)[1][:2]
+    globals()["missing"] = int
+    return [
+        before, parameters(lazy), parameters(Alias), str(Alias.__value__), Alias[str].__args__, Alias.__module__,
+        Alias.__value__.__args__[0] is Alias.__type_params__[0], parameters(Sized), parameters(Sized.method),
+        parameters(Sized.Pair), str(Sized.Pair.__value__), str(Sized.__orig_bases__), str(Sized.__parameters__),
+    ]
+''',
 "loops": '''
 def collatz(n):
     steps = []
@@ -746,4 +773,5 @@ def run():
 ''',
 }
 #: The first version that can compile a program.
-SINCE = {"match": (3, 10), "exception_groups": (3, 11), "type_parameters": (3, 12), "generic_classes": (3, 13)}
+SINCE = {"match": (3, 10), "exception_groups": (3, 11), "type_parameters": (3, 12), "generic_classes": (3, 13),
+         "defaults_of_type_parameters": (3, 13)}

@@ -13,7 +13,7 @@ from .dispatch import dispatch
 from .forms import Form, inside
 from .generics import HIDDEN, TypeAlias
 from .lift import ClassExpr, FunctionExpr, Iter, Machine, Unliftable, definition
-from .names import legal
+from .names import Unwritable, legal
 from .scopes import FAILURES, CodeScope, make_function
 
 
@@ -45,7 +45,12 @@ class _Nested:
             only = ast.arguments([], [ast.arg(legal(".0"))], None, [], [], None, [])
             return [make_function(name, only, *self.comprehension(code, asynchronous))]
         if code.name.startswith(HIDDEN):
-            return [self.generic(code, name)]
+            forms = self.scope.options.forms
+            while forms.of(code) is not Form.DISPATCH:
+                try:
+                    return [self.generic(code, name)]
+                except (*FAILURES, Unwritable) as error:
+                    forms.give_up(code, f"{type(error).__name__}: {error}")
         scope = self.scope.nested(code, "function")
         arguments, _ = scope.arguments(code, {}, scope)
         return [make_function(name, arguments, scope.statements(), [], None, asynchronous)]
@@ -69,8 +74,8 @@ class _Nested:
     def generic(self, code: Code, name: str) -> ast.stmt:
         """The hidden function that makes type parameters: a function that holds the definition they belong to.
 
-        Only the statement makes parameters whose bounds are evaluated later, so it is never written as a loop.
-        Defaults are what the function is given.
+        What cannot be written so (the proof may refuse it too) is a loop like any function, whose parameters are made
+        one by one. Defaults are what the function is given.
         """
         passed: list[ast.expr] = [ast.Name(legal(parameter), ast.Load()) for parameter in code.arguments]
         made: Any = self.scope.generic(FunctionExpr(code, {}), passed)
@@ -114,7 +119,7 @@ class _Nested:
         body = self.scope.nested(code, "class", code.name).statements()
         # The class statement stands in a function of its own.
         at = int(bool(body) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant))
-        return [*body[:at], *_qualified_name(code), *body[at:]]
+        return [*body[:at], *_qualified_name(code), *_type_parameters(code), *body[at:]]
 
 
 def _qualified_name(code: Code) -> list[ast.stmt]:
@@ -123,3 +128,10 @@ def _qualified_name(code: Code) -> list[ast.stmt]:
         if op.kind == "STORE_NAME" and op.arg == "__qualname__":
             return [ast.Assign([ast.Name("__qualname__", ast.Store())], ast.Constant(before.arg))]
     return []
+
+
+def _type_parameters(code: Code) -> list[ast.stmt]:
+    """Without brackets the class statement does not bind them: they are a variable of the loop around it."""
+    if ".type_params" not in code.freevars:
+        return []
+    return [ast.Assign([ast.Name("__type_params__", ast.Store())], ast.Name(legal(".type_params"), ast.Load()))]

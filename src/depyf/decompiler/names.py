@@ -110,9 +110,12 @@ def is_name(name: str, dotted: bool = False) -> bool:
 
 def legal(name: str) -> str:
     """A name that can be written, for one that may not: ``_lambda_`` for ``<lambda>``. Names that the compiler begins
-    with a dot (``.0``, ``.defaults``) begin with two underscores, to stay apart from those of a program."""
+    with a dot (``.0``, ``.defaults``) begin with two underscores, to stay apart from those of a program; where they are
+    words they end so too, as classes read them, which would mangle the name."""
     if is_name(name):
         return name
+    if name[:1] == "." and is_name(name[1:]):
+        return f"__dot_{name[1:]}__"
     made = unicodedata.normalize("NFKC", "__" + name[1:] if name[:1] == "." else name)
     made = "".join(c if f"_{c}".isidentifier() else "_" for c in made)
     return made if is_name(made) else f"_{made}"

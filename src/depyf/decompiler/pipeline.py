@@ -148,11 +148,15 @@ class _Job:
 
     def blame(self, error: BaseException) -> None:
         """The whole could not be written or compiled: the innermost code object to which that happens alone
-        gets its next form."""
+        gets its next form. Where there is none (a class body is no text of its own), the outermost that has one."""
         reason = f"{type(error).__name__}: {error}"
         innermost_first = [code for code in reversed(self.forms.names) if code is not self.code]
         for code in innermost_first:
             if self.forms.holder(code) is code and not self.can_be_written(code):
+                self.give_up(code, reason)
+                return
+        for code in self.forms.names:  # (the outermost is the first)
+            if self.forms.holder(code) is code and self.forms.of(code) is not Form.DISPATCH:
                 self.give_up(code, reason)
                 return
         self.give_up(self.code, reason)

@@ -36,6 +36,7 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
+from .generics import HIDDEN
 
 #: CO_* flags that change what a code object does: OPTIMIZED, NEWLOCALS, VARARGS, VARKEYWORDS, GENERATOR,
 #: COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR. (NESTED and the __future__ flags do not, once compiled.)
@@ -224,8 +225,12 @@ def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None,
 
 
 def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
-    """Whether a qualified name starts with that of the outermost code, and the rest of it."""
-    start = f"{outer.qualname}."
+    """Whether a qualified name starts with that of the outermost code, and the rest of it.
+
+    What stands in the scope of type parameters has names as if it stood around that scope
+    (``compiler_set_qualname`` in compile.c).
+    """
+    start = outer.qualname[: -len(outer.name)] if outer.name.startswith(HIDDEN) else f"{outer.qualname}."
     return (True, qualname[len(start):]) if qualname.startswith(start) else (False, qualname)
 
 

@@ -239,15 +239,45 @@ def {p}class_body(around, qualname, namespace):
 def {p}own_locals(found, names):
     return {{name: found[name] for name in names if name in found}}
 ''',
+    "type_parameter": '''
+def {p}type_parameter(stars, name, kind="", bound=None, default=None):
+    """Only a statement makes parameters whose bounds and defaults are evaluated when they are asked for."""
+    if not name.isidentifier():
+        raise {p}py.ValueError(f"{{name!r}} is not a name")
+    names = {{"__name__": {p}py.globals().get("__name__"), f"_{{name}}_bound": bound, f"_{{name}}_default": default}}
+    shown = stars + name
+    if kind:
+        value = f"_{{name}}_bound(*[1] * {{bound.__code__.co_argcount}})"
+        shown += f": (*{{value}},)" if kind == "constrained" else f": {{value}}"
+    if default is not None:
+        shown += f" = _{{name}}_default(*[1] * {{default.__code__.co_argcount}})"
+    {p}py.exec(f"type _{{name}}[{{shown}}] = 0", names)
+    return names["_" + name].__type_params__[0]
+''',
+    "with_default": '''
+def {p}with_default(parameter, kind, default):
+    """A new parameter, which nobody has seen yet, in place of one without a default."""
+    import typing
+    stars = {{typing.TypeVarTuple: "*", typing.ParamSpec: "**"}}.get({p}py.type(parameter), "")
+    bound = (lambda: parameter.__constraints__) if kind == "constrained" else (lambda: parameter.__bound__)
+    return {p}type_parameter(stars, parameter.__name__, kind, bound, default)
+''',
+    "generic_base": '''
+def {p}generic_base(parameters):
+    import typing
+    return typing.Generic[{p}py.tuple([
+        item for parameter in parameters
+        for item in (parameter if {p}py.isinstance(parameter, typing.TypeVarTuple) else (parameter,))])]
+''',
     "type_alias": '''
 def {p}type_alias(parts):
-    """What ``type name = ...`` makes: the value is asked for later."""
-    name, parameters, {p}value = parts
-    if parameters:
-        import typing
-        return typing.TypeAliasType(name, {p}value(), type_params=parameters)
-    names = {{"__name__": {p}value.__module__, "{p}value": {p}value}}
-    {p}py.exec(f"type {{name}} = {p}value(*[1] * {p}value.__code__.co_argcount)", names)
+    """What ``type name = ...`` makes: the value is asked for later. Its code holds None where the parameters go."""
+    name, parameters, value = parts
+    if not name.isidentifier():
+        raise {p}py.ValueError(f"{{name!r}} is not a name")
+    names = {{"__name__": value.__module__, "_" + name: value}}
+    code = {p}py.compile(f"type {{name}} = _{{name}}(*[1] * {{value.__code__.co_argcount}})", "<type>", "exec")
+    {p}py.exec(code.replace(co_consts={p}py.tuple([parameters if c is None else c for c in code.co_consts])), names)
     return names[name]
 ''',
     "frame_builtin": '''
@@ -272,7 +302,9 @@ def {p}frame_builtin(value, namespace, outer):
 }
 
 #: Helpers that call other helpers.
-NEEDS: dict[str, tuple[str, ...]] = {"named": ("requalified",), "class_body": ("requalified",)}
+NEEDS: dict[str, tuple[str, ...]] = {
+    "named": ("requalified",), "class_body": ("requalified",), "with_default": ("type_parameter",),
+}
 
 #: Builtins that look at the frame of their caller (``frame_builtin``).
 OF_THE_FRAME = frozenset({"dir", "eval", "exec", "locals", "vars"})

@@ -15,7 +15,7 @@ from ..names import is_name, legal
 from ..rules import registrar
 from . import namespaces
 from .helpers import OF_THE_FRAME
-from .writer import CELL, CELLS, CODE, LASTI, MAYBE_UNBOUND, PLAIN, Rule, Untranslatable, Writer
+from .writer import BOUND, CELL, CELLS, CODE, CONSTRAINED, LASTI, MAYBE_UNBOUND, PLAIN, Rule, Untranslatable, Writer
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
@@ -459,11 +459,8 @@ def _(w: Writer, op: Op) -> None:
 _INTRINSICS_1 = {
     "unary_positive": "+ {0}",
     "list_to_tuple": "{py}tuple({0})",
-    "typevar": "{py}__import__('typing').TypeVar({0})",
-    "paramspec": "{py}__import__('typing').ParamSpec({0})",
-    "typevartuple": "{py}__import__('typing').TypeVarTuple({0})",
-    "subscript_generic": "{py}__import__('typing').Generic[{0}]",
 }
+_STARS = {"typevar": "", "typevartuple": "*", "paramspec": "**"}
 
 
 @rule(o.INTRINSIC_1)
@@ -475,6 +472,10 @@ def _(w: Writer, op: Op) -> None:
         w.result(1, f"{w.py('__import__')}('sys').displayhook({w.slot(1)})")
     elif op.arg == "typealias":
         w.result(1, f"{w.helper('type_alias')}({w.slot(1)})")
+    elif op.arg == "subscript_generic":
+        w.result(1, f"{w.helper('generic_base')}({w.slot(1)})")
+    elif op.arg in _STARS:
+        w.result(1, f"{w.helper('type_parameter')}({_STARS[op.arg]!r}, {w.slot(1)})")
     elif op.arg in _INTRINSICS_1:
         w.result(1, _INTRINSICS_1[op.arg].format(w.slot(1), py=f"{w.prefix}py."))
     else:
@@ -488,6 +489,12 @@ def _(w: Writer, op: Op) -> None:
     elif op.arg == "set_function_type_params":
         w.write(f"{w.slot(2)}.__type_params__ = {w.slot(1)}")
         w.drop(1)
+    elif op.arg in ("typevar_with_bound", "typevar_with_constraints"):
+        kind = BOUND if op.arg == "typevar_with_bound" else CONSTRAINED
+        w.result(2, f"{w.helper('type_parameter')}('', {w.slot(2)}, {kind!r}, {w.slot(1)})", kind)
+    elif op.arg == "set_typeparam_default":
+        kind = w.tags[-2]
+        w.result(2, f"{w.helper('with_default')}({w.slot(2)}, {kind!r}, {w.slot(1)})", kind)
     else:
         raise Untranslatable(f"{op!r} at offset {op.offset}")
 

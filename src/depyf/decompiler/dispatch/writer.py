@@ -18,6 +18,8 @@ LASTI = "lasti"
 MAYBE_UNBOUND = "maybe unbound"  # from LOAD_FAST_AND_CLEAR
 CELL = "cell "  # + name: a cell, only good for building a closure
 CELLS = "cells"  # a tuple of the cells that the nested function names anyway
+BOUND = "bound"  # a type parameter with a bound
+CONSTRAINED = "constrained"  # a type parameter with constraints
 CODE = "code "  # + index into Writer.nested
 
 
@@ -99,8 +101,8 @@ class Writer:
         return f"{self.prefix}constant_{len(self.constants) - 1}"
 
     def name(self, name: str) -> str:
-        """A variable of the program: under its own name, but for the arguments of comprehensions."""
-        if not is_name(name) and not (name[:1] == "." and name[1:].isdecimal()):
+        """A variable of the program: under its own name, but for those of the compiler (``.0``, ``.type_params``)."""
+        if not is_name(name) and not (name[:1] == "." and (name[1:].isdecimal() or is_name(name[1:]))):
             raise Untranslatable(f"{shown(name)} is not the name of a variable")
         return legal(name)
 

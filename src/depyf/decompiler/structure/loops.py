@@ -107,6 +107,7 @@ def rotate(flow: Flow) -> None:
         again = False
         rounds += 1
         again |= _merge_equal(flow)
+        again |= _merge_comprehensions(flow)
         groups: dict[tuple[object, ...], list[Node]] = {}
         for node in flow.nodes.values():
             if node.end == "branch" and node.ops:
@@ -139,6 +140,76 @@ def rotate(flow: Flow) -> None:
                 first = head
                 again = True
     flow.prune()
+
+
+def _merge_comprehensions(flow: Flow) -> bool:
+    """Copies of a comprehension that stands inline (3.12 on) in the test of a loop are one.
+
+    The rest of the test, behind them, has been found before: both loops leave to it.
+    """
+    done = False
+    preds = flow.predecessors()
+    heads: dict[int, list[Node]] = {}
+    for node in sorted(flow.nodes.values(), key=lambda node: flow.order[node.id]):
+        if node.end == "for" and any(_fills(flow.nodes[pred]) for pred in preds[node.id]):
+            heads.setdefault(node.succs[1], []).append(node)
+    for first, *others in heads.values():
+        for other in others:
+            if _same_graph(flow, first.id, other.id):
+                _redirect(flow, other.id, first.id)
+                flow.prune()
+                _merge_before(flow, first.id)
+                done = True
+    return done
+
+
+def _fills(node: Node) -> bool:
+    """Whether a node ends in the empty list, set or dictionary that an inlined comprehension fills."""
+    kinds = [op.kind for op in node.ops[-2:]]
+    return node.end == "jump" and len(kinds) == 2 and kinds[0] in ("BUILD_LIST", "BUILD_SET", "BUILD_MAP") and (
+        kinds[1] == "SWAP" and not node.ops[-2].arg)
+
+
+def _same_graph(flow: Flow, a: int, b: int) -> bool:
+    """Whether what stands at two places does the same, on the same lines, until they lead to one place."""
+    paired = {a: b}
+    work = [a]
+    while work:
+        here = work.pop()
+        left, right = flow.nodes[here], flow.nodes[paired[here]]
+        if left.end != right.end or left.region != right.region or left.arg != right.arg:
+            return False
+        if [_key(op) for op in left.ops] != [_key(op) for op in right.ops]:
+            return False
+        for x, y in zip(left.succs, right.succs):
+            if x != y and x not in paired:
+                paired[x] = y
+                work.append(x)
+            elif x != y and paired[x] != y:
+                return False
+    return True
+
+
+def _merge_before(flow: Flow, id: int) -> None:
+    """Two nodes that go on to one place after the same operations are one from where these begin."""
+    ways = [flow.nodes[pred] for pred in flow.predecessors()[id]]
+    ways = sorted((n for n in ways if n.end == "jump" and n.ops), key=lambda node: flow.order[node.id])
+    for index, first in enumerate(ways):
+        for other in ways[index + 1 :]:
+            size = _common(first, other) if first.region == other.region else 0
+            if not size:
+                continue
+            if size == len(first.ops) == len(other.ops):
+                _redirect(flow, other.id, first.id)
+                _merge_before(flow, first.id)
+            else:
+                head = flow.split(first.id, len(first.ops) - size)
+                other.ops = other.ops[: len(other.ops) - size]
+                if other.ops:
+                    other.succs = [head]
+                else:
+                    _redirect(flow, other.id, head)
+            return
 
 
 def _arms(flow: Flow) -> set[frozenset[int]]:

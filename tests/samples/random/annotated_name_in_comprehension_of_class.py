@@ -1,0 +1,2 @@
+class A:
+    b: 0 = [b for c in d]

@@ -1,0 +1,7 @@
+try:
+    while {0 for a in b}:
+        pass
+except:
+    pass
+finally:
+    c
