@@ -1,3 +1,3 @@
-# since 3.12; may fall back: no form of the alias but the loop can be written
+# since 3.12
 type A[B] = {0 < 0 > 0 >= 0}
 type C[**D] = {0: 0 != 0 in 0 < 0}

@@ -1,5 +1,12 @@
-# since 3.12; may fall back: the scope of the parameters is a loop too
-0 != (a := b) <= 0
+# since 3.12; may fall back: a finally that never ends; the scope of the parameters is a loop too
+try:
+    a
+except:
+    pass
+else:
+    b
+finally:
+    raise
 
 
 def c[c: 0]():
@@ -17,7 +24,14 @@ class G[H](i=0 == 0 >= 0 > 0):
 
 class I:
     J = 0
-    0 != (a := b) <= 0
+    try:
+        a
+    except:
+        pass
+    else:
+        b
+    finally:
+        raise
 
     def k[L: J](self):
         return L

@@ -465,7 +465,10 @@ class Reducer:
         y, k = nodes[t], nodes[f]
         if not self.single(t) or y.region != x.region:
             return False
-        if as_value and self.single(f) and [op.kind for op in k.ops[:2]] == ["SWAP", "POP"]:
+        if as_value and [op.kind for op in k.ops[:2]] == ["SWAP", "POP"] and all(
+            nodes[pred].end == "branch" and [(op.kind, op.arg) for op in nodes[pred].ops[-1:]] == [("COPY", 1)]
+            for pred in self.preds[f]  # the comparisons in front of the last
+        ):
             self.share_end(y, k, 2)
         found = self.summary(t)
         if not found.pure:
