@@ -332,6 +332,14 @@ class CodeScope(Scope):
             own_names = dict.fromkeys(op.arg for op in program.ops if op.kind == "LOAD_NAME")
             dead += [ast.Assign([ast.Name(self.plain_name(n), STORE)], ast.Constant(None)) for n in own_names
                      if n not in bound and self.enclosing_local(n)]
+        if self.annotates and code.cellvars:
+            # cells of inlined comprehensions (3.12 on)
+            made = {op.arg for op in program.ops if op.kind in ("MAKE_CELL", "LOAD_CLOSURE")}
+            dead += [
+                ast.Expr(ast.ListComp(ast.Lambda(_NO_ARGUMENTS, ast.Name(self.plain_name(n), LOAD)), [
+                    ast.comprehension(ast.Name(self.plain_name(n), STORE), ast.Tuple([], LOAD), [], 0)]))
+                for n in code.cellvars if n not in made and n.isidentifier() and not n.startswith("__class")
+            ]
         if dead:
             # names, what captured them, or a yield, whose only statement the compiler has dropped
             out.append(ast.If(ast.Constant(False), dead, []))

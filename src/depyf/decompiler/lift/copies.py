@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .stack import Shared
+from .stack import Assigning, Shared, Unliftable
 
 
 def same_node(a: Any, b: Any) -> bool:
@@ -47,6 +47,13 @@ def same_target(target: ast.expr, left: Any) -> bool:
 def unshare(node: Any) -> Any:
     if isinstance(node, Shared):
         return unshare(node.value)
+    if isinstance(node, Assigning):  # a walrus, of whose value there are copies
+        value = unshare(node.value)
+        for target in node.targets:
+            if not isinstance(target, ast.Name):
+                raise Unliftable("an assignment inside an expression")
+            value = ast.NamedExpr(target, value)
+        return value
     if isinstance(node, ast.Attribute):
         node.value = unshare(node.value)
     elif isinstance(node, ast.Subscript):

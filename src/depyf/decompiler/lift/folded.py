@@ -10,7 +10,7 @@ from ..rules import registrar
 from .copies import same_shared, unshare
 from .operators import negate
 from .rule import Rule
-from .stack import Assigning, Shared, State, Unliftable
+from .stack import Shared, State, Unliftable
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -89,8 +89,6 @@ def _(machine: Machine, state: State, rest: ast.Compare) -> None:
     if not isinstance(first, ast.Compare) or not same_shared(first.comparators[-1], kept):
         raise Unliftable("not a chained comparison")
     last = unshare(first.comparators[-1])
-    if isinstance(last, Assigning):
-        last = machine.resolve(last)
     machine.push(
         state,
         ast.Compare(first.left, first.ops + rest.ops, [*first.comparators[:-1], last, *rest.comparators]),

@@ -1,0 +1,3 @@
+[0 for a in c]
+raise
+{(c for d in e) for c in f}
