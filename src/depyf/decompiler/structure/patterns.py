@@ -16,6 +16,7 @@ import ast
 from typing import Any
 
 from ...bytecode.operations import Op
+from ...flow.stack import effect
 from ..lift import Capture, CaseTest
 from .regions import Flow, Node, copied_op
 
@@ -360,7 +361,7 @@ def find_patterns(flow: Flow) -> bool:
                 continue
             tried.add((at, index, keeps))
             try:
-                success, failure, case = _pattern(flow, at, index, keeps, at in following)
+                success, failure, case = _pattern(flow, at, index, keeps)
             except _NoPattern:
                 continue
             found = True
@@ -397,15 +398,15 @@ def _starts(node: Node, follows: bool) -> list[tuple[int, bool]]:
     return found
 
 
-def _pattern(flow: Flow, at: int, index: int, keeps: bool, follows: bool) -> tuple[int, int, Case]:
+def _pattern(flow: Flow, at: int, index: int, keeps: bool) -> tuple[int, int, Case]:
     """``(where success leads, where failure leads, the case)`` of the pattern that starts there."""
     subject = Value()
     way = _Way(flow, int(keeps))
     end, _ = way.follow(at, index, [subject])
     if not way.failures:
-        if not (keeps and follows):
+        if not keeps:
             raise _NoPattern
-        fails = _guard_fails(flow, at, end)
+        fails = _guard_fails(flow, end)
         return flow.split(*end), fails, Case(subject, keeps)
     failure: _Place | None = None
     done: set[tuple[int, int]] = set()
@@ -429,15 +430,53 @@ def _pattern(flow: Flow, at: int, index: int, keeps: bool, follows: bool) -> tup
     return flow.split(*end), flow.split(*failure), Case(subject, keeps)
 
 
-def _guard_fails(flow: Flow, at: int, end: _Place) -> int:
-    """Where the guard of a pattern that always matches leads when it fails: the subject is not popped there."""
-    node = flow.nodes[at]
-    if end[0] == at and node.end == "branch":
-        for succ in node.succs:
-            ops = flow.nodes[succ].ops
-            if ops and ops[0].kind != "POP":
-                return succ
-    raise _NoPattern
+def _guard_fails(flow: Flow, end: _Place) -> int:
+    """Where the guard of a pattern that always matches leads when it fails.
+
+    Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
+    case begins with it.
+    """
+    failure: int | None = None
+    succeeds = False
+    seen: set[int] = set()
+    work = [end]
+    while work:
+        at, index = work.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        node = flow.nodes[at]
+        kind = _taken(node.ops[index:])
+        if kind is None and node.end == "branch" and len(seen) <= _TESTS_OF_A_GUARD:
+            work += [(succ, 0) for succ in node.succs]
+        elif at == end[0] or kind in (None, "END"):
+            raise _NoPattern
+        elif kind == "POP":
+            succeeds = True
+        elif failure is None:
+            failure = at
+        else:
+            raise _NoPattern
+    if failure is None or not succeeds:
+        raise _NoPattern
+    return failure
+
+
+#: Larger ones are not looked through.
+_TESTS_OF_A_GUARD = 50
+
+
+def _taken(ops: list[Op]) -> str | None:
+    """The kind of the first operation that takes, or looks at, what lay on the stack before; ``None`` if none does and
+    one value is left for a branch, ``"END"`` if none does."""
+    depth = 0
+    for op in ops:
+        popped, pushed = effect(op)
+        needs = op.arg if op.kind in ("COPY", "SWAP", "ROT") else popped or op.kind.startswith("MATCH_")
+        if needs > depth:
+            return op.kind
+        depth += pushed - popped
+    return None if depth == 1 else "END"
 
 
 def _popped(flow: Flow, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
