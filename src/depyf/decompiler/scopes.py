@@ -298,12 +298,9 @@ class CodeScope(Scope):
             for name in loads:
                 global_names[name] = None
             bound = {op.arg for op in program.ops if op.kind == "STORE_NAME"}
-            for name in bound & set(loads):
-                global_names.pop(name, None)  # bound in the class, so it was not declared
-            if not bound & set(loads):
-                for name in loads:
-                    if not self.enclosing_local(name):
-                        global_names.pop(name, None)
+            for name in loads:
+                if name in bound or not self.enclosing_local(name):
+                    global_names.pop(name, None)
         else:
             for name in loads:
                 if self.enclosing_local(name):
