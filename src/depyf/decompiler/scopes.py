@@ -27,6 +27,8 @@ CO_FUTURE_ANNOTATIONS = 0x1000000
 CO_HAS_DOCSTRING = 0x4000000
 FAILURES = (Unliftable, Untangled, RecursionError, KeyError, IndexError, AttributeError, TypeError, ValueError)
 _READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+#: of classes, and of 3.14's modules
+_CELLS_OF_THE_COMPILER = frozenset({"__class__", "__classdict__", deferred.CONDITIONAL})
 _NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 
@@ -335,7 +337,7 @@ class CodeScope(Scope):
             dead += [
                 ast.Expr(ast.ListComp(ast.Lambda(_NO_ARGUMENTS, ast.Name(self.plain_name(n), LOAD)), [
                     ast.comprehension(ast.Name(self.plain_name(n), STORE), ast.Tuple([], LOAD), [], 0)]))
-                for n in code.cellvars if n not in made and n.isidentifier() and not n.startswith("__class")
+                for n in code.cellvars if n not in made and n.isidentifier() and n not in _CELLS_OF_THE_COMPILER
             ]
         if dead:
             # names, what captured them, or a yield, whose only statement the compiler has dropped
