@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import gc
 import logging
 import os
 import re
@@ -54,6 +55,7 @@ def kinds(path):
 
 def state_of_torch():
     """What a session changes."""
+    gc.collect()  # what other tests left lets go of its hooks now, not in between
     values = []
     for point in touchpoints.TABLE:
         with contextlib.suppress(touchpoints.MissingTouchpoint):

@@ -1,5 +1,7 @@
 """What the documentation of depyf 0.20.0 shows works here, with the same arguments (docs/migration.md)."""
 
+import importlib
+import pkgutil
 import sys
 import types
 
@@ -12,6 +14,15 @@ def test_names():
     for name in ("decompile", "install", "uninstall", "prepare_debug", "debug"):
         assert callable(getattr(depyf, name)), name
     assert isinstance(depyf.__version__, str)
+
+
+def test_no_module_of_ours_takes_the_place_of_a_name():
+    """Importing a module sets its name in the package; a function of the same name would be gone."""
+    for found in pkgutil.iter_modules(depyf.__path__):
+        assert found.name not in depyf.__all__ or isinstance(getattr(depyf, found.name), types.ModuleType), found.name
+    importlib.import_module("depyf.explain")
+    assert "x" in depyf.decompile(lambda x: x)
+    assert depyf.decompile_full(types.resolve_bases).fidelity.value == "exact"
 
 
 def test_decompile_takes_a_function_or_its_code():

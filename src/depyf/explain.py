@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import CodeType, ModuleType
 from typing import Any
 
-from .decompile import code_of
+from .source import code_of
 
 
 def dump_src(fn: Any, module: ModuleType | None = None) -> str:
