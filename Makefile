@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo models bench roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
+.PHONY: demo test lint unit others zoo inside artefacts models bench roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -35,6 +35,15 @@ unit: $(VENV)/.ready
 # The small programs of tests/zoo on all three backends.
 zoo: $(VENV)/.ready
 	DEPYF_TEST_BACKENDS="eager aot_eager inductor" $(PY) -m pytest tests/zoo
+
+# Tests of side effects and closures (or those of a FOLDER), plain and inside prepare_debug.
+FOLDER ?= benchmarks/watched
+inside: $(VENV)/.ready
+	$(PY) benchmarks/inside.py $(FOLDER)
+
+# The same dump in a second process, and where torch's caches are warm.
+artefacts: $(VENV)/.ready
+	$(PY) benchmarks/same_artefacts.py
 
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready
