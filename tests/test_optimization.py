@@ -36,9 +36,15 @@ class Shift(TorchCompileWrapperWithCustomDispatcher):
 
 @pytest.fixture(autouse=True)
 def fresh():
+    """Torch keeps what it compiled, and with it the objects here: their hooks go with the test all the same."""
+    from torch._dynamo import convert_frame
+
     torch._dynamo.reset()
+    before = dict(convert_frame._bytecode_hooks)
     yield
     torch._dynamo.reset()
+    for key in convert_frame._bytecode_hooks.keys() - before.keys():
+        del convert_frame._bytecode_hooks[key]
 
 
 X = torch.arange(3.0)
