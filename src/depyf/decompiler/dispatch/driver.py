@@ -9,8 +9,9 @@ from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...flow import graph as g
 from ...flow.graph import Graph
 from . import helpers, namespaces
+from .rules.control import raise_again
 from .segments import FALL, Segment, cut
-from .translate import raise_again, translate
+from .translate import translate
 from .writer import LASTI, PLAIN, Writer
 
 

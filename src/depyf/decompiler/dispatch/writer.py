@@ -62,6 +62,9 @@ class Writer:
             raise Untranslatable("the stack is too short")
         return f"{self.prefix}s{len(self.tags) - place}"
 
+    def slots(self, count: int) -> list[str]:
+        return [self.slot(place) for place in range(count, 0, -1)]
+
     def new(self, expression: str, tag: str = PLAIN) -> None:
         """Pushes a value."""
         self.tags.append(tag)
