@@ -14,13 +14,13 @@ from depyf.decompiler.forms import Form, Forms
 from depyf.decompiler.scopes import Options, top_level
 
 
-def as_loops(original: CodeType) -> CodeType:
+def as_loops(original: CodeType | Code) -> CodeType:
     """The program with every code object of its written as a dispatch loop."""
-    return compile(text_as_loops(original), original.co_filename, "exec", dont_inherit=True)
+    return compile(text_as_loops(original), "<loops>", "exec", dont_inherit=True)
 
 
-def text_as_loops(original: CodeType) -> str:
-    code = Code.of(original)
+def text_as_loops(original: CodeType | Code) -> str:
+    code = original if isinstance(original, Code) else Code.of(original)
     forms = Forms(code, Form.DISPATCH)
     for inner in forms.names:
         while forms.of(inner) is not Form.DISPATCH:

@@ -21,7 +21,7 @@ def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
     """The total fallback (``dispatch``), as the body of a function, class or module."""
     graph = scope.options.graph(code)
     return dispatch(graph if graph is not None else build(canonicalise(code)), _Nested(scope),
-                    namespace=scope.kind in ("class", "module"))
+                    namespace=scope.kind in ("class", "module"), mangled=bool(scope.prefix))
 
 
 #: Operations on variables that another scope may bind.

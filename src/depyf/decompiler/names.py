@@ -82,6 +82,8 @@ def _check_here(name: str, node: ast.AST) -> None:
     """Refuse a name that cannot stand in this node, though another could."""
     if isinstance(node, ast.Name) and hasattr(node, "since"):
         return  # text of ours for syntax that this Python may not have (``newer.written``)
+    if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        return  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)
     if isinstance(node, _GENERIC) and name:
         name = _without_parameters(name)
     if not is_name(name, isinstance(node, _DOTTED)):
@@ -106,6 +108,16 @@ def is_name(name: str, dotted: bool = False) -> bool:
     if dotted:
         return name in ("", "*") or "." in name and all(is_name(part) for part in name.split("."))
     return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
+
+
+def is_private(name: str) -> bool:
+    """Whether a class would mangle the name."""
+    return name.startswith("__") and not name.endswith("__")
+
+
+def of_the_compiler(name: str) -> bool:
+    """Whether the compiler names variables so (``.0``, ``.type_params``): no source says it."""
+    return name[:1] == "." and (name[1:].isdecimal() or is_name(name[1:]))
 
 
 def legal(name: str) -> str:

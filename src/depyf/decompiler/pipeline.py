@@ -20,6 +20,7 @@ from .forms import Form, Forms
 from .names import Unwritable
 from .proof import Proof, prove
 from .recompile import Compiler, compile_function, compile_here
+from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
 from .scopes import FAILURES, Options, top_level
 from .simplify import simplify as simplified_graph
@@ -67,7 +68,7 @@ def decompile_code(
 
 
 class Failed(Unreadable):
-    """No form of the code could be written: there is none (names that are no names), or an error of ours."""
+    """No form of the code could be written: there is none (no compiler makes such code), or an error of ours."""
 
     def __init__(self, message: str, code: Code) -> None:
         message = f"{shown_name(code.filename)}: {shown_name(code.qualname)} cannot be written as source: {message}"
@@ -101,7 +102,8 @@ class _Job:
         parameter_names: Mapping[str, Sequence[str]] | None, rename: Mapping[str, str] | None,
         keep_variables: bool = False, interpreter: Interpreter | None = None,
     ) -> None:
-        self.code = code
+        self.renamed = renamed(code)
+        self.code = code = self.renamed.code
         self.name = name
         self.compiler = _compiler(code, interpreter)
         self.verify = verify and self.compiler is not None
@@ -186,21 +188,25 @@ class _Job:
     def part(self, code: Code, proof: Proof | None) -> Part:
         name, units = self.forms.names[code], len(code.bytecode) // 2
         form = self.forms.of(code)
+        changed = self.renamed.note(code)
         if not self.verify:
             fidelity = Fidelity.FALLBACK if form is Form.DISPATCH else Fidelity.UNPROVEN
-            return Part(name, code.firstlineno, units, fidelity, self.forms.why(code))
+            reason = "; ".join(filter(None, [changed, self.forms.why(code)]))
+            return Part(name, code.firstlineno, units, fidelity, reason)
         if proof is None:
             # No way through the program leads to it: the text has nothing to show for it, and loses nothing.
             return Part(name, code.firstlineno, units, Fidelity.EXACT, "")
         if proof.verdict is None:
-            reason = "; ".join(filter(None, [*self.stated_constants(code), self.forms.why(code)]))
+            reason = "; ".join(filter(None, [changed, *self.stated_constants(code), self.forms.why(code)]))
             reason = reason or "is inside one that fell back"
             return Part(name, code.firstlineno, units, Fidelity.FALLBACK, reason)
         notes: list[str] = []
         if not proof.exact:
             notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
-        notes += self.stated_constants(code)
+        notes += [changed] * bool(changed) + self.stated_constants(code)
         fidelity = Fidelity.EQUIVALENT if notes else Fidelity.EXACT
+        if self.renamed.visible(code):
+            fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
         return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
                     proof.verdict, proof.recompiled)
 

@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any
 
 from ..bytecode.code import Code
-from .names import is_name
+from .names import is_name, is_private
 
 #: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,
 #: Python reads the line from the file of that name, which may be a pipe that never ends.
@@ -89,7 +89,7 @@ def _empty(kind: str) -> ast.stmt:
 def _has_private_names(code: Code) -> bool:
     """Whether a name would be mangled inside a class (torch's ``__compiled_fn_1`` in a method's code)."""
     return any(
-        name.startswith("__") and not name.endswith("__")
+        is_private(name)
         for names in (code.names, code.varnames, code.cellvars, code.freevars) for name in names
     ) or any(_has_private_names(const) for const in code.consts if isinstance(const, Code))
 

@@ -14,7 +14,7 @@ from .forms import Form, Forms
 from .generics import TypeAlias
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, State, Unliftable
 from .literals import constant
-from .names import legal
+from .names import is_name, legal
 from .structure.comprehensions import build_comprehension, parse_loops
 from .structure.ends import gather_breaks, gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
@@ -308,8 +308,9 @@ class CodeScope(Scope):
                 if self.enclosing_local(name):
                     global_names[name] = None
         out: list[ast.stmt] = []
-        if global_names:
-            out.append(ast.Global([self.plain_name(n) for n in global_names]))
+        # (the others go through ``globals()``)
+        if declared := [self.plain_name(n) for n in global_names if is_name(n)]:
+            out.append(ast.Global(declared))
         if "__class__" in unread and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
             unread.remove("__class__")  # ``super`` alone makes it a free variable
         if nonlocal_names:
@@ -365,6 +366,7 @@ class CodeScope(Scope):
         names = {
             op.arg: None for before, op in zip(shown, shown[1:])
             if op.kind == "STORE_ATTR" and before.kind in ("LOAD_FAST", "LOAD_DEREF") and before.arg == "self"
+            and is_name(op.arg)
         }
         return [
             ast.Assign([ast.Attribute(ast.Name("self", LOAD), self.plain_name(name), STORE)], ast.Constant(None))

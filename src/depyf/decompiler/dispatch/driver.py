@@ -25,29 +25,32 @@ class Nested(Protocol):
         """The statements of a class body."""
 
 
-def dispatch(graph: Graph, nested: Nested | None = None, *, namespace: bool = False) -> list[ast.stmt]:
+def dispatch(
+    graph: Graph, nested: Nested | None = None, *, namespace: bool = False, mangled: bool = False,
+) -> list[ast.stmt]:
     """Statements of a function body that do what the graph does.
 
     Args:
         graph: any graph, reducible or not.
         nested: decompiles nested functions and classes.
         namespace: it is the body of a module or class, to be run by a function (see :mod:`.namespaces`).
+        mangled: it is put into a class, where the compiler mangles private names.
 
     Raises:
         Untranslatable: an operation has no form in Python source (a closure of foreign cells, ...).
     """
-    driver = _Driver(graph, nested, namespace)
+    driver = _Driver(graph, nested, namespace, mangled)
     body = driver.body()
     return namespaces.run_in_function(body, graph.code, driver.prefix) if namespace else body
 
 
 class _Driver:
-    def __init__(self, graph: Graph, nested: Nested | None, namespace: bool) -> None:
+    def __init__(self, graph: Graph, nested: Nested | None, namespace: bool, mangled: bool) -> None:
         self.graph = graph
         self.nested = nested
         self.prefix = _free_prefix(graph)
         self.segments, self.first = cut(graph)
-        self.writer = Writer(self.prefix, graph.code, namespace)
+        self.writer = Writer(self.prefix, graph.code, namespace, mangled)
         self.entry_tags: dict[int, list[str]] = {}
         self.text: dict[int, list[tuple[int, str]]] = {}
         self.levels: list[list[Segment]] = []
@@ -212,6 +215,8 @@ class _Driver:
         preamble = [(0, f"import builtins as {self.prefix}py")]
         if any(f"{self.prefix}unbound" in text for _, text in lines):
             preamble.append((0, f"{self.prefix}unbound = {self.prefix}py.object()"))
+        if self.writer.has_names and not self.writer.namespace:
+            preamble.append((0, f"{self.prefix}names = {{}}"))
         for name in sorted(self.writer.used):
             for line in helpers.SOURCES[name].format(p=self.prefix).strip("\n").split("\n"):
                 preamble.append((0, line))

@@ -174,13 +174,13 @@ def {p}import_star(module, namespace):
 ''',
     "global_value": '''
 def {p}global_value(name, namespace):
-    """A global whose name is also a local variable's."""
+    """A global whose name is also a local variable's, or that no source can say."""
     if name in namespace:
         return namespace[name]
     try:
         return {p}py.getattr({p}py, name)
     except {p}py.AttributeError:
-        raise {p}py.NameError(f"name {{name!r}} is not defined") from None
+        raise {p}py.NameError(f"name '{{name:.200}}' is not defined") from None
 ''',
     "load_name": '''
 def {p}load_name(name, *namespaces):
@@ -193,14 +193,14 @@ def {p}load_name(name, *namespaces):
     try:
         return {p}py.getattr({p}py, name)
     except {p}py.AttributeError:
-        raise {p}py.NameError(f"name {{name!r}} is not defined") from None
+        raise {p}py.NameError(f"name '{{name:.200}}' is not defined") from None
 ''',
     "delete_name": '''
 def {p}delete_name(name, namespace):
     try:
         del namespace[name]
     except {p}py.KeyError:
-        raise {p}py.NameError(f"name {{name!r}} is not defined") from None
+        raise {p}py.NameError(f"name '{{name:.200}}' is not defined") from None
 ''',
     "requalified": '''
 def {p}requalified(code, wrong, right):

@@ -9,7 +9,7 @@ from typing import Any
 from ...bytecode.code import Code
 from ...bytecode.errors import shown
 from ...bytecode.operations import Op
-from ..names import is_name, legal
+from ..names import is_name, is_private, legal, of_the_compiler
 from .helpers import NEEDS
 
 # What a slot is known to hold (the tag of its value).
@@ -38,11 +38,15 @@ class Writer:
         constants: values that stand in the text as ``<prefix>constant_<index>``.
         nested: code objects whose definition stands in the text as ``<prefix>define_<index>``.
         namespace: names are those of a module or class body, and its text is run by a function.
+        mangled: it stands in a class, where private names are read as others.
+        has_names: the text keeps names in a dictionary (:meth:`names_aside`).
     """
 
-    def __init__(self, prefix: str, code: Code, namespace: bool = False) -> None:
+    def __init__(self, prefix: str, code: Code, namespace: bool = False, mangled: bool = False) -> None:
         self.prefix = prefix
         self.namespace = namespace
+        self.mangled = mangled
+        self.has_names = namespace
         self.code = code
         self.lines: list[tuple[int, str]] = []
         self.tags: list[str] = []
@@ -105,9 +109,19 @@ class Writer:
 
     def name(self, name: str) -> str:
         """A variable of the program: under its own name, but for those of the compiler (``.0``, ``.type_params``)."""
-        if not is_name(name) and not (name[:1] == "." and (name[1:].isdecimal() or is_name(name[1:]))):
+        if not is_name(name) and not of_the_compiler(name):
             raise Untranslatable(f"{shown(name)} is not the name of a variable")
         return legal(name)
+
+    def can_say(self, name: str) -> bool:
+        """Whether a name means itself here: as a global, an attribute, a keyword."""
+        return is_name(name) and not (self.mangled and is_private(name))
+
+    def names_aside(self) -> str:
+        """The dictionary of names that no variable can have. (Outside of modules and classes only a class body that
+        was given alone has any, which is written as a function.)"""
+        self.has_names = True
+        return f"{self.prefix}names"
 
     def mapping(self) -> str:
         """The mapping that holds the program's names."""

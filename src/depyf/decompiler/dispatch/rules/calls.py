@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ...generics import HIDDEN
-from ...names import is_name, legal
+from ...names import legal
 from ...rules import registrar
 from ..writer import BOUND, CELLS, CODE, CONSTRAINED, Rule, Untranslatable, Writer
 
@@ -20,8 +20,7 @@ def _(w: Writer, op: Op) -> None:
     values = w.slots(count)
     arguments = values[:positional]
     for name, value in zip(keywords, values[positional:]):
-        plain = is_name(name)
-        arguments.append(f"{name}={value}" if plain else f"**{{{name!r}: {value}}}")
+        arguments.append(f"{name}={value}" if w.can_say(name) else f"**{{{name!r}: {value}}}")
     w.result(count + 1, f"{w.slot(count + 1)}({', '.join(arguments)})")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ....bytecode import operations as o
 from ....bytecode.code import Code
 from ....bytecode.operations import Op
-from ...names import is_name
 from ...rules import registrar
 from ..helpers import OF_THE_FRAME
 from ..writer import CELL, CODE, MAYBE_UNBOUND, Rule, Untranslatable, Writer
@@ -23,16 +22,25 @@ def _(w: Writer, op: Op) -> None:
     w.new(w.constant(op.arg))
 
 
-@rule(o.LOAD_FAST, o.LOAD_DEREF, o.LOAD_NAME, o.LOAD_CLASSDEREF)
+@rule(o.LOAD_FAST, o.LOAD_DEREF, o.LOAD_CLASSDEREF)
 def _(w: Writer, op: Op) -> None:
     w.new(w.name(op.arg))
 
 
+@rule(o.LOAD_NAME)
+def _(w: Writer, op: Op) -> None:
+    if w.can_say(op.arg):
+        w.new(w.name(op.arg))
+    else:
+        w.new(f"{w.helper('load_name')}({op.arg!r}, {w.names_aside()}, {w.py('globals')}())")
+
+
 @rule(o.LOAD_GLOBAL)
 def _(w: Writer, op: Op) -> None:
-    value = w.name(op.arg)
-    if op.arg in w.fast:
+    if op.arg in w.fast or not w.can_say(op.arg):
         value = f"{w.helper('global_value')}({op.arg!r}, {w.py('globals')}())"
+    else:
+        value = w.name(op.arg)
     if op.arg in OF_THE_FRAME:
         # ``locals`` and the like see the function's own locals, not what the loop keeps.
         own = f"{w.helper('own_locals')}({w.py('locals')}(), {tuple(sorted(w.fast))!r})"
@@ -42,13 +50,27 @@ def _(w: Writer, op: Op) -> None:
 
 @rule(o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF)
 def _(w: Writer, op: Op) -> None:
-    top = w.slot(1)
-    w.write(f"{top} = {top}[{op.arg!r}] if {op.arg!r} in {top} else {w.name(op.arg)}")
+    top, name = w.slot(1), op.arg
+    if op.kind is o.LOAD_FROM_DICT_OR_GLOBALS and not w.can_say(name):
+        value = f"{w.helper('global_value')}({name!r}, {w.py('globals')}())"
+    else:
+        value = w.name(name)
+    w.write(f"{top} = {top}[{name!r}] if {name!r} in {top} else {value}")
+
+
+def _outside(w: Writer, op: Op) -> str:
+    """The dictionary that holds a name which cannot be written: ``globals()`` or our own; empty if it can be."""
+    if w.can_say(op.arg):
+        return ""
+    if op.kind in (o.STORE_GLOBAL, o.DELETE_GLOBAL):
+        return f"{w.py('globals')}()"
+    return w.names_aside() if op.kind in (o.STORE_NAME, o.DELETE_NAME) else ""
 
 
 @rule(o.STORE_FAST, o.STORE_DEREF, o.STORE_NAME, o.STORE_GLOBAL)
 def _(w: Writer, op: Op) -> None:
-    name, value = w.name(op.arg), w.slot(1)
+    outside, value = _outside(w, op), w.slot(1)
+    name = f"{outside}[{op.arg!r}]" if outside else w.name(op.arg)
     if w.tags[-1] == MAYBE_UNBOUND:
         w.write(f"if {value} is {w.prefix}unbound:")
         w.indent += 1
@@ -68,7 +90,10 @@ def _(w: Writer, op: Op) -> None:
 
 @rule(o.DELETE_FAST, o.DELETE_DEREF, o.DELETE_NAME, o.DELETE_GLOBAL)
 def _(w: Writer, op: Op) -> None:
-    w.write(f"del {w.name(op.arg)}")
+    if outside := _outside(w, op):
+        w.write(f"{w.helper('delete_name')}({op.arg!r}, {outside})")
+    else:
+        w.write(f"del {w.name(op.arg)}")
 
 
 @rule(o.LOAD_FAST_AND_CLEAR)
@@ -112,20 +137,19 @@ def _(w: Writer, op: Op) -> None:
     w.new(w.py(op.arg))
 
 
-def _attribute(obj: str, name: str) -> str | None:
-    plain = is_name(name)
-    return f"{obj}.{name}" if plain else None
+def _attribute(w: Writer, obj: str, name: str) -> str | None:
+    return f"{obj}.{name}" if w.can_say(name) else None
 
 
 @rule(o.LOAD_ATTR)
 def _(w: Writer, op: Op) -> None:
     obj = w.slot(1)
-    w.result(1, _attribute(obj, op.arg) or f"{w.py('getattr')}({obj}, {op.arg!r})")
+    w.result(1, _attribute(w, obj, op.arg) or f"{w.py('getattr')}({obj}, {op.arg!r})")
 
 
 @rule(o.STORE_ATTR)
 def _(w: Writer, op: Op) -> None:
-    target = _attribute(w.slot(1), op.arg)
+    target = _attribute(w, w.slot(1), op.arg)
     value = w.slot(2)
     w.write(f"{target} = {value}" if target else f"{w.py('setattr')}({w.slot(1)}, {op.arg!r}, {value})")
     w.drop(2)
@@ -133,7 +157,7 @@ def _(w: Writer, op: Op) -> None:
 
 @rule(o.DELETE_ATTR)
 def _(w: Writer, op: Op) -> None:
-    target = _attribute(w.slot(1), op.arg)
+    target = _attribute(w, w.slot(1), op.arg)
     w.write(f"del {target}" if target else f"{w.py('delattr')}({w.slot(1)}, {op.arg!r})")
     w.drop(1)
 
@@ -142,4 +166,4 @@ def _(w: Writer, op: Op) -> None:
 def _(w: Writer, op: Op) -> None:
     name = op.arg[0]
     obj = f"{w.slot(3)}({w.slot(2)}, {w.slot(1)})"
-    w.result(3, _attribute(obj, name) or f"{w.py('getattr')}({obj}, {name!r})")
+    w.result(3, _attribute(w, obj, name) or f"{w.py('getattr')}({obj}, {name!r})")
