@@ -112,7 +112,7 @@ def test_recompile_for_a_type_and_a_value_asks_what_is_seen():
         "1/1: ___check_type_id(k, 94543805829200), type=<class '__main__.T1'>  # return x*k.a  # mp/p.py:10 in g "
         "(HINT: type T1)\nUser stack trace:\n  File \"/tmp/p.py\", line 10, in g\n    return x*k.a",
         "1/0: L['n'] == 3  # return x * n  # mp/p.py:4 in f"]
-    first, second = guard_failures(json.dumps(reasons), {"mp/p.py": "/tmp/p.py"}, seen)
+    first, second = guard_failures(json.dumps(reasons), {"mp/p.py": "/tmp/p.py"}.__getitem__, seen)
     assert (first.text, first.expected, first.seen) == ("type(k) is __main__.T1", "__main__.T1", "what is there")
     assert (first.cause.filename, first.cause.line, first.cause.text) == ("/tmp/p.py", 10, "return x*k.a")
     assert (second.source, second.expected, second.cause.filename) == ("L['n']", "3", "/tmp/p.py")

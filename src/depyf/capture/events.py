@@ -113,15 +113,15 @@ class EventReader:
     Args:
         string_of: torch writes file names as numbers; the name of a number. Numbers that ``str`` events explain
             need no other source.
-        paths: ``{path as torch shortened it: full path}`` (see ``hooks.cut_paths``).
+        full_path: path as torch shortened it -> path (see ``hooks.FullPaths``).
     """
 
     def __init__(
-        self, string_of: Callable[[int], str] | None = None, paths: Mapping[str, str] | None = None
+        self, string_of: Callable[[int], str] | None = None, full_path: Callable[[str], str] = str
     ) -> None:
         self._string_of = string_of
         self._strings: dict[int, str] = {}
-        self._paths = paths or {}
+        self._full_path = full_path
         self._drafts: dict[tuple[int, int], _Draft] = {}
 
     def compilations(self) -> tuple[Compilation, ...]:
@@ -246,7 +246,7 @@ class EventReader:
             if all(known.raw != found.raw for known in draft.breaks):
                 draft.breaks.append(found)
         elif name == "recompile_reasons":
-            draft.guard_failures = guard_failures(payload, self._paths, seen)
+            draft.guard_failures = guard_failures(payload, self._full_path, seen)
 
     def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
         if not isinstance(frames, list):
@@ -334,13 +334,13 @@ _CAUSE = re.compile(r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<f
 
 
 def guard_failures(
-    payload: str, paths: Mapping[str, str] | None = None, seen: Callable[[str], str] | None = None
+    payload: str, full_path: Callable[[str], str] = str, seen: Callable[[str], str] | None = None
 ) -> tuple[GuardFailure, ...]:
     """Reads torch's reasons for a recompile (torch/_dynamo/guards.py, ``get_guard_fail_reason``), one an entry.
 
     Args:
         payload: one reason, or a JSON list of several.
-        paths: see :class:`EventReader`.
+        full_path: see :class:`EventReader`.
         seen: see :meth:`EventReader.feed`.
     """
     try:
@@ -348,11 +348,11 @@ def guard_failures(
     except ValueError:
         decoded = payload
     reasons = decoded if isinstance(decoded, list) else [payload]
-    return tuple(_guard_failure(str(reason), paths or {}, seen) for reason in reasons)
+    return tuple(_guard_failure(str(reason), full_path, seen) for reason in reasons)
 
 
 def _guard_failure(
-    reason: str, paths: Mapping[str, str], seen: Callable[[str], str] | None
+    reason: str, full_path: Callable[[str], str], seen: Callable[[str], str] | None
 ) -> GuardFailure:
     entry = _ENTRY.match(reason)
     compile_id = CompileId(int(entry["frame"]), int(entry["recompile"])) if entry else None
@@ -365,7 +365,7 @@ def _guard_failure(
         last = frames[-1]
         cause = SourceLocation(last["file"], int(last["line"]), last["function"].strip(), (last["text"] or "").strip())
     elif comment:
-        cause = SourceLocation(paths.get(comment["file"], comment["file"]), int(comment["line"]),
+        cause = SourceLocation(full_path(comment["file"]), int(comment["line"]),
                                comment["function"], comment["code"].strip())
     condition = (text[: comment.start()] if comment else text).strip()
     source = expected = actual = ""

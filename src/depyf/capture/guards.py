@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -32,6 +32,8 @@ _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*), (?P<cls>\w+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
     r"device=(?P<device>[^,]*), requires_grad=(?P<grad>True|False), size=\[(?P<size>[^\]]*)\], "
     r"stride=\[(?P<stride>[^\]]*)\]\)")
+#: Sizes or strides: numbers, ``None`` where any will do.
+_NUMBERS = re.compile(r"(?:(?:\d+|None)(?:, (?:\d+|None))*)?")
 _MARK = re.compile(r"hasattr\(.*, '(?P<mark>_dynamo_\w+)'\) == False")
 #: First key of a tensor's dispatch keys -> its device type.
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
@@ -46,11 +48,11 @@ class GuardReader:
     """Reads the trees of several entries. These are much alike, and share what was read before.
 
     Args:
-        paths: ``{path as torch shortened it: full path}``, for those that it cut in the middle of a name.
+        full_path: path as torch shortened it -> path (see ``hooks.FullPaths``).
     """
 
-    def __init__(self, paths: Mapping[str, str] | None = None) -> None:
-        self._paths = paths or {}
+    def __init__(self, full_path: Callable[[str], str] = str) -> None:
+        self._full_path = full_path
         self._nodes: dict[str, _Node | None] = {}  # by line
         self._guards: dict[tuple[str, str, str, str], Guard] = {}  # by kind, text, owner and its type
 
@@ -78,8 +80,8 @@ class GuardReader:
         guard = self._guards.get(key)
         if guard is None:
             condition, cause = _split_cause(node.rest)
-            if cause is not None and cause.filename in self._paths:
-                cause = replace(cause, filename=self._paths[cause.filename])
+            if cause is not None:
+                cause = replace(cause, filename=self._full_path(cause.filename))
             expression = _expression(node.kind, condition, owner, owner_type)
             guard = self._guards[key] = Guard(expression, owner, node.kind, node.rest.strip(), cause)
         return guard
@@ -180,7 +182,9 @@ def _tensor(found: re.Match[str]) -> str:
     text = (f"check_tensor({found['source']}, dtype={found['dtype']}, device={device!r}, "
             f"size={_tuple(found['size'])}, stride={_tuple(found['stride'])}, "
             f"requires_grad={found['grad']}{cls})")
-    return text if is_expression(text) else f"torch_guard({found.group(0)!r})"
+    # What is ours in the text is Python, and so are numbers: no need to parse it.
+    plain = _NUMBERS.fullmatch(found["size"]) and _NUMBERS.fullmatch(found["stride"])
+    return text if is_expression(found["source"] if plain else text) else f"torch_guard({found.group(0)!r})"
 
 
 def _tuple(items: str) -> str:

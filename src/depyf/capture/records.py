@@ -38,6 +38,11 @@ class CompileId:
     def __str__(self) -> str:
         return f"[{self.frame}/{self.recompile}]"
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """What ties records of one compilation together, whatever its attempts."""
+        return self.frame, self.recompile
+
 
 @dataclass(frozen=True)
 class SourceLocation:

@@ -104,7 +104,6 @@ class _Compilation:
     text: TransformedCode
     graph_names: tuple[str, ...]
     resumes: tuple[tuple[str, CodeType], ...]
-    handed_on: bool = False
 
 
 class Session:
@@ -138,13 +137,17 @@ class Session:
         self.lacking: list[touchpoints.Touchpoint] = []
         self.graphs: dict[tuple[int, int], list[_Graph]] = {}
         self.compilations: list[_Compilation] = []
+        #: Those of each original by its id, and those that the sink has no record of, by ``(frame, recompile)``.
+        self.by_original: dict[int, list[_Compilation]] = {}
+        self.not_handed_on: dict[tuple[int, int], list[_Compilation]] = {}
         self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
         self.taken: set[str] = set()
         #: By id: code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
         self.resume_names: dict[int, tuple[CodeType, str]] = {}
         self.guard_texts: dict[tuple[int, int], str] = {}
-        self.guard_reader: GuardReader | None = None  # made at the end, when all files are known
-        self.events = events.EventReader(hooks.interned_string)
+        full_path = hooks.FullPaths(self._known_files)
+        self.guard_reader = GuardReader(full_path)
+        self.events = events.EventReader(hooks.interned_string, full_path)
         self.files: dict[tuple[Any, ...], str] = {}  # of graphs' stages and kernels
         #: Text of the graph just captured, from torch's trace, by ``(frame, recompile, attempt)``.
         self.captured_texts: dict[tuple[int, int, int], str] = {}
@@ -345,13 +348,11 @@ class Session:
         for draft in self.graphs.get((frame, recompile), ()):
             if draft.name:
                 self.sink.record(self._graph(draft))
-        for found in self.compilations:
-            if (found.ids.frame, found.ids.recompile) == (frame, recompile) and not found.handed_on:
-                found.handed_on = True
-                self.sink.record(CompiledCode(
-                    found.text.function_name, found.original.co_name, _location(found.original), found.text,
-                    found.graph_names, tuple(name for name, _ in found.resumes),
-                    self.guard_texts.get((frame, recompile), "")))
+        for found in self.not_handed_on.pop((frame, recompile), ()):
+            self.sink.record(CompiledCode(
+                found.text.function_name, found.original.co_name, _location(found.original), found.text,
+                found.graph_names, tuple(name for name, _ in found.resumes),
+                self.guard_texts.get((frame, recompile), "")))
 
     def _on_kernel(self, loaded: Any, path: str) -> None:
         draft = self._draft()
@@ -461,6 +462,8 @@ class Session:
             ids, original, transformed, transformed, record, tuple(rename[n] for n in graph_names),
             tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()))
         self.compilations.append(compilation)  # whatever happens to its files
+        self.by_original.setdefault(id(original), []).append(compilation)
+        self.not_handed_on.setdefault(ids.key, []).append(compilation)
         place = self.sink.transformed(record, _location(original))
         if place is not None:
             compilation.text = replace(record, file=os.path.basename(place[0]))
@@ -492,12 +495,12 @@ class Session:
         return known[1] if known is not None else code.co_name
 
     def _transformed_name(self, original: CodeType, function_name: str) -> str:
-        count = sum(c.original is original for c in self.compilations)
+        count = len(self.by_original.get(id(original), ()))
         return f"__transformed_code_{count}_for_{legal_identifier(function_name)}"
 
     # --- the whole --------------------------------------------------------------------------------
     def _capture(self) -> Capture:
-        originals = list({id(c.original): c.original for c in self.compilations}.values())
+        originals = [compilations[0].original for compilations in self.by_original.values()]
         resumed_by: dict[int, list[CodeType]] = {}
         children: set[int] = set()
         for compilation in self.compilations:
@@ -531,13 +534,12 @@ class Session:
             tuple(replace(kernel, file=file("kernel", kernel.index)) for kernel in draft.kernels))
 
     def _frame(self, code: CodeType) -> Frame:
-        mine = [c for c in self.compilations if c.original is code]
         entries = []
         order = self._entry_order(code)
+        mine = self.by_original.get(id(code), ())
         for compilation in sorted(mine, key=lambda c: order.get(id(c.running), len(order))):
-            key = (compilation.ids.frame, compilation.ids.recompile)
             entries.append(CacheEntry(
-                compilation.ids, self._guards(key), compilation.text, compilation.graph_names,
+                compilation.ids, self._guards(compilation.ids.key), compilation.text, compilation.graph_names,
                 tuple(name for name, _ in compilation.resumes)))
         return make_frame(code, self._name_of(code), tuple(entries))
 
@@ -553,11 +555,11 @@ class Session:
             self.note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
 
+    def _known_files(self) -> list[Any]:
+        files: list[Any] = [c.original.co_filename for c in self.compilations]
+        return files + [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+
     def _guards(self, key: tuple[int, int]) -> tuple[Guard, ...]:
-        if self.guard_reader is None:
-            files: list[Any] = [c.original.co_filename for c in self.compilations]
-            files += [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-            self.guard_reader = GuardReader(hooks.cut_paths(files))
         return self.guard_reader.read(self.guard_texts.get(key, ""))
 
 

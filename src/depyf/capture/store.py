@@ -190,7 +190,7 @@ def _identity(record: Any, number: int) -> Any:
     if isinstance(record, CompiledGraph):
         return record.name
     if isinstance(record, Compilation):
-        return record.compile_id.frame, record.compile_id.recompile
+        return record.compile_id.key
     return number
 
 

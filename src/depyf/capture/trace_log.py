@@ -115,7 +115,7 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
     for compilation in compilations:
         if compilation.outcome == "compiled":
             ids = compilation.compile_id
-            key = (ids.frame, ids.recompile)
+            key = ids.key
             code = TransformedCode(ids, compilation.function, _NO_SOURCE, None, ())
             names = (records[key].name,) if key in records else ()
             functions.setdefault(ids.frame, []).append(

@@ -17,7 +17,6 @@ from ..capture.records import (
     Compilation,
     CompiledFunction,
     CompiledGraph,
-    CompileId,
     Frame,
     GraphBreak,
     GuardFailure,
@@ -89,7 +88,7 @@ class _Story:
                 if frame.location:
                     of_code[(frame.code_name, frame.location.filename, frame.location.line)] = function, frame
                 for entry in frame.entries:
-                    self.entries[_key(entry.compile_id)] = frame, entry
+                    self.entries[entry.compile_id.key] = frame, entry
                     of_frame[entry.compile_id.frame] = function, frame
         units: dict[object, _Unit] = {}
         for compilation in self.capture.compilations:
@@ -104,7 +103,7 @@ class _Story:
                 name, at = plain_name(compilation.function), place
                 unit = units.setdefault((name, place and (place.filename, place.line)), _Unit(name, at))
             unit.compilations.append(compilation)
-            self.unit_of[_key(compilation.compile_id)] = unit
+            self.unit_of[compilation.compile_id.key] = unit
         for function in self.capture.functions:  # of a dump whose compilations are not known
             if id(function) not in units:
                 units[id(function)] = _Unit(function.name, function.frames[0].location if function.frames else None,
@@ -121,19 +120,19 @@ class _Story:
 
     def subject(self, compilation: Compilation) -> str:
         """Which function; of a resume function the name that the files have, and where it goes on."""
-        found = self.entries.get(_key(compilation.compile_id))
+        found = self.entries.get(compilation.compile_id.key)
         resume = _RESUME.match(compilation.function)
         if resume:
             where = f"{code(resume['function'])} from line {resume['line']} on"
             return f"{code(found[0].name)} ({where})" if found and found[0].name != compilation.function else where
         return code(compilation.function or "a function that torch does not name")
 
+    def resume_names(self, compilation: Compilation) -> tuple[str, ...]:
+        found = self.entries.get(compilation.compile_id.key)
+        return found[1].resume_names if found else ()
+
     def recompiles(self, unit: _Unit) -> list[Compilation]:
         return [c for c in unit.compilations if c.guard_failures and c.outcome != "limit"]
-
-
-def _key(ids: CompileId) -> tuple[int, int]:
-    return ids.frame, ids.recompile
 
 
 def plain_name(function: str) -> str:
@@ -236,7 +235,7 @@ def _left_out(number: int, what: str) -> list[str]:
 
 
 def _graph_names(story: _Story, compilation: Compilation) -> tuple[str, ...]:
-    found = story.entries.get(_key(compilation.compile_id))
+    found = story.entries.get(compilation.compile_id.key)
     return found[1].graph_names if found else ()
 
 
@@ -249,9 +248,11 @@ def _timeline(story: _Story) -> list[str]:
     for compilation in compilations:
         of_frame.setdefault(compilation.compile_id.frame, []).append(compilation)
     rows, shown = [], 0
+    places: dict[int, int] = {}  # of the next one in the series of its frame
     for compilation in compilations:
-        series = of_frame[compilation.compile_id.frame]
-        at = series.index(compilation)
+        frame = compilation.compile_id.frame
+        series, at = of_frame[frame], places.get(frame, 0)
+        places[frame] = at + 1
         if len(series) > 6 and 3 <= at < len(series) - 1:
             if at == 3:
                 rest = series[3:-1]
@@ -303,7 +304,7 @@ def _graph_links(story: _Story, compilation: Compilation) -> str:
 
 
 def _code_link(story: _Story, compilation: Compilation) -> str:
-    found = story.entries.get(_key(compilation.compile_id))
+    found = story.entries.get(compilation.compile_id.key)
     if found is None:
         return ""
     transformed = found[1].transformed
@@ -354,7 +355,7 @@ def _reason(story: _Story, group: list[tuple[GraphBreak, Compilation]]) -> list[
 def _place_of_break(story: _Story, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     found, compilation = members[0]
     where = found.location
-    unit = story.unit_of[_key(compilation.compile_id)]
+    unit = story.unit_of[compilation.compile_id.key]
     text = f": {code(where.text, 100)}" if where and where.text else ""
     inside = f" in {code(plain_name(where.function))}" if where and where.function else ""
     times = f", {len(members)} times" if len(members) > 1 else ""
@@ -366,7 +367,7 @@ def _place_of_break(story: _Story, members: list[tuple[GraphBreak, Compilation]]
     lines.append(f"  * in plain Python: {_in_plain_python(story, found, compilation)}")
     resumes = dict.fromkeys(
         name for _, c in members if c.outcome == "compiled"
-        for name in story.entries.get(_key(c.compile_id), (None, _NO_ENTRY))[1].resume_names)
+        for name in story.resume_names(c))
     if resumes:
         lines.append("  * goes on in " + some([_resume(story, name) for name in resumes], 4))
     elif not found.skips_function and compilation.outcome == "compiled":
@@ -378,13 +379,6 @@ def _place_of_break(story: _Story, members: list[tuple[GraphBreak, Compilation]]
 
 def _span(ids: list[str]) -> str:
     return ", ".join(ids) if len(ids) < 4 else f"{ids[0]} to {ids[-1]}"
-
-
-class _NoEntry:
-    resume_names: tuple[str, ...] = ()
-
-
-_NO_ENTRY = _NoEntry()
 
 
 def _path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
@@ -404,9 +398,8 @@ def _in_plain_python(story: _Story, found: GraphBreak, compilation: Compilation)
     if compilation.outcome != "compiled":
         return "see below, the compilation was given up"
     path = _path_to(found, compilation)
-    entry = story.entries.get(_key(compilation.compile_id))
-    resumed = {plain_name(story.frames[name].code_name) for name in entry[1].resume_names
-               if name in story.frames} if entry else set()
+    resumed = {plain_name(story.frames[name].code_name) for name in story.resume_names(compilation)
+               if name in story.frames}
     if len(path) > 1 and plain_name(path[-1].function) not in resumed:
         return (f"the call in {story.place(path[0])}; {code(plain_name(path[1].function))}, called there, "
                 "is compiled by itself")
@@ -417,7 +410,7 @@ def _resume(story: _Story, name: str) -> str:
     frame = story.frames.get(name)
     if frame is None:
         return f"{code(name)} (never compiled)"
-    entries = sorted(frame.entries, key=lambda entry: _key(entry.compile_id))
+    entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key)
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
     return link(code(name), file)
 
@@ -462,15 +455,21 @@ def _recompile_group(story: _Story, members: list[Compilation]) -> list[str]:
     ids = [code(str(c.compile_id)) for c in members]
     shown = _span(ids) + (f", {len(ids)} times" if len(ids) > 3 else "")
     lines = [f"* {shown}, {story.subject(members[0])}:"]
-    kinds: dict[str, list[GuardFailure]] = {}
-    for compilation in members:
-        for found in compilation.guard_failures:
-            kinds.setdefault(_kind_of_failure(found), []).append(found)
-    for found_all in list(kinds.values())[:3]:
+    kinds = _by_kind(members)
+    for found_all in kinds[:3]:
         lines += [f"  * {line}" for line in failure_lines(story, found_all)]
     if len(kinds) > 3:
         lines.append(f"  * ... and {len(kinds) - 3} other guards of older versions")
     return lines
+
+
+def _by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]:
+    """All failures of the guards, those that differ in values only together."""
+    kinds: dict[str, list[GuardFailure]] = {}
+    for compilation in members:
+        for found in compilation.guard_failures:
+            kinds.setdefault(_kind_of_failure(found), []).append(found)
+    return list(kinds.values())
 
 
 def failure_lines(story: _Story, failures: Sequence[GuardFailure]) -> list[str]:
@@ -535,11 +534,7 @@ def _not_compiled(story: _Story, members: list[Compilation]) -> list[str]:
         lines.append(f"{name}**the recompile limit is reached.** Calls that fit no version run in plain Python from "
                      "now on.")
         lines += [f"  * {explanation}"] if explanation else []
-        kinds: dict[str, list[GuardFailure]] = {}
-        for compilation in members:
-            for found in compilation.guard_failures:
-                kinds.setdefault(_kind_of_failure(found), []).append(found)
-        for found_all in list(kinds.values())[:3]:
+        for found_all in _by_kind(members)[:3]:
             lines += [f"  * {line}" for line in failure_lines(story, found_all)]
     elif first.outcome == "skipped" and first.breaks:
         lines.append(f"{name}skipped because of a [graph break](#graph-breaks): {prose(first.breaks[-1].reason, 200)} "
@@ -570,10 +565,9 @@ def _shapes(story: _Story) -> list[str]:
                 if found.kind in ("created", "unbacked"):
                     source = code(found.source, 100) if found.source else "a value that only the data tells"
                     first = f", first seen as {code(found.value, 30)}" if found.value else ""
-                    key = f"{source}"
                     text = f"{code(found.symbol)} stands for {source}, any value in {code(found.range)}{first}" \
                            f"{where}{_generalised(found.source, found.value, compilation)}"
-                    created.setdefault(key, []).append((text, compilation))
+                    created.setdefault(source, []).append((text, compilation))
                 elif found.kind == "fixed":
                     source = f" ({code(found.source, 100)})" if found.source else ""
                     text = f"**fixed**: {code(found.symbol)}{source} is {code(found.value, 30)} only, because of " \

@@ -296,10 +296,10 @@ def _graphs(rank: Rank, compilations: Sequence[Compilation]) -> list[tuple[str, 
     """``(text without ids, file)`` of the captured graphs, in the order of their compilations."""
     if rank.capture is None:
         return []
-    order = {(c.compile_id.frame, c.compile_id.recompile): i for i, c in enumerate(compilations)}
+    order = {c.compile_id.key: i for i, c in enumerate(compilations)}
     found = []
     for graph in rank.capture.graphs:
-        at = order.get((graph.compile_id.frame, graph.compile_id.recompile))
+        at = order.get(graph.compile_id.key)
         for stage in graph.stages:
             if at is not None and stage.stage == "Captured_Graph":
                 found.append((at, _IDS.sub("_", stage.text), stage.file))

@@ -432,30 +432,42 @@ def _set(point: touchpoints.Touchpoint, value_of: Callable[[Any], Any]) -> Undo:
     return shared((owner, name)).join(None, make)
 
 
-def cut_paths(files: Iterable[Any]) -> dict[str, str]:
-    """``{path as torch prints it: path}`` of files whose path torch cuts in the middle of a name.
+class FullPaths:
+    """Path as torch prints it -> path, where torch cut it in the middle of a name; others stay as they are.
 
     torch/utils/_traceback.py, ``shorten_filename``, cuts what a path has in common with torch's own and one
     character more; where only the root is common, that takes the first letter of a name.
+
+    Args:
+        files: the paths that may be meant, asked for when one is looked up that was not among those before.
     """
-    try:
-        shorten = touchpoints.SHORT_PATHS.get()
-    except touchpoints.MissingTouchpoint:
-        return {}
-    # (Torch takes its time for each of thousands of files; those that share its first folder are cut at a border.)
-    torch_root = _first_folder(str(getattr(sys.modules.get("torch"), "__file__", "")))
-    found = {}
-    for file in files:
-        if isinstance(file, str) and os.path.isabs(file) and _first_folder(file) != torch_root:
-            short = shorten(file)
-            if short != file and not file.endswith((os.sep + short, "/" + short)):
-                found[short] = file
-    return found
 
+    def __init__(self, files: Callable[[], Iterable[Any]]) -> None:
+        self._files = files
+        self._known: dict[str, str] = {}
+        self._by_name: dict[str, list[str]] = {}
 
-def _first_folder(path: str) -> str:
-    drive, folders = os.path.splitdrive(path)
-    return drive + os.sep + folders.lstrip(os.sep).partition(os.sep)[0]
+    def __call__(self, shown: str) -> str:
+        if shown not in self._known:
+            self._known[shown] = shown if os.path.isabs(shown) else self._found(shown)
+        return self._known[shown]
+
+    def _found(self, shown: str) -> str:
+        try:
+            shorten = touchpoints.SHORT_PATHS.get()
+        except touchpoints.MissingTouchpoint:
+            return shown
+        name = os.path.basename(shown)
+        if name not in self._by_name:
+            self._by_name.clear()
+            for file in self._files():
+                if isinstance(file, str):
+                    self._by_name.setdefault(os.path.basename(file), []).append(file)
+        for file in self._by_name.get(name, ()):
+            if file.endswith(shown) and not file.endswith((os.sep + shown, "/" + shown)) \
+                    and os.path.isabs(file) and shorten(file) == shown:
+                return file
+        return shown
 
 
 def cache_entries(code: CodeType) -> list[Any]:

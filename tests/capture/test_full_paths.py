@@ -1,0 +1,29 @@
+"""Torch cuts paths in its guards and reasons; they are made whole again."""
+
+from depyf.capture.torch_private import hooks, touchpoints
+
+
+def test_a_path_that_torch_cut_in_the_middle_of_a_name_is_whole_again():
+    files = ["/no_such_root/model.py", "/no_such_root/other/layers.py", None]
+    asked = []
+
+    def known():
+        asked.append(1)
+        return list(files)
+
+    full = hooks.FullPaths(known)
+    shorten = touchpoints.SHORT_PATHS.get()
+    assert shorten("/no_such_root/model.py") == "o_such_root/model.py"  # what is mended here
+    for path in files[:2]:
+        assert full(shorten(path)) == path
+        assert full(path) == path
+    assert len(asked) == 2  # once for each name that was new
+    files.append("/no_such_root/later.py")
+    assert full(shorten("/no_such_root/later.py")) == "/no_such_root/later.py"
+
+
+def test_a_path_that_was_cut_at_a_border_or_that_nobody_knows_stays():
+    full = hooks.FullPaths(lambda: ["/no_such_root/model.py"])
+    assert full("model.py") == "model.py"
+    assert full("unknown/model.py") == "unknown/model.py"
+    assert full("<string>") == "<string>"
