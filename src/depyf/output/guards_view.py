@@ -19,6 +19,7 @@ _MARK = re.compile("\0(\\d+)\0")
 SHORTEST_LOOP = 3
 #: An entry's guards that differ from those of the one before are named above it, if they are not more than this.
 LONGEST_DIFFERENCE = 12
+_LOOSE = re.compile(r"\b(or|if|else|lambda|for)\b|:=")
 _VARIABLES = "ijklmnpqrstuvw"
 
 
@@ -86,7 +87,7 @@ def _folded(source: str, conditions: tuple[tuple[str, str], ...], members: list[
 
 
 def _fill(text: str, values: Sequence[str]) -> str:
-    return _MARK.sub(lambda mark: values[int(mark[1])], text)
+    return _MARK.sub(lambda mark: values[int(mark[1])], text) if "\0" in text else text
 
 
 def expand(groups: Sequence[Group]) -> list[Group]:
@@ -138,7 +139,7 @@ def guard_function(name: str, guards: Sequence[Guard], before: Sequence[Guard] |
 
 def _is_loose(text: str) -> bool:
     """Whether ``and`` beside it would be read another way."""
-    return re.search(r"\b(or|if|else|lambda|for)\b|:=", text) is not None
+    return _LOOSE.search(text) is not None
 
 
 def _loops(letters: Sequence[str], members: Sequence[tuple[str, ...]]) -> str:
