@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo inside artefacts models bench roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
+.PHONY: demo test lint unit others zoo inside artefacts models bench large roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -52,6 +52,10 @@ models: $(VENV)/.ready
 # What watching costs: compile time, time per call, memory.
 bench: $(VENV)/.ready
 	$(PY) benchmarks/overhead.py --write docs/overhead.md
+
+# The same on a llama of 48 layers, forward and backward.
+large: $(VENV)/.ready
+	$(PY) benchmarks/large_model.py --write docs/large_model.md
 
 # Decompile whole libraries, compile the text again, compare; on every interpreter that is there.
 roundtrip: $(VENV)/.ready

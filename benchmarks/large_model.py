@@ -1,0 +1,130 @@
+"""What watching costs on a deep model: a llama of 48 layers, forward and backward (``make large``).
+
+    python benchmarks/large_model.py [--layers 48] [--backend aot_eager] [--rounds 3] [--write docs/large_model.md]
+
+Plain and watched runs take turns, each in a process of its own without compile caches. "Compile time" is wall time
+from the first call to the end of its backward; the end of ``prepare_debug``, which writes what is left to write, is
+given by itself, and counts in "all". Memory is the peak of the process. The outline is that of the captured graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from _shared import table
+
+
+@dataclasses.dataclass
+class Run:
+    """One process. Times in seconds, memory in MiB, lines of the outline and bytes of the dump of a watched run."""
+
+    compiling: float
+    leaving: float
+    memory: float
+    outline: int = 0
+    size: int = 0
+    nodes: int = 0
+
+
+def one(layers: int, backend: str, folder: str) -> Run:
+    import torch
+    import transformers
+
+    import depyf
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        hidden_size=32, num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64,
+        vocab_size=100, max_position_embeddings=64, use_cache=False)
+    model = transformers.LlamaForCausalLM(config)
+    compiled = torch.compile(model, backend=backend)
+    words = torch.randint(3, 100, (2, 16))
+    # What torch imports and sets up at its first compilation is no part of this model's.
+    torch.compile(lambda x: x.sin().sum(), backend=backend)(torch.ones(3, requires_grad=True)).backward()
+    watching = depyf.prepare_debug(folder) if folder else None
+    if watching is not None:
+        watching.__enter__()
+    begun = time.perf_counter()
+    compiled(input_ids=words, labels=words).loss.backward()
+    compiling = time.perf_counter() - begun
+    begun = time.perf_counter()
+    if watching is not None:
+        watching.__exit__(None, None, None)
+    leaving = time.perf_counter() - begun
+    found = Run(compiling, leaving, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    if folder:
+        from depyf.capture import store
+
+        files = [path for path in pathlib.Path(folder).iterdir() if path.is_file()]
+        outlines = [path for path in files if path.name.endswith("Captured_Graph.0.outline.txt")]
+        found.outline = sum(len(path.read_text().splitlines()) for path in outlines)
+        found.size = sum(path.stat().st_size for path in files)
+        found.nodes = sum(compilation.counts.get("operations", 0) for compilation in store.read(folder).compilations)
+    return found
+
+
+def apart(layers: int, backend: str, watched: bool) -> Run:
+    environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, __file__, "--layers", str(layers), "--backend", backend, "--one",
+                   os.path.join(folder, "dump") if watched else ""]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise SystemExit(done.stderr[-3000:])
+    return Run(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--layers", type=int, default=48)
+    parser.add_argument("--backend", default="aot_eager")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--write", metavar="FILE")
+    parser.add_argument("--one", metavar="FOLDER", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.one is not None:
+        print(json.dumps(dataclasses.asdict(one(chosen.layers, chosen.backend, chosen.one))))
+        return
+    pairs = []
+    for number in range(chosen.rounds):
+        order = (False, True) if number % 2 == 0 else (True, False)
+        found = {watched: apart(chosen.layers, chosen.backend, watched) for watched in order}
+        pairs.append((found[False], found[True]))
+        print(*found.values(), sep="\n", flush=True)
+    middle = statistics.median
+    watched = pairs[0][1]
+    rows = [(
+        f"llama, {chosen.layers} layers, {watched.nodes} operations", chosen.backend,
+        f"{middle(plain.compiling for plain, _ in pairs):.2f} s",
+        f"{middle(seen.compiling / plain.compiling for plain, seen in pairs):.3f}",
+        f"{middle((seen.compiling + seen.leaving) / plain.compiling for plain, seen in pairs):.3f}",
+        f"{middle(seen.memory / plain.memory for plain, seen in pairs):.3f}",
+        f"{middle(seen.leaving for _, seen in pairs):.2f} s", f"{watched.size / 1e6:.1f} MB", watched.outline)]
+    import torch
+    import transformers
+
+    text = (f"{datetime.date.today()}, Python {platform.python_version()}, torch {torch.__version__}, transformers "
+            f"{transformers.__version__}, {os.cpu_count()} cores, medians of {chosen.rounds} rounds. Command: "
+            "`make large`.\n\n" + table(
+                ("model", "backend", "compile time, plain", "ratio while compiling", "ratio, all", "peak memory, ratio",
+                 "writing at the end", "dump", "lines of the outline"), rows))
+    print(text)
+    if chosen.write:
+        pathlib.Path(chosen.write).write_text(f"# What watching costs on a deep model\n\n{text}")
+
+
+if __name__ == "__main__":
+    main()
