@@ -1,4 +1,5 @@
-"""The command ``depyf``: ``depyf decompile`` writes source for compiled Python, ``depyf doctor`` looks at torch.
+"""The command ``depyf``: ``depyf decompile`` writes source for compiled Python, ``depyf report`` makes the files of a
+run again, ``depyf doctor`` looks at torch.
 
 For ``decompile`` nothing that is given is executed or imported: a ``.pyc`` is read, a ``.py`` is compiled, a
 module is looked for by its name.
@@ -421,12 +422,35 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary")
     command.set_defaults(run=decompile)
     command = commands.add_parser(
+        "report", help="make the files of a run again, from its records or a log of TORCH_TRACE",
+        description="Makes the index of a run again (of a run that was killed, or of all its ranks). With -o, makes "
+                    "all files that records tell, also from a log that TORCH_TRACE wrote. Needs no torch.",
+        epilog="Exit status: 0 done, 2 there is nothing that can be read or the output cannot be written.")
+    command.add_argument("path", metavar="PATH",
+                         help="directory that depyf.prepare_debug wrote, its records.jsonl, or a log of TORCH_TRACE")
+    command.add_argument("-o", "--output", metavar="DIR", help="where all files go (default: only the "
+                                                                        "index, beside the records)")
+    command.set_defaults(run=report)
+    command = commands.add_parser(
         "doctor", help="show what depyf finds of the installed torch, and what is lost",
         description="Shows the names of torch's that depyf uses (present, changed, missing), what is lost without "
                     "those that are missing, and a line for a bug report.",
         epilog="Exit status: 0 all are as expected, 1 something is missing or changed, or there is no torch.")
     command.set_defaults(run=doctor)
     return made
+
+
+def report(given: argparse.Namespace) -> int:
+    """``depyf report``."""
+    from .capture.store import RecordsError
+    from .report import report as make
+
+    try:
+        print(make(given.path, given.output))
+    except (RecordsError, OSError) as error:
+        print(f"depyf: {error}", file=sys.stderr)
+        return BAD_INPUT
+    return EXACT
 
 
 def doctor(given: argparse.Namespace) -> int:

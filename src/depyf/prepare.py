@@ -6,8 +6,6 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -100,92 +98,17 @@ class prepare_debug:
             return
         try:
             if os.getpid() == session.process:
-                self._write(session.stop(), session._report)
+                from .output import ranks, views
+
+                views.write_views(session.stop(), self._directory, session._report, self._linker.notes,
+                                  clean=self.clean_wild_fx_code)
+                ranks.rank_ended(self.path)
             else:
                 session.detach()
         except Exception as problem:  # ours: the program's own exception, if any, goes on
             session._report(problem)
         finally:
             session_ended(self._debug, self._linker.files)
-
-    def _write(self, capture: Any, report: Callable[[Exception], None]) -> None:
-        from .capture import store
-        from .output import index, ranks
-        from .output.full_code import all_graphs, full_code
-        from .output.naming import legal_identifier
-
-        graphs = all_graphs(capture.graphs)
-        counts: dict[str, int] = {}
-        functions = []
-        for function in capture.functions:
-            base = f"full_code_for_{legal_identifier(function.name)}"
-            number = counts.get(base.lower(), 0)
-            counts[base.lower()] = number + 1
-            name = f"{base}_{number}.py"
-            try:
-                written = self._directory.write(name, full_code(function, graphs))
-            except Exception as error:  # that file only
-                report(error)
-                written = None
-            functions.append(replace(function, file=name if written is not None else ""))
-        capture = replace(capture, functions=tuple(functions))
-        if self.clean_wild_fx_code:
-            capture = self._without_wild(capture)
-        notes = [*capture.notes, *self._linker.notes]
-        capture = replace(capture, graphs=tuple(self._with_outlines(graph, notes) for graph in capture.graphs))
-        if self._directory.lost:
-            notes.append("not written: " + ", ".join(dict.fromkeys(self._directory.lost)))
-        notes_file = ""
-        if notes and self._directory.write("notes.txt", "\n".join(notes) + "\n") is not None:
-            notes_file = "notes.txt"
-        capture = replace(capture, notes=tuple(notes))
-        self._directory.write(store.FILE, "".join(store.lines(capture)))
-        self._directory.write(index.FILE, index.index(capture, notes_file))
-        ranks.rank_ended(self.path)
-
-    def _with_outlines(self, graph: Any, notes: list[str]) -> Any:
-        """The graph with an outline written beside the file of each stage, if modules are called in it."""
-        from .capture.provenance import Provenance
-        from .output.directory import graph_header
-        from .output.outline import outline
-
-        if not any(stage.modules for stage in graph.stages):
-            return graph
-        try:
-            provenance = Provenance(graph)
-            stages = []
-            for stage in provenance.stages:
-                record = stage.record
-                if record.file in self._directory.files and not record.internal:
-                    head = graph_header(graph.name, record)
-                    title = head.partition("\n")[0].removeprefix("# ")
-                    name = record.file.removesuffix(".py") + ".outline.txt"
-                    text = outline(provenance, stage, title, head.count("\n") + 1)
-                    record = replace(record, outline=name if self._directory.write(name, text) else "")
-                stages.append(record)
-            return replace(graph, stages=tuple(stages))
-        except Exception as error:  # ours: the rest of the dump is written
-            notes.append(f"internal error: no outlines of {graph.name} ({type(error).__name__}: {error})")
-            return graph
-
-    def _without_wild(self, capture: Any) -> Any:
-        """Graphs that no compiled function calls (a backend's experiments, a compilation that failed) lose their
-        files; their records stay."""
-        called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
-        graphs = []
-        for graph in capture.graphs:
-            if graph.name not in called:
-                for name in [n for n in self._directory.files if n.startswith(graph.name + ".")]:
-                    try:
-                        os.unlink(os.path.join(self.path, name))
-                        self._directory.files.remove(name)
-                    except OSError:
-                        pass
-                graph = replace(
-                    graph, stages=tuple(replace(stage, file="", outline="") for stage in graph.stages),
-                    kernels=tuple(replace(kernel, file="") for kernel in graph.kernels))
-            graphs.append(graph)
-        return replace(capture, graphs=tuple(graphs))
 
 
 def _directory_of(args: tuple[Any, ...]) -> str:

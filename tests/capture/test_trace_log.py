@@ -102,7 +102,7 @@ def test_files_stand_in_the_records(both, tmp_path):
 
 
 def test_nothing_there(tmp_path):
-    with pytest.raises(store.RecordsError, match="no log"):
+    with pytest.raises(store.RecordsError, match="nor a log"):
         trace_log.read_log(str(tmp_path))
     (tmp_path / "a.log").write_text("no event\n")
     with pytest.raises(store.RecordsError, match="no event"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,6 +123,10 @@ class EventReader:
         self._strings: dict[int, str] = {}
         self._full_path = full_path
         self._drafts: dict[tuple[int, int], _Draft] = {}
+
+    def strings(self) -> Iterable[str]:
+        """The strings that events explained by number: file names, for the most part."""
+        return self._strings.values()
 
     def compilations(self) -> tuple[Compilation, ...]:
         """In the order in which they began."""

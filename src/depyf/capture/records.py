@@ -108,6 +108,11 @@ class TransformedCode:
     arguments: tuple[str, ...]
     file: str = ""
 
+    @property
+    def known(self) -> bool:
+        """Whether there is source at all (a log of ``TORCH_TRACE`` has none)."""
+        return "def " in self.source.text
+
 
 @dataclass(frozen=True)
 class CacheEntry:

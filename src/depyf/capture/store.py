@@ -29,6 +29,7 @@ from .records import (
     SourceLocation,
     TransformedCode,
 )
+from .resumes import is_resume_global
 
 #: Counted up when a line of an older file would be misread.
 SCHEMA = 1
@@ -209,7 +210,7 @@ def _functions(codes: Iterable[CompiledCode]) -> tuple[CompiledFunction, ...]:
                        code.resume_names) for code in group)
         frame = Frame(name, group[0].code_name, location, missing, False, group[0].transformed.arguments, (), entries)
         resumed[name] = tuple(dict.fromkeys(r for code in group for r in code.resume_names))
-        if name.startswith("__resume_at_"):
+        if is_resume_global(name):
             built[name] = frame
         else:
             roots.append(frame)

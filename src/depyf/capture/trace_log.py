@@ -30,8 +30,9 @@ from .records import (
     Kernel,
     TransformedCode,
 )
+from .resumes import resumed_function
 from .stages import stage_of
-from .store import RecordsError
+from .store import FILE, RecordsError
 
 LACKS = (
     "made from a log of TORCH_TRACE: it holds no source of the original and the transformed functions, and does not "
@@ -46,15 +47,25 @@ def read_log(path: str) -> Capture:
         RecordsError: there is none, or it holds no event.
     """
     if os.path.isdir(path):
-        files = sorted(glob.glob(os.path.join(glob.escape(path), "*.log")), key=os.path.getmtime)
-        if not files:
-            raise RecordsError(f"{path!r} holds no log of TORCH_TRACE (dedicated_log_torch_trace_....log).")
-        path = files[-1]
+        path = logs(path)[-1]
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return _capture(path, file)
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
+
+
+def logs(directory: str) -> list[str]:
+    """The log files of a directory, the newest last.
+
+    Raises:
+        RecordsError: there is none.
+    """
+    files = sorted(glob.glob(os.path.join(glob.escape(directory), "*.log")), key=os.path.getmtime)
+    if not files:
+        raise RecordsError(f"{directory!r} holds neither records of depyf ({FILE}) nor a log of TORCH_TRACE "
+                           "(dedicated_log_torch_trace_....log).")
+    return files
 
 
 def events(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
@@ -79,7 +90,7 @@ def events(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
 
 
 def _capture(path: str, lines: Iterable[str]) -> Capture:
-    reader = EventReader()
+    reader = EventReader(full_path=lambda shown: _full_path(shown, reader.strings()))
     guards: dict[tuple[int, int], str] = {}
     graphs: dict[tuple[int, int], _Graph] = {}
     environment: dict[str, str] = {}
@@ -109,7 +120,7 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
     if not count:
         raise RecordsError(f"{path} holds no event of torch's structured trace.")
     compilations = reader.compilations()
-    guard_reader = GuardReader()
+    guard_reader = GuardReader(lambda shown: _full_path(shown, reader.strings()))
     records = {key: graph.record() for key, graph in graphs.items() if graph.stages}
     functions: dict[int, list[CacheEntry]] = {}
     for compilation in compilations:
@@ -121,11 +132,33 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
             functions.setdefault(ids.frame, []).append(
                 CacheEntry(ids, guard_reader.read(guards.get(key, "")), code, names))
     first = {c.compile_id.frame: c for c in reversed(compilations)}
-    return Capture(
-        tuple(CompiledFunction(first[frame].function, (Frame(
-            first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
-            tuple(entries)),)) for frame, entries in functions.items()),
-        tuple(records.values()), (LACKS,), environment, compilations)
+    frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
+                    tuple(entries)) for frame, entries in functions.items()]
+    return Capture(_functions(frames), tuple(records.values()), (LACKS,), environment, compilations)
+
+
+def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
+    """Frames by the function that they begin or go on with. (The log does not say which; the name and the place of a
+    resume function do: the last function of that name that begins above its line.)"""
+    members: dict[int, list[Frame]] = {}
+    begun: list[Frame] = []
+    for frame in frames:
+        resumed = resumed_function(frame.code_name)
+        owners = [known for known in begun if resumed and frame.location and known.location
+                  and known.code_name == resumed[0] and known.location.filename == frame.location.filename
+                  and known.location.line <= resumed[1]]
+        if owners:
+            members[id(max(owners, key=lambda known: known.location.line if known.location else 0))].append(frame)
+        else:
+            begun.append(frame)
+            members[id(frame)] = [frame]
+    return tuple(CompiledFunction(members[id(frame)][0].name, tuple(members[id(frame)])) for frame in begun)
+
+
+def _full_path(shown: str, known: Iterable[str]) -> str:
+    """A path that torch cut in the middle of a name (``hooks.FullPaths``), where only one file of the log fits."""
+    found = {path for path in known if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
+    return found.pop() if len(found) == 1 and not os.path.isabs(shown) else shown
 
 
 class _Graph:
@@ -151,4 +184,4 @@ class _Graph:
 
     def record(self) -> CompiledGraph:
         name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
-        return CompiledGraph(name, name, self.ids, "not recorded", tuple(self.stages), tuple(self.kernels))
+        return CompiledGraph(name, name, self.ids, "", tuple(self.stages), tuple(self.kernels))

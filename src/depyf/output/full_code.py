@@ -141,7 +141,7 @@ def _graph(name: str, graph: CompiledGraph | None) -> str:
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]  # type: ignore[union-attr]
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]  # type: ignore[union-attr]
     backend = graph.backend  # type: ignore[union-attr]
-    head = [f"# the graph {name}, compiled by {backend}", *(f"#   {s}" for s in stages)]
+    head = [f"# the graph {name}" + f", compiled by {backend}" * bool(backend), *(f"#   {s}" for s in stages)]
     return "\n".join(head) + "\n" + graph_as_function(name, captured.text)
 
 

@@ -22,12 +22,12 @@ from ..capture.records import (
     GuardFailure,
     SourceLocation,
 )
+from ..capture.resumes import plain_name, resumed_function
 from .markdown import code, count, link, one_line, prose, some, table
 
 FILE = "index.md"
 #: How many of a kind are told one by one.
 ROWS, GROUPS, VALUES, PLACES, SYMBOLS, NOTES = 40, 8, 4, 12, 10, 6
-_RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<function>.*)_at_(?P<line>\d+)$")
 #: In torch's reasons and failures: what differs between two of the same kind.
 _VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
 
@@ -121,9 +121,9 @@ class _Story:
     def subject(self, compilation: Compilation) -> str:
         """Which function; of a resume function the name that the files have, and where it goes on."""
         found = self.entries.get(compilation.compile_id.key)
-        resume = _RESUME.match(compilation.function)
+        resume = resumed_function(compilation.function)
         if resume:
-            where = f"{code(resume['function'])} from line {resume['line']} on"
+            where = f"{code(resume[0])} from line {resume[1]} on"
             return f"{code(found[0].name)} ({where})" if found and found[0].name != compilation.function else where
         return code(compilation.function or "a function that torch does not name")
 
@@ -131,14 +131,13 @@ class _Story:
         found = self.entries.get(compilation.compile_id.key)
         return found[1].resume_names if found else ()
 
+    def knows_code(self, compilation: Compilation) -> bool:
+        """Whether the transformed code was recorded, and with it what it goes on in."""
+        found = self.entries.get(compilation.compile_id.key)
+        return found is not None and found[1].transformed.known
+
     def recompiles(self, unit: _Unit) -> list[Compilation]:
         return [c for c in unit.compilations if c.guard_failures and c.outcome != "limit"]
-
-
-def plain_name(function: str) -> str:
-    """``f`` for ``torch_dynamo_resume_in_f_at_9``."""
-    found = _RESUME.match(function)
-    return found["function"] if found else function
 
 
 def _files(capture: Capture) -> Iterable[str]:
@@ -308,6 +307,8 @@ def _code_link(story: _Story, compilation: Compilation) -> str:
     if found is None:
         return ""
     transformed = found[1].transformed
+    if not transformed.known:
+        return "not in the log"
     doubt = "" if transformed.source.fidelity in ("exact", "equivalent") else f" ({transformed.source.fidelity})"
     return link("transformed", transformed.file) + doubt
 
@@ -370,7 +371,7 @@ def _place_of_break(story: _Story, members: list[tuple[GraphBreak, Compilation]]
         for name in story.resume_names(c))
     if resumes:
         lines.append("  * goes on in " + some([_resume(story, name) for name in resumes], 4))
-    elif not found.skips_function and compilation.outcome == "compiled":
+    elif not found.skips_function and compilation.outcome == "compiled" and story.knows_code(compilation):
         lines.append("  * nothing is left to compile behind it")
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
     lines.append(f"  * in {some(ids, 4)} of " + link(code(unit.name), unit.file))

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from ..capture import store
 from ..capture.records import Capture, Compilation
+from ..capture.resumes import plain_name
 from .directory import RANK, Directory
-from .index import FILE, index, plain_name, recompile_reasons, seconds, short_names
+from .index import FILE, index, recompile_reasons, seconds, short_names
 from .markdown import code, count, fenced, link, prose, some, table
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
@@ -58,7 +59,7 @@ def write_index(directory: str) -> str:
         RecordsError: there are no records in it.
         OSError: it cannot be written.
     """
-    folders = _folders(directory)
+    folders = rank_folders(directory)
     if not folders:
         return _written(directory, index(store.read(directory)))
     for name in folders.values():
@@ -69,13 +70,13 @@ def write_index(directory: str) -> str:
 
 
 def _write_shared(directory: str) -> str:
-    folders = _folders(directory)
+    folders = rank_folders(directory)
     for _ in range(5):
         state = _state(directory, folders)
         ranks = [_read(directory, number, name) for number, name in folders.items()]
         path = _written(directory, ranks_index(ranks))
         # Another rank may have ended meanwhile, and may have written its index before we wrote this one.
-        folders = _folders(directory)
+        folders = rank_folders(directory)
         if _state(directory, folders) == state:
             break
     return path
@@ -87,7 +88,7 @@ def rank_ended(directory: str) -> None:
     An index that cannot be written costs a warning, as any file does.
     """
     above, name = os.path.split(os.path.abspath(directory))
-    folders = _folders(above)
+    folders = rank_folders(above)
     if name not in folders.values():
         return
     last = all(os.path.exists(os.path.join(above, folder, FILE)) for folder in folders.values())
@@ -99,7 +100,7 @@ def rank_ended(directory: str) -> None:
             pass  # the directory has warned
 
 
-def _folders(directory: str) -> dict[int, str]:
+def rank_folders(directory: str) -> dict[int, str]:
     try:
         names = [name for name in os.listdir(directory) if re.fullmatch(RANK + r"\d+", name)]
     except OSError:
@@ -148,8 +149,8 @@ def ranks_index(ranks: Sequence[Rank]) -> str:
         lines += ["", f"No folder of {_ranks(missing)}: not started, or on a machine with another disk."]
     if any(not rank.ended for rank in ranks):
         lines += ["", "A rank that has not ended runs still or was killed; its folder holds what it had compiled until "
-                      "then. What it lacks is not listed as a difference. `depyf.output.ranks.write_index(directory)` "
-                      "makes this index again."]
+                      "then. What it lacks is not listed as a difference. `depyf report DIR` makes this index "
+                      "again."]
     lines += ["", "## Where the ranks differ", "", *_differences(ranks)]
     return "\n".join(lines) + "\n"
 

@@ -1,0 +1,143 @@
+"""Every file of a dump that is made of records alone: at the end of a run, and again from ``records.jsonl``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ..capture import store
+from ..capture.provenance import Provenance
+from ..capture.records import Capture, CompiledFunction, CompiledGraph
+from . import index
+from .directory import Directory, graph_header
+from .full_code import all_graphs, full_code
+from .naming import legal_identifier
+from .outline import outline
+
+
+def write_artefacts(capture: Capture, directory: Directory) -> Capture:
+    """Writes the texts of a run that was recorded: graphs, kernels, transformed code. (While a run goes on they are
+    written one by one.)
+
+    Returns:
+        The capture with the names of the files.
+    """
+    graphs = []
+    for graph in capture.graphs:
+        stages = tuple(replace(stage, file=_name(directory.graph(graph.name, stage))) for stage in graph.stages)
+        kernels = tuple(replace(kernel, file=_name(directory.kernel(graph.name, kernel))) for kernel in graph.kernels)
+        graphs.append(replace(graph, stages=stages, kernels=kernels))
+    functions = []
+    for function in capture.functions:
+        frames = []
+        for frame in function.frames:
+            entries = []
+            for entry in frame.entries:
+                code = entry.transformed
+                if code.known:
+                    found = directory.transformed(code, frame.location)
+                    code = replace(code, file=_name(found[0] if found else None))
+                entries.append(replace(entry, transformed=code))
+            frames.append(replace(frame, entries=tuple(entries)))
+        functions.append(replace(function, frames=tuple(frames)))
+    return replace(capture, graphs=tuple(graphs), functions=tuple(functions))
+
+
+def _name(path: str | None) -> str:
+    return os.path.basename(path) if path else ""
+
+
+def write_views(
+    capture: Capture, directory: Directory, report: Callable[[Exception], None], notes: Iterable[str] = (),
+    clean: bool = False,
+) -> Capture:
+    """Writes what is made of the whole: full code, outlines, notes, ``records.jsonl`` and ``index.md``.
+
+    Args:
+        capture: the run; its artefacts are written already, and their records name the files.
+        directory: where they are.
+        report: told of an error of ours, which costs the file that it concerns.
+        notes: more than those of the capture.
+        clean: remove the files of graphs that no compiled function calls.
+
+    Returns:
+        The capture as it was recorded, with the names of all files.
+    """
+    graphs = all_graphs(capture.graphs)
+    counts: dict[str, int] = {}
+    functions = []
+    for function in capture.functions:
+        base = f"full_code_for_{legal_identifier(function.name)}"
+        number = counts.get(base.lower(), 0)
+        counts[base.lower()] = number + 1
+        functions.append(_with_full_code(function, graphs, f"{base}_{number}.py", directory, report))
+    capture = replace(capture, functions=tuple(functions))
+    if clean:
+        capture = _without_wild(capture, directory)
+    all_notes = list(dict.fromkeys([*capture.notes, *notes]))
+    capture = replace(
+        capture, graphs=tuple(_with_outlines(graph, directory, all_notes) for graph in capture.graphs))
+    if directory.lost:
+        all_notes.append("not written: " + ", ".join(dict.fromkeys(directory.lost)))
+    notes_file = ""
+    if all_notes and directory.write("notes.txt", "\n".join(all_notes) + "\n") is not None:
+        notes_file = "notes.txt"
+    capture = replace(capture, notes=tuple(all_notes))
+    directory.write(store.FILE, "".join(store.lines(capture)))
+    directory.write(index.FILE, index.index(capture, notes_file))
+    return capture
+
+
+def _with_full_code(
+    function: CompiledFunction, graphs: dict[str, CompiledGraph], name: str, directory: Directory,
+    report: Callable[[Exception], None],
+) -> CompiledFunction:
+    try:
+        written = directory.write(name, full_code(function, graphs))
+    except Exception as error:  # that file only
+        report(error)
+        written = None
+    return replace(function, file=name if written is not None else "")
+
+
+def _with_outlines(graph: CompiledGraph, directory: Directory, notes: list[str]) -> CompiledGraph:
+    """The graph with an outline written beside the file of each stage, if modules are called in it."""
+    if not any(stage.modules for stage in graph.stages):
+        return graph
+    try:
+        provenance = Provenance(graph)
+        stages = []
+        for stage in provenance.stages:
+            record = stage.record
+            if record.file in directory.files and not record.internal:
+                head = graph_header(graph.name, record)
+                title = head.partition("\n")[0].removeprefix("# ")
+                name = record.file.removesuffix(".py") + ".outline.txt"
+                text = outline(provenance, stage, title, head.count("\n") + 1)
+                record = replace(record, outline=name if directory.write(name, text) else "")
+            stages.append(record)
+        return replace(graph, stages=tuple(stages))
+    except Exception as error:  # ours: the rest of the dump is written
+        notes.append(f"internal error: no outlines of {graph.name} ({type(error).__name__}: {error})")
+        return graph
+
+
+def _without_wild(capture: Capture, directory: Directory) -> Capture:
+    """Graphs that no compiled function calls (a backend's experiments, a compilation that failed) lose their
+    files; their records stay."""
+    called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
+    graphs = []
+    for graph in capture.graphs:
+        if graph.name not in called:
+            for name in [n for n in directory.files if n.startswith(graph.name + ".")]:
+                try:
+                    os.unlink(os.path.join(directory.path, name))
+                    directory.files.remove(name)
+                except OSError:
+                    pass
+            graph = replace(
+                graph, stages=tuple(replace(stage, file="", outline="") for stage in graph.stages),
+                kernels=tuple(replace(kernel, file="") for kernel in graph.kernels))
+        graphs.append(graph)
+    return replace(capture, graphs=tuple(graphs))

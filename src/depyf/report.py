@@ -1,0 +1,80 @@
+"""``depyf report``: the files of a run again, from its records or from a log of ``TORCH_TRACE``. Needs no torch."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+
+from .capture import store, trace_log
+from .capture.records import Capture
+from .capture.store import RecordsError
+from .output import ranks, views
+from .output.directory import Directory, run_directory
+from .output.index import FILE
+
+_RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
+
+
+def report(path: str, output: str | None = None) -> str:
+    """Makes the files of a run that are made of records.
+
+    Args:
+        path: the directory of a run (or of all its ranks), its ``records.jsonl``, or a log that ``TORCH_TRACE`` wrote
+            (or the directory of such logs).
+        output: where all files go; a directory that holds something is left as it is, and a folder in it is used.
+            ``None``: the index of a run is made again beside its records. A log needs an output.
+
+    Returns:
+        The path of the ``index.md``.
+
+    Raises:
+        RecordsError: there are no records, or a log has no output; the message says what to give.
+        OSError: the output cannot be written.
+    """
+    if os.path.isfile(path) and os.path.basename(path) == store.FILE:
+        path = os.path.dirname(path) or "."
+    captures = _recorded(path)
+    if output is None:
+        if captures is None:
+            raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
+        return ranks.write_index(path)
+    if captures is None:
+        captures = _logged(path)
+    target, _ = run_directory(output)
+    for folder, capture in captures.items():
+        own = os.path.join(target, folder)
+        os.makedirs(own, exist_ok=True)
+        directory = Directory(own)
+        views.write_views(views.write_artefacts(capture, directory), directory, _say)
+    return ranks.write_index(target) if captures.keys() != {""} else os.path.join(target, FILE)
+
+
+def _recorded(path: str) -> dict[str, Capture] | None:
+    """The records of a run by folder (``""`` for a run of one process); ``None`` where there is no file of records."""
+    if not os.path.exists(path):
+        raise RecordsError(f"{path!r} is not there. Give the directory that depyf.prepare_debug wrote, its "
+                           "records.jsonl, or a log of TORCH_TRACE.")
+    if not os.path.isdir(path):
+        return None
+    folders = ranks.rank_folders(path)
+    if folders:
+        return {name: store.read(os.path.join(path, name)) for name in folders.values()}
+    return {"": store.read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
+
+
+def _logged(path: str) -> dict[str, Capture]:
+    if not os.path.isdir(path):
+        return {"": trace_log.read_log(path)}
+    newest: dict[str, str] = {}
+    for file in trace_log.logs(path):
+        found = _RANK_OF_LOG.search(os.path.basename(file))
+        newest[f"rank_{found[1]}" if found else ""] = file
+    if len(newest) > 1:
+        newest.pop("", None)  # the launcher's own
+    return {folder: trace_log.read_log(file) for folder, file in newest.items()}
+
+
+def _say(error: Exception) -> None:
+    warnings.warn(f"depyf: an internal error ({type(error).__name__}: {error}); that file is missing", RuntimeWarning,
+                  stacklevel=2)

@@ -1,0 +1,119 @@
+"""``depyf report``: the files of a run again, from its records or from a log of TORCH_TRACE."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("torch")
+
+from depyf.capture.records import Frame, SourceLocation  # noqa: E402
+from depyf.capture.store import RecordsError  # noqa: E402
+from depyf.capture.trace_log import _full_path, _functions  # noqa: E402
+from depyf.report import report  # noqa: E402
+
+PROGRAM = textwrap.dedent("""
+    import sys, torch
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            x = self.layer(x).relu()
+            print("side")
+            return self.layer(x).sum()
+
+    def run():
+        model = torch.compile(Block(), backend="aot_eager")
+        for n in (2, 3):
+            model(torch.ones(n, 4)).backward()
+
+    if len(sys.argv) > 1:
+        import depyf
+        with depyf.prepare_debug(sys.argv[1]):
+            run()
+    else:
+        run()
+""")
+#: Runs the command where torch cannot be imported.
+COMMAND = "import sys; sys.modules['torch'] = None; from depyf.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def depyf(*arguments):
+    return subprocess.run([sys.executable, "-c", COMMAND, *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    here = tmp_path_factory.mktemp("report")
+    (here / "program.py").write_text(PROGRAM)
+    for arguments, more in (([here / "dump"], {}), ([], {"TORCH_TRACE": str(here / "log")})):
+        subprocess.run([sys.executable, here / "program.py", *arguments], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, **more})
+    return here
+
+
+def contents(directory):
+    return {path.name: path.read_text() for path in pathlib.Path(directory).iterdir() if path.name != ".depyf"}
+
+
+def test_all_files_of_a_run_come_again_from_its_records(here, tmp_path):
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved" / "records.jsonl").write_bytes((here / "dump" / "records.jsonl").read_bytes())
+    done = depyf("report", tmp_path / "moved" / "records.jsonl", "-o", tmp_path / "again")
+    assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "again" / "index.md")), done.stderr
+    assert contents(tmp_path / "again") == contents(here / "dump")
+    assert any(name.endswith(".outline.txt") for name in contents(here / "dump"))
+
+
+def test_the_index_comes_again_beside_the_records(here):
+    index = here / "dump" / "index.md"
+    before = index.read_text()
+    index.unlink()
+    assert depyf("report", here / "dump").returncode == 0
+    assert index.read_text().partition("## Notes")[0] == before.partition("## Notes")[0]
+
+
+def test_a_log_gives_the_graphs_and_the_story(here, tmp_path):
+    done = depyf("report", here / "log", "-o", tmp_path / "again")
+    assert done.returncode == 0, done.stderr
+    files = contents(tmp_path / "again")
+    assert "__compiled_fn_of_0_0.Forward_graph.0.py" in files
+    assert "full_code_for_forward_0.py" in files
+    assert "full_code_for_torch_dynamo_resume" not in "".join(files)
+    assert str(here / "program.py") in files["full_code_for_forward_0.py"]
+    assert "2 recompiles" in files["index.md"] and "nothing is left to compile" not in files["index.md"]
+
+
+def test_what_cannot_be_read_is_said(here, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for given, said in (((here / "log",), "-o DIR"), ((tmp_path / "none",), "is not there"),
+                        ((tmp_path / "empty", "-o", tmp_path / "out"), "neither records")):
+        done = depyf("report", *given)
+        assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(RecordsError, match="is not there"):
+        report(str(tmp_path / "none"))
+
+
+def frame(name, line, file="/m.py"):
+    return Frame(name, name, SourceLocation(file, line, name), None, False, (), (), ())
+
+
+def test_a_resume_function_belongs_to_the_last_function_of_its_name_above():
+    resume = "torch_dynamo_resume_in_f_at_{}"
+    frames = [frame("f", 3), frame("f", 20), frame(resume.format(8), 8), frame(resume.format(25), 25),
+              frame(resume.format(9), 9, "/other.py")]
+    found = [[member.location.line for member in function.frames] for function in _functions(frames)]
+    assert found == [[3, 8], [20, 25], [9]]
+
+
+def test_a_cut_path_is_whole_again_where_one_file_fits():
+    assert _full_path("ork/m.py", ["/work/m.py", "/other/m.py"]) == "/work/m.py"
+    assert _full_path("ork/m.py", ["/work/m.py", "/a/fork/m.py"]) == "ork/m.py"
+    assert _full_path("m.py", ["/work/m.py"]) == "m.py"
