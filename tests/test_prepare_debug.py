@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
+from depyf.capture import store  # noqa: E402
 from depyf.output.directory import Directory, DirectoryError  # noqa: E402
 
 EXPECTED = """\
@@ -136,6 +137,29 @@ def test_recompiles_give_entries_in_the_order_of_their_guards(tmp_path):
     text = read(on.path, "full_code_for_scale_0.py")
     assert text.count("\ndef guard_") == 3
     assert sum(n.startswith("__transformed_code_") for n in os.listdir(on.path)) == 3
+
+
+def test_functions_of_one_name_are_told_apart(tmp_path):
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            print("break")
+            return x + 1
+
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x * 2) * 3
+
+    with depyf.prepare_debug(tmp_path / "dump"):
+        torch.compile(Outer(), backend="eager")(torch.ones(2))
+    titles = {frame.title for function in store.read(str(tmp_path / "dump")).functions for frame in function.frames}
+    assert {"Outer.forward", "Inner.forward"} <= titles
+    story = (tmp_path / "dump" / "index.md").read_text()
+    assert "`Outer.forward` from line" in story and "`Inner.forward`" in story
+    assert "[`__resume" in story
 
 
 def test_dump_src_without_a_session():

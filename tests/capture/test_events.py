@@ -144,6 +144,8 @@ def test_outcomes():
     assert skipped.outcome == "skipped"
     nothing, = feed(metrics())
     assert nothing.outcome == "skipped"
+    empty, = feed(metrics(has_guarded_code=True, guard_count=None))  # a frame without operations
+    assert empty.outcome == "skipped" and empty.failure is None
     begun, = feed({"dynamo_start": {"stack": []}})
     assert begun.outcome == "unknown"
 

@@ -35,7 +35,7 @@ CODE = TransformedCode(IDS, "f", CodeText("def f(x):\n    return x\n", "equivale
                        CodeText("def f(x): return x", "exact"), ("x",), "f.py")
 GUARD = Guard("L['x'] == 1", "L['x']", "EQUALS_MATCH", "L['x'] == 1", PLACE)
 FRAME = Frame("f", "f", PLACE, CodeText("def f(x): ...", "exact"), True, ("x",), ("y",),
-              (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),), "x")
+              (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),), "x", "C.f")
 GRAPH = CompiledGraph(
     "__compiled_fn_1", "__compiled_fn_1_abc", IDS, "eager",
     (GraphStage("Captured_Graph", 0, "class G: pass\n", False, IDS, "g.py", (ModuleCall("a", "A", 0, ("add",)),),

@@ -120,7 +120,7 @@ def test_a_graph_break_says_where_why_and_how_it_goes_on():
     assert "[1 graph break](#graph-breaks) at 1 place" in text
     assert "### Data-dependent branching ([GB0170](https://example.org/gb0170))" in text
     for part in ("Detected `if`.", "* `model.py:9` in `f`: `line 9`", "Use `torch.cond`.", f"`model.py` is `{FILE}`",
-                 "goes on in [`__resume_at_1_2`](r.py), `__resume_at_1_3` (never compiled)",
+                 "goes on in [`__resume_at_1_2`](r.py), `__resume_at_1_3` (in plain Python: never compiled)",
                  "| `[1/0]` | `__resume_at_1_2` (`f` from line 9 on) |"):
         assert part in text, part
 

@@ -194,7 +194,8 @@ class EventReader:
 
     def _compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
         draft.finished = True
-        draft.guarded = bool(event.get("has_guarded_code"))
+        # (A frame in which there was nothing to compile counts as guarded, without the number of guards.)
+        draft.guarded = bool(event.get("has_guarded_code")) and event.get("guard_count", 0) is not None
         draft.function = event.get("co_name") or draft.function
         if event.get("co_filename"):
             draft.location = SourceLocation(

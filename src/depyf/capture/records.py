@@ -136,6 +136,8 @@ class Frame:
         arguments: parameter names (free variables not included).
         freevars: names of captured variables.
         entries: what was compiled; empty if it was only run or skipped.
+        signature: the parameters as they stand in a ``def``.
+        title: what tells it from other functions of its name (``Conv.forward``); empty where nothing does.
     """
 
     name: str
@@ -147,6 +149,7 @@ class Frame:
     freevars: tuple[str, ...]
     entries: tuple[CacheEntry, ...]
     signature: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import textwrap
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, Protocol
@@ -104,6 +104,7 @@ class _Compilation:
     text: TransformedCode
     graph_names: tuple[str, ...]
     resumes: tuple[tuple[str, CodeType], ...]
+    title: str
 
 
 class Session:
@@ -460,7 +461,8 @@ class Session:
         record = TransformedCode(ids, function_name, source, exact, tuple(arguments))
         compilation = _Compilation(
             ids, original, transformed, transformed, record, tuple(rename[n] for n in graph_names),
-            tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()))
+            tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()),
+            function_title(original, hooks.frame_locals()))
         self.compilations.append(compilation)  # whatever happens to its files
         self.by_original.setdefault(id(original), []).append(compilation)
         self.not_handed_on.setdefault(ids.key, []).append(compilation)
@@ -541,7 +543,8 @@ class Session:
             entries.append(CacheEntry(
                 compilation.ids, self._guards(compilation.ids.key), compilation.text, compilation.graph_names,
                 tuple(name for name, _ in compilation.resumes)))
-        return make_frame(code, self._name_of(code), tuple(entries))
+        frame = make_frame(code, self._name_of(code), tuple(entries))
+        return replace(frame, title=mine[0].title) if mine else frame
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
         order: dict[int, int] = {}
@@ -622,6 +625,21 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Fr
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
     return Frame(name, code.co_name, _location(code), original, user, tuple(code.co_varnames[:count]),
                  tuple(code.co_freevars), entries, _signature(code))
+
+
+def function_title(code: CodeType, arguments: Mapping[str, Any]) -> str:
+    """``Conv.forward``: the class of a method, where the code or the object it was called on says it.
+
+    Args:
+        code: of the function.
+        arguments: local variables of a call.
+    """
+    if hooks.is_resume(code):
+        return ""
+    name = str(getattr(code, "co_qualname", code.co_name)).rpartition("<locals>.")[2]
+    if "." not in name and code.co_varnames[:1] == ("self",) and "self" in arguments:
+        return f"{type(arguments['self']).__qualname__.rpartition('<locals>.')[2]}.{name}"
+    return name if name != code.co_name else ""
 
 
 def _signature(code: CodeType) -> str:

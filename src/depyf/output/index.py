@@ -61,6 +61,10 @@ class _Unit:
         return [c for c in self.compilations if c.outcome == "compiled"]
 
     @property
+    def title(self) -> str:
+        return self.function.frames[0].title or self.name if self.function else self.name
+
+    @property
     def file(self) -> str:
         return self.function.file if self.function else ""
 
@@ -122,10 +126,11 @@ class _Story:
         """Which function; of a resume function the name that the files have, and where it goes on."""
         found = self.entries.get(compilation.compile_id.key)
         resume = resumed_function(compilation.function)
+        unit = self.unit_of.get(compilation.compile_id.key)
         if resume:
-            where = f"{code(resume[0])} from line {resume[1]} on"
+            where = f"{code(unit.title if unit else resume[0])} from line {resume[1]} on"
             return f"{code(found[0].name)} ({where})" if found and found[0].name != compilation.function else where
-        return code(compilation.function or "a function that torch does not name")
+        return code(unit.title if unit else compilation.function or "a function that torch does not name")
 
     def resume_names(self, compilation: Compilation) -> tuple[str, ...]:
         found = self.entries.get(compilation.compile_id.key)
@@ -220,7 +225,7 @@ def _functions(story: _Story) -> list[str]:
     for unit in units[:ROWS]:
         graphs = {name for c in unit.done for name in _graph_names(story, c)}
         rows.append((
-            link(code(unit.name), unit.file), story.place(unit.location),
+            link(code(unit.title), unit.file), story.place(unit.location),
             str(len(unit.done)) if unit.compilations else "?", str(len(graphs)),
             str(sum(len(c.breaks) for c in unit.compilations)), str(len(story.recompiles(unit))),
             seconds(sum(c.seconds for c in unit.compilations))))
@@ -295,9 +300,8 @@ def _graph_links(story: _Story, compilation: Compilation) -> str:
             if stage.internal or not stage.file:
                 continue
             number = f" {stage.index + 1}" if stage.index else ""
-            found.append(link(_STAGES.get(stage.stage, code(stage.stage)) + number, stage.file))
-            if stage.outline:
-                found.append(link("outline", stage.outline))
+            outline = f" ({link('outline', stage.outline)})" if stage.outline else ""
+            found.append(link(_STAGES.get(stage.stage, code(stage.stage)) + number, stage.file) + outline)
         found += [link(f"kernel {kernel.index}", kernel.file) for kernel in graph.kernels if kernel.file]
     return some(found, 12) if found else ("none" if compilation.outcome == "compiled" else "")
 
@@ -374,7 +378,7 @@ def _place_of_break(story: _Story, members: list[tuple[GraphBreak, Compilation]]
     elif not found.skips_function and compilation.outcome == "compiled" and story.knows_code(compilation):
         lines.append("  * nothing is left to compile behind it")
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
-    lines.append(f"  * in {some(ids, 4)} of " + link(code(unit.name), unit.file))
+    lines.append(f"  * in {some(ids, 4)} of " + link(code(unit.title), unit.file))
     return lines
 
 
@@ -409,8 +413,8 @@ def _in_plain_python(story: _Story, found: GraphBreak, compilation: Compilation)
 
 def _resume(story: _Story, name: str) -> str:
     frame = story.frames.get(name)
-    if frame is None:
-        return f"{code(name)} (never compiled)"
+    if frame is None or not frame.entries:
+        return f"{code(name)} (in plain Python: never compiled)"
     entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key)
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
     return link(code(name), file)
@@ -427,7 +431,7 @@ def _recompiles(story: _Story) -> list[str]:
         for compilation in recompiled:
             kinds = recompile_reasons(compilation)
             groups.setdefault((compilation.function, tuple(kinds[:2])), []).append(compilation)
-        lines += ["", f"{link(code(unit.name), unit.file)}, {story.place(unit.location)}: "
+        lines += ["", f"{link(code(unit.title), unit.file)}, {story.place(unit.location)}: "
                       f"{count(len(recompiled), 'recompile')}", ""]
         for members in list(groups.values())[:GROUPS]:
             lines += _recompile_group(story, members)
@@ -579,7 +583,7 @@ def _shapes(story: _Story) -> list[str]:
                     fixed[text] = fixed.get(text, 0) + 1
         if not created and not fixed:
             continue
-        lines += ["", f"{link(code(unit.name), unit.file)}, {story.place(unit.location)}:", ""]
+        lines += ["", f"{link(code(unit.title), unit.file)}, {story.place(unit.location)}:", ""]
         for texts in list(created.values())[:SYMBOLS]:
             text, compilation = texts[0]
             more = f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else ""
