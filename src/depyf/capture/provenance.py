@@ -1,4 +1,4 @@
-"""Where a node of a graph comes from: user line -> captured node -> node of a later stage, and back.
+"""Where a node of a graph comes from: user line -> captured node -> node of a later stage -> kernel, and back.
 
 Torch's print of a later stage names the user's line of each node, not the captured node. The captured node, and with
 it the module, is *inferred* here from the text alone, so that it is the same from a cold compile, from a warm cache,
@@ -10,17 +10,21 @@ from records read elsewhere and from a log of ``TORCH_TRACE``:
    gradients that it takes, nor before those of the saved values, and takes the last one up to there.
 2. Within a run, the nodes (for gradients, in reverse) are aligned with the captured nodes in order, so that names of
    operations, shapes and parameters fit best.
+
+Which kernel computes a node says :mod:`depyf.capture.kernels`.
 """
 
 from __future__ import annotations
 
 import bisect
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .graph_text import Graph, Node, read_graph
-from .records import CompiledGraph, GraphStage, ModuleCall, SourceLocation
+from .kernels import graph_kernels
+from .records import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 
 _Line = tuple[str, int, str]
 _PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
@@ -52,7 +56,7 @@ class Origin:
             its name: ``"wrap_body_0.linear"``.
         module: index of the module call in ``GraphStage.modules`` of the captured graph; -1: none.
         location: the user's line: the node's own or, where torch names none, that of the nearest node which gives
-            or takes its value.
+            or takes its value; of a node without values (``_set_grad_enabled``), that of the node before it.
         inferred: aligned; torch does not say it.
     """
 
@@ -89,9 +93,15 @@ class Provenance:
 
     Args:
         graph: the record; of its stages only the texts and ``modules`` of the captured one are used.
+
+    Attributes:
+        stages: in the order of the record.
+        captured: the captured one, if there is one.
+        modules: calls of modules while it was captured.
     """
 
     def __init__(self, graph: CompiledGraph) -> None:
+        self.graph = graph
         self.stages = [StageNodes(stage, read_graph(stage.text)) for stage in graph.stages]
         captured = [stage for stage in self.stages if stage.record.stage == "Captured_Graph"]
         self.captured: StageNodes | None = captured[-1] if captured else None
@@ -125,14 +135,84 @@ class Provenance:
                 if origin.location is not None and (origin.location.filename, origin.location.line) == (filename, line):
                     yield stage, name
 
+    # --- kernels ----------------------------------------------------------------------------------
+    @functools.cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The generated modules with the calls in them; the record's own where it has them."""
+        if all(kernel.calls for kernel in self.graph.kernels):
+            return self.graph.kernels
+        return graph_kernels(self.graph, {
+            _key(stage): {name: origin.captured for name, origin in stage.origins.items()} for stage in self.stages})
+
+    def kernel_stage(self, kernel: Kernel) -> StageNodes | None:
+        """The graph that a module was generated from."""
+        return next((stage for stage in self.stages if _key(stage) == kernel.stage), None)
+
+    def nodes_of(self, kernel: Kernel, call: KernelCall) -> Iterator[tuple[StageNodes, str]]:
+        """What a call computes: nodes of the graph that the module was generated from."""
+        stage = self.kernel_stage(kernel)
+        if stage is not None:
+            for name in call.nodes:
+                if name in stage.origins:
+                    yield stage, name
+
+    def kernels_of(self, stage: StageNodes, name: str) -> Iterator[tuple[Kernel, KernelCall]]:
+        """Calls that compute a node of any stage. (A cheap operation may be done in several.)"""
+        for kernel in self.kernels:
+            generated = self.kernel_stage(kernel)
+            if generated is not None:
+                wanted = set(self.counterparts(stage, name, generated))
+                for call in kernel.calls:
+                    if not wanted.isdisjoint(call.nodes):
+                        yield kernel, call
+
+    def counterparts(self, stage: StageNodes, name: str, other: StageNodes) -> tuple[str, ...]:
+        """What a node is in another stage: the node itself where passes kept it, else those of the same captured
+        node; none where the one stage is forward and the other backward."""
+        if stage is other:
+            return (name,)
+        origin = stage.origins.get(name)
+        if origin is None or stage is not self.captured is not other and stage.is_backward != other.is_backward \
+                and "Joint_graph" not in (stage.record.stage, other.record.stage):
+            return ()
+        if other is self.captured:
+            return (origin.captured,) if origin.captured else ()
+        same = other.origins.get(name)
+        if stage is not self.captured and same is not None and same.captured == origin.captured \
+                and same.location == origin.location:
+            return (name,)
+        if not origin.captured:
+            return ()
+        return tuple(there for there, found in other.origins.items() if found.captured == origin.captured)
+
+    def lines_of(self, kernel: Kernel, call: KernelCall) -> tuple[SourceLocation, ...]:
+        """The user's lines that a call computes, each once, in the order of the graph."""
+        found: dict[tuple[str, int], SourceLocation] = {}
+        for stage, name in self.nodes_of(kernel, call):
+            place = stage.origins[name].location
+            if place is not None:
+                found.setdefault((place.filename, place.line), place)
+        return tuple(found.values())
+
+    def kernels_at(self, filename: str, line: int) -> Iterator[tuple[Kernel, KernelCall]]:
+        """Calls that compute something of a line of the user's."""
+        for kernel in self.kernels:
+            for call in kernel.calls:
+                if any((place.filename, place.line) == (filename, line) for place in self.lines_of(kernel, call)):
+                    yield kernel, call
+
+    # --- what ties the stages ---------------------------------------------------------------------
     def _tie(self) -> None:
         runs = _Runs(self.captured.graph if self.captured else Graph(""))
         saved: dict[str, str] = {}
         for stage in self.stages:
             if stage is self.captured:
+                lines = _locations(stage.graph)
+                before: SourceLocation | None = None
                 for name, node in stage.nodes():
-                    stage.origins[name] = Origin(
-                        name, self._module_of.get(name, -1), node.location, inferred=False)
+                    place = node.location or lines.get(name) or (before if node.is_call else None)
+                    before = place if node.is_call else before
+                    stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
             found = align(runs, stage.graph, saved if stage.is_backward else {})
             if stage.record.stage == "Forward_graph":
@@ -142,6 +222,10 @@ class Provenance:
                 captured = found.get(name, "")
                 stage.origins[name] = Origin(
                     captured, self._module_of.get(captured, -1), node.location or locations.get(name))
+
+
+def _key(stage: StageNodes) -> str:
+    return f"{stage.record.stage}.{stage.record.index}"
 
 
 def named_nodes(graph: Graph, prefix: str = "") -> Iterator[tuple[str, Node]]:

@@ -207,14 +207,49 @@ class GraphStage:
 
 
 @dataclass(frozen=True)
+class KernelCall:
+    """One call of a kernel in a generated module.
+
+    Attributes:
+        name: ``"cpp_fused_add_relu_0"``, ``"triton_poi_fused_add_0"``, ``"extern_kernels.mm"``.
+        kind: ``"C++"``, ``"Triton"``, the same with ``" template"``, ``"extern"`` for a library's, or what torch calls
+            the compiler.
+        line: of its definition in ``Kernel.text``, from 1; 0 for a library's.
+        call_line: of the call.
+        nodes: nodes of the graph ``Kernel.stage`` that it computes, in the graph's order.
+        inferred: they were inferred from what flows (:mod:`depyf.capture.kernels`); otherwise torch says so.
+        sources: nodes of the captured graph, or of the backward one, that torch names above the call.
+    """
+
+    name: str
+    kind: str
+    line: int = 0
+    call_line: int = 0
+    nodes: tuple[str, ...] = ()
+    inferred: bool = True
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Kernel:
-    """A module that Inductor generated. ``path`` is where torch keeps its own copy, ``file`` ours in the dump."""
+    """A module that Inductor generated.
+
+    Attributes:
+        path: where torch keeps its own copy.
+        file: ours in the dump.
+        stage: the graph that it was made of, ``"AFTER_POST_GRAD.0"``; ``""`` where none fits.
+        calls: of its kernels, in the order in which they stand.
+        outline: its calls with the user's lines, a file in the dump.
+    """
 
     index: int
     text: str
     path: str = ""
     compile_id: CompileId | None = None
     file: str = ""
+    stage: str = ""
+    calls: tuple[KernelCall, ...] = ()
+    outline: str = ""
 
 
 @dataclass(frozen=True)

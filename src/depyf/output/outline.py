@@ -200,19 +200,23 @@ def _place(node: Node) -> str:
 
 
 def _chunk(nodes: Sequence[Node]) -> str:
-    operations: list[list[str | int]] = []
+    return f"{_place(nodes[0]) or 'no user line'}  {operations(nodes)}"
+
+
+def operations(nodes: Sequence[Node]) -> str:
+    """``"view, mul x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
+    counted: list[list[str | int]] = []
     for node in nodes:
         name = _operation(node)
-        if operations and operations[-1][0] == name:
-            operations[-1][1] = int(operations[-1][1]) + 1
+        if counted and counted[-1][0] == name:
+            counted[-1][1] = int(counted[-1][1]) + 1
         else:
-            operations.append([name, 1])
-    shown = ", ".join(str(name) if count == 1 else f"{name} x{count}" for name, count in operations)
+            counted.append([name, 1])
+    shown = ", ".join(str(name) if count == 1 else f"{name} x{count}" for name, count in counted)
     if len(shown) > 110:
         shown = f"{shown[:90]}... ({len(nodes)} operations)"
     last = nodes[-1].type
-    result = f" -> {last.short}" if last is not None else ""
-    return f"{_place(nodes[0]) or 'no user line'}  {shown}{result}"
+    return f"{shown} -> {last.short}" if last is not None else shown
 
 
 def _operation(node: Node) -> str:
