@@ -22,6 +22,7 @@ from depyf.capture.records import (
     Guard,
     GuardFailure,
     Kernel,
+    KernelCall,
     ModuleCall,
     Phase,
     SourceLocation,
@@ -40,7 +41,8 @@ GRAPH = CompiledGraph(
     "__compiled_fn_1", "__compiled_fn_1_abc", IDS, "eager",
     (GraphStage("Captured_Graph", 0, "class G: pass\n", False, IDS, "g.py", (ModuleCall("a", "A", 0, ("add",)),),
                 "g.outline.txt"),),
-    (Kernel(0, "# kernel", "/tmp/k.py", IDS, "k.py"),))
+    (Kernel(0, "# kernel", "/tmp/k.py", IDS, "k.py", "AFTER_POST_GRAD.0",
+            (KernelCall("extern_kernels.mm", "extern", 0, 3, ("mm",), False, ("linear",)),), "k.outline.txt"),))
 COMPILATION = Compilation(
     IDS, "f", PLACE, (PLACE, PLACE), "failed", Failure("Unsupported", "no", None), ("again",),
     (GraphBreak(IDS, "why", "because", ("do", "don't"), "c", "GB0001", "https://x", (PLACE,), True, "raw"),),

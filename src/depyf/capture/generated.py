@@ -336,9 +336,11 @@ class _Reader:
             if root in self.types and root not in targets:
                 self.module.buffers[value] = self.types[root]
             writes.append(value)
+        read = set(reads)
         self.module.launches.append(Launch(
             function.removesuffix(".run") if definition is not None else function, definition, statement.lineno,
-            reads, tuple(writes), tuple(value for value in perhaps if value not in reads), tuple(name for name in outputs if name in self.module.arguments), sources, aten))
+            reads, tuple(writes), tuple(value for value in perhaps if value not in read),
+            tuple(name for name in outputs if name in self.module.arguments), sources, aten))
         return True
 
     def _names_buffer(self, expression: ast.AST) -> bool:

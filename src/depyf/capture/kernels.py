@@ -223,8 +223,8 @@ class _Assignment:
         if launch.definition is not None:
             return ["triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional"]
         parts = launch.name.split(".")
-        name = parts[3] if parts[:2] == ["torch", "ops"] and len(parts) > 3 else parts[1] if len(parts) > 1 else parts[0]
-        plain = _plain(name)
+        of_torch = parts[:2] == ["torch", "ops"] and len(parts) > 3
+        plain = _plain(parts[3] if of_torch else parts[min(1, len(parts) - 1)])
         found = dict.fromkeys([plain, *_CALLED.get(plain, "").split()])
         found.update(dict.fromkeys(_plain(item.rpartition(".")[2]) for item in reversed(launch.aten)))
         return [name for name in found if name not in _VIEWS or name == plain]
@@ -346,7 +346,7 @@ class _Assignment:
     # --- fused kernels ----------------------------------------------------------------------------
     def _fused(self, index: int) -> set[str]:
         launch = self.module.launches[index]
-        targets = {name for name in self.targets.get(index, ())}
+        targets = set(self.targets.get(index, ()))
         known = {self.node_of[value] for value in launch.reads if value in self.node_of}
         unknown = [value for value in launch.reads
                    if value not in self.node_of and value in self.writer and self.writer[value] != index]

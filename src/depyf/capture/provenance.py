@@ -249,7 +249,7 @@ def _locations(graph: Graph) -> dict[str, SourceLocation]:
         if node.name in known:
             for name in node.inputs:
                 if name not in known:
-                    found[name] = known[node.name]
+                    found[name] = known[name] = known[node.name]
     return found
 
 

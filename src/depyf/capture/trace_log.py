@@ -13,11 +13,13 @@ import glob
 import json
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from .events import EventReader
 from .graphs import legal_graph
 from .guards import GuardReader
+from .provenance import Provenance
 from .records import (
     CacheEntry,
     Capture,
@@ -121,7 +123,7 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
         raise RecordsError(f"{path} holds no event of torch's structured trace.")
     compilations = reader.compilations()
     guard_reader = GuardReader(lambda shown: _full_path(shown, reader.strings()))
-    records = {key: graph.record() for key, graph in graphs.items() if graph.stages}
+    records = {key: _with_calls(graph.record()) for key, graph in graphs.items() if graph.stages}
     functions: dict[int, list[CacheEntry]] = {}
     for compilation in compilations:
         if compilation.outcome == "compiled":
@@ -159,6 +161,10 @@ def _full_path(shown: str, known: Iterable[str]) -> str:
     """A path that torch cut in the middle of a name (``hooks.FullPaths``), where only one file of the log fits."""
     found = {path for path in known if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
     return found.pop() if len(found) == 1 and not os.path.isabs(shown) else shown
+
+
+def _with_calls(graph: CompiledGraph) -> CompiledGraph:
+    return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
 
 
 class _Graph:

@@ -302,7 +302,10 @@ def _graph_links(story: _Story, compilation: Compilation) -> str:
             number = f" {stage.index + 1}" if stage.index else ""
             outline = f" ({link('outline', stage.outline)})" if stage.outline else ""
             found.append(link(_STAGES.get(stage.stage, code(stage.stage)) + number, stage.file) + outline)
-        found += [link(f"kernel {kernel.index}", kernel.file) for kernel in graph.kernels if kernel.file]
+        for kernel in graph.kernels:
+            if kernel.file:
+                outline = f" ({link('outline', kernel.outline)})" if kernel.outline else ""
+                found.append(link(f"kernel {kernel.index}", kernel.file) + outline)
     return some(found, 12) if found else ("none" if compilation.outcome == "compiled" else "")
 
 

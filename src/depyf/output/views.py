@@ -12,6 +12,7 @@ from ..capture.records import Capture, CompiledFunction, CompiledGraph
 from . import index
 from .directory import Directory, graph_header
 from .full_code import all_graphs, full_code
+from .kernel_outline import kernel_outline
 from .naming import legal_identifier
 from .outline import outline
 
@@ -102,11 +103,24 @@ def _with_full_code(
 
 
 def _with_outlines(graph: CompiledGraph, directory: Directory, notes: list[str]) -> CompiledGraph:
-    """The graph with an outline written beside the file of each stage, if modules are called in it."""
-    if not any(stage.modules for stage in graph.stages):
+    """The graph with the calls of its kernels, and an outline written beside the file of each stage, if modules are
+    called in it, and of each generated module."""
+    modules = any(stage.modules for stage in graph.stages)
+    if not modules and not graph.kernels:
         return graph
     try:
         provenance = Provenance(graph)
+        kernels = []
+        for kernel in provenance.kernels:
+            if kernel.file in directory.files:
+                name = kernel.file.removesuffix(".py") + ".outline.txt"
+                ids = f" of compilation {kernel.compile_id}" if kernel.compile_id else ""
+                text = kernel_outline(provenance, kernel, f"{graph.name}: kernel {kernel.index}{ids}")
+                kernel = replace(kernel, outline=name if directory.write(name, text) else "")
+            kernels.append(kernel)
+        graph = replace(graph, kernels=tuple(kernels))
+        if not modules:
+            return graph
         stages = []
         for stage in provenance.stages:
             record = stage.record
@@ -138,6 +152,6 @@ def _without_wild(capture: Capture, directory: Directory) -> Capture:
                     pass
             graph = replace(
                 graph, stages=tuple(replace(stage, file="", outline="") for stage in graph.stages),
-                kernels=tuple(replace(kernel, file="") for kernel in graph.kernels))
+                kernels=tuple(replace(kernel, file="", outline="") for kernel in graph.kernels))
         graphs.append(graph)
     return replace(capture, graphs=tuple(graphs))

@@ -1,0 +1,197 @@
+"""Counts how much leads where: kernel calls to graph nodes, graph nodes to user lines.
+
+    python benchmarks/provenance.py [model ...] [--write docs/provenance.md]
+
+Each model (tiny, of ``architectures.py``) is trained one step with inductor under ``prepare_debug``. What is inferred
+is compared with what torch knows while it generates code (``set_kernel_post_grad_provenance_tracing`` in
+torch/_inductor/debug.py, which is called for each kernel whether or not anybody asked for provenance; torch 2.9 and
+later).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import importlib
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from _shared import table
+
+import depyf
+from depyf.capture import store
+from depyf.capture.kernels import is_view
+from depyf.capture.provenance import Provenance
+from depyf.capture.records import Capture, Kernel
+
+MODELS = ("bert", "gpt2", "llama", "mixtral", "t5", "mamba", "resnet", "vit", "swin", "whisper")
+MARK = "<!-- measured -->"
+#: For each module that torch generates: ``(name of a fused kernel, nodes that torch ascribes to it)``, call by call.
+Said = list[list[tuple[str, set[str]]]]
+
+
+@dataclass
+class Shares:
+    """Counts over a run. ``ours``, ``torchs`` and ``both``: operations ascribed to fused kernels, views left out."""
+
+    nodes: int = 0
+    nodes_with_line: int = 0
+    calls: int = 0
+    calls_with_nodes: int = 0
+    calls_with_lines: int = 0
+    ours: int = 0
+    torchs: int = 0
+    both: int = 0
+
+
+def shares(capture: Capture, said: Said | None = None) -> Shares:
+    """Counts over the graphs of a capture; with what torch said, how far both agree."""
+    found = Shares()
+    left = list(said or ())
+    for graph in capture.graphs:
+        provenance = Provenance(graph)
+        for stage in provenance.stages:
+            for name, node in stage.nodes():
+                if node.is_call:
+                    found.nodes += 1
+                    found.nodes_with_line += stage.origins[name].location is not None
+        for kernel in provenance.kernels:
+            for call in kernel.calls:
+                found.calls += 1
+                found.calls_with_nodes += any(True for _ in provenance.nodes_of(kernel, call))
+                found.calls_with_lines += bool(provenance.lines_of(kernel, call))
+            _compare(found, provenance, kernel, left)
+    return found
+
+
+def _compare(found: Shares, provenance: Provenance, kernel: Kernel, left: Said) -> None:
+    stage = provenance.kernel_stage(kernel)
+    fused = [call for call in kernel.calls if call.kind != "extern"]
+    names = [call.name for call in fused]
+    match = next((said for said in left if [name for name, _ in said] == names), None)
+    if match is None or stage is None:
+        return
+    left.remove(match)
+    counted = {node.name for node in stage.graph.nodes if node.is_call and not is_view(node)}
+    for call, (_, nodes) in zip(fused, match):
+        ours, torchs = counted & set(call.nodes), counted & nodes
+        found.ours += len(ours)
+        found.torchs += len(torchs)
+        found.both += len(ours & torchs)
+
+
+@contextlib.contextmanager
+def what_torch_says() -> Iterator[Said]:
+    """Collects torch's own account of fused kernels; stays empty where torch has none (before 2.9)."""
+    said: Said = []
+    debug = importlib.import_module("torch._inductor.debug")
+    original = getattr(debug, "set_kernel_post_grad_provenance_tracing", None)
+    lowering = importlib.import_module("torch._inductor.graph").GraphLowering
+    codegen = lowering.codegen
+    if original is None:
+        yield said
+        return
+    for backend in ("cpp", "triton"):
+        importlib.import_module(f"torch._inductor.codegen.{backend}")
+
+    def noted(node_schedule: object, kernel_name: str, is_extern: bool = False) -> object:
+        if not is_extern and isinstance(node_schedule, (list, tuple)):
+            origins = [origin.name for item in node_schedule if getattr(item, "node", None) is not None
+                       for origin in item.node.origins]
+            said[-1].append((kernel_name, set(origins)))
+        return original(node_schedule, kernel_name, is_extern)
+
+    def generate(self: object, *args: object, **kwargs: object) -> object:
+        said.append([])
+        return codegen(self, *args, **kwargs)
+
+    holders = [module for name, module in list(sys.modules.items()) if name.startswith("torch._inductor")
+               and getattr(module, "__dict__", {}).get(original.__name__) is original]
+    for holder in holders:
+        setattr(holder, original.__name__, noted)
+    lowering.codegen = generate
+    try:
+        yield said
+    finally:
+        lowering.codegen = codegen
+        for holder in holders:
+            setattr(holder, original.__name__, original)
+
+
+def total(value: object) -> torch.Tensor | float:
+    """A number that depends on everything in a model's output."""
+    if isinstance(value, torch.Tensor):
+        return value.float().sin().sum() if value.is_floating_point() else 0.0
+    if isinstance(value, dict):
+        value = list(value.values())
+    return sum((total(item) for item in value), 0.0) if isinstance(value, (list, tuple)) else 0.0
+
+
+def watched(step: Callable[[], object], path: str) -> tuple[Capture, Said]:
+    """Runs a step under ``prepare_debug``, with everything compiled anew."""
+    torch._dynamo.reset()
+    with what_torch_says() as said, depyf.prepare_debug(path, caches="bypass"):
+        step()
+    return store.read(path), said
+
+
+def _row(name: str) -> list[str]:
+    from architectures import ARCHITECTURES
+
+    torch.manual_seed(0)
+    model = ARCHITECTURES[name].make().train()
+    inputs = ARCHITECTURES[name].inputs(8)
+    compiled = torch.compile(model)
+
+    def step() -> None:
+        loss = total(compiled(**inputs))
+        assert isinstance(loss, torch.Tensor)
+        loss.backward()
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "dump")
+        capture, said = watched(step, path)
+        found = shares(capture, said)
+        begun = time.perf_counter()
+        shares(capture)
+        seconds = time.perf_counter() - begun
+    return [name, str(found.calls), _share(found.calls_with_nodes, found.calls),
+            _share(found.calls_with_lines, found.calls), str(found.nodes), _share(found.nodes_with_line, found.nodes),
+            _share(found.both, found.ours), _share(found.both, found.torchs), f"{seconds:.1f} s"]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("--write", metavar="FILE", help=f"put the table behind {MARK} of this file")
+    options = parser.parse_args(arguments)
+    rows = []
+    for name in options.models:
+        rows.append(_row(name))
+        print(*rows[-1], flush=True)
+    text = table(("model", "kernel calls", "to graph nodes", "to user lines", "graph nodes", "to user lines",
+                  "of ours torch names", "of torch's we name", "time"), rows)
+    print(text)
+    if options.write:
+        with open(options.write, encoding="utf-8") as file:
+            head = file.read().partition(MARK)[0]
+        when = (f"{datetime.date.today()}, torch {torch.__version__}, Python {platform.python_version()}, "
+                "`python benchmarks/provenance.py --write docs/provenance.md`")
+        with open(options.write, "w", encoding="utf-8") as file:
+            file.write(f"{head}{MARK}\n\nMeasured {when}:\n\n{text}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
