@@ -95,9 +95,7 @@ def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
 def accumulate(state: State, depth: int, kinds: tuple[type, ...]) -> Any:
     state.need(depth)
     entry = state.stack[-depth]
-    if isinstance(entry, Accumulator):
-        return entry
-    if isinstance(entry, kinds):
+    if isinstance(entry, (Accumulator, *kinds)):
         return entry
     raise Unliftable("an element is added to something else")
 

@@ -60,8 +60,6 @@ def store_import(machine: Machine, state: State, target: ast.expr, entry: Specia
     if entry.kind == "import":
         name, level, names, bound, _ = entry.value
         if not is_none(names) or not isinstance(level, ast.Constant) or level.value:
-            if isinstance(level, ast.Constant) and not level.value and not is_none(names):
-                return False
             return False
         top = name.partition(".")[0]
         machine.emit(state, ast.Import([ast.alias(name, None if top == target.id else target.id)]))

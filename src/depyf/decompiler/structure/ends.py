@@ -28,7 +28,7 @@ def gather_ends(flow: Flow) -> None:
         if tail != id:
             node.succs = [last]
         else:
-            _redirect(flow, id, last)
+            flow.redirect(id, last)
     _gather_ways_out(flow)
 
 
@@ -84,7 +84,7 @@ def _gather_ways_out(flow: Flow, wanted: set[tuple[int | None, int]] | None = No
                 continue
             first = seen.setdefault(key, id)
             if first != id:
-                _redirect(flow, id, first)
+                flow.redirect(id, first)
                 again = True
     flow.prune()
 
@@ -112,18 +112,6 @@ def _epilogue(node: Node) -> int:
 
 #: Names that a class body binds by itself at its end.
 _OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
-
-
-def _redirect(flow: Flow, old: int, new: int) -> None:
-    for node in flow.nodes.values():
-        if old in node.succs:
-            node.succs = [new if succ == old else succ for succ in node.succs]
-    if flow.entry == old:
-        flow.entry = new
-    for region, resume in flow.resumes.items():
-        if resume == old:
-            flow.resumes[region] = new
-    del flow.nodes[old]
 
 
 def _running_handlers(flow: Flow) -> dict[int, tuple[int, ...]]:

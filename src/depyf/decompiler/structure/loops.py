@@ -136,7 +136,7 @@ def rotate(flow: Flow) -> None:
                     other.ops = other.ops[:cut]
                     other.end, other.succs, other.arg = "jump", [head.id], None
                 else:
-                    _redirect(flow, other.id, head.id)
+                    flow.redirect(other.id, head.id)
                 first = head
                 again = True
     flow.prune()
@@ -156,7 +156,7 @@ def _merge_comprehensions(flow: Flow) -> bool:
     for first, *others in heads.values():
         for other in others:
             if _same_graph(flow, first.id, other.id):
-                _redirect(flow, other.id, first.id)
+                flow.redirect(other.id, first.id)
                 flow.prune()
                 _merge_before(flow, first.id)
                 done = True
@@ -200,7 +200,7 @@ def _merge_before(flow: Flow, id: int) -> None:
             if not size:
                 continue
             if size == len(first.ops) == len(other.ops):
-                _redirect(flow, other.id, first.id)
+                flow.redirect(other.id, first.id)
                 _merge_before(flow, first.id)
             else:
                 head = flow.split(first.id, len(first.ops) - size)
@@ -208,7 +208,7 @@ def _merge_before(flow: Flow, id: int) -> None:
                 if other.ops:
                     other.succs = [head]
                 else:
-                    _redirect(flow, other.id, head)
+                    flow.redirect(other.id, head)
             return
 
 
@@ -277,15 +277,6 @@ def _common(a: Node, b: Node) -> int:
     return 0
 
 
-def _redirect(flow: Flow, old: int, new: int) -> None:
-    for node in flow.nodes.values():
-        if old in node.succs:
-            node.succs = [new if s == old else s for s in node.succs]
-    if flow.entry == old:
-        flow.entry = new
-    del flow.nodes[old]
-
-
 def _merge_equal(flow: Flow) -> bool:
     """Copies of what a way out does, on one line and leading to one place, are one.
 
@@ -312,7 +303,7 @@ def _merge_equal(flow: Flow) -> bool:
         key = (node.end, returning.get(id), *(_key(op) for op in node.ops), *node.succs, node.region)
         first = seen.setdefault(key, id)
         if first != id and frozenset((first, id)) not in arms:
-            _redirect(flow, id, first)
+            flow.redirect(id, first)
             done = True
     return done
 

@@ -80,6 +80,18 @@ class Flow:
         node.end, node.succs, node.arg = "jump", [tail.id], None
         return tail.id
 
+    def redirect(self, old: int, new: int) -> None:
+        """All that leads to ``old`` leads to ``new``, and ``old`` is gone."""
+        for node in self.nodes.values():
+            if old in node.succs:
+                node.succs = [new if succ == old else succ for succ in node.succs]
+        if self.entry == old:
+            self.entry = new
+        for region, resume in self.resumes.items():
+            if resume == old:
+                self.resumes[region] = new
+        del self.nodes[old]
+
     def chain(self, region: int | None) -> list[int]:
         """Handlers around a region, from the inside out."""
         found: list[int] = []
