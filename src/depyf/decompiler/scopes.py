@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS, Code
@@ -15,7 +15,7 @@ from .generics import TypeAlias
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, State, Unliftable
 from .literals import constant
 from .names import is_name, legal
-from .structure.comprehensions import build_comprehension, parse_loops
+from .structure.comprehensions import NO_ARGUMENTS, build_comprehension, name_dropped, parse_loops
 from .structure.ends import gather_breaks, gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.patterns import cases, find_patterns
@@ -26,10 +26,13 @@ from .structure.walk import Walker
 CO_FUTURE_ANNOTATIONS = 0x1000000
 CO_HAS_DOCSTRING = 0x4000000
 FAILURES = (Unliftable, Untangled, RecursionError, KeyError, IndexError, AttributeError, TypeError, ValueError)
+#: What a comprehension builds, by the name of its function.
+COMPREHENSIONS = {
+    "<listcomp>": "BUILD_LIST", "<setcomp>": "BUILD_SET", "<dictcomp>": "BUILD_MAP", "<genexpr>": "YIELD",
+}
 _READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 #: of classes, and of 3.14's modules
 _CELLS_OF_THE_COMPILER = frozenset({"__class__", "__classdict__", deferred.CONDITIONAL})
-_NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 
 
@@ -108,6 +111,18 @@ class CodeScope(Scope):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.code.version < (3, 12):
             return ast.JoinedStr([node])
         return ast.BoolOp(ast.Or() if node.is_true else ast.And(), [node, ast.Constant(0)])
+
+    def looked_through(self, node: ast.expr) -> ast.expr:
+        """A list that is iterated over or searched is a tuple, and a set of constants is one constant (``fold_iter``
+        and ``fold_compare`` in ast_opt.c, up to 3.13), unless it was part of a condition that is gone."""
+        if self.code.version >= (3, 14) or hasattr(node, "frozen"):
+            return node
+        if (
+            isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
+            or isinstance(node, ast.Set) and all(isinstance(item, ast.Constant) for item in node.elts)
+        ):
+            return ast.BoolOp(ast.And(), [ast.Constant(1), node])
+        return node
 
     def sets_up_annotations(self) -> bool:
         return self.program is not None and any(op.kind == "SETUP_ANNOTATIONS" for op in self.program.ops)
@@ -307,6 +322,12 @@ class CodeScope(Scope):
             for name in loads:
                 if self.enclosing_local(name):
                     global_names[name] = None
+        if self.kind == "function":
+            for op in bound_by_comprehensions(shown):
+                if op.kind == "STORE_GLOBAL":
+                    global_names[op.arg] = None
+                elif op.arg in code.freevars and op.arg not in own:
+                    nonlocal_names[op.arg] = None
         out: list[ast.stmt] = []
         # (the others go through ``globals()``)
         if declared := [self.plain_name(n) for n in global_names if is_name(n)]:
@@ -336,7 +357,7 @@ class CodeScope(Scope):
             # cells of inlined comprehensions (3.12 on)
             made = {op.arg for op in program.ops if op.kind in ("MAKE_CELL", "LOAD_CLOSURE")}
             dead += [
-                ast.Expr(ast.ListComp(ast.Lambda(_NO_ARGUMENTS, ast.Name(self.plain_name(n), LOAD)), [
+                ast.Expr(ast.ListComp(ast.Lambda(NO_ARGUMENTS, ast.Name(self.plain_name(n), LOAD)), [
                     ast.comprehension(ast.Name(self.plain_name(n), STORE), ast.Tuple([], LOAD), [], 0)]))
                 for n in code.cellvars if n not in made and n.isidentifier() and n not in _CELLS_OF_THE_COMPILER
             ]
@@ -351,7 +372,7 @@ class CodeScope(Scope):
             return []
         captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
         return [
-            ast.Expr(ast.Lambda(_NO_ARGUMENTS, ast.Name(self.plain_name(name), LOAD)))
+            ast.Expr(ast.Lambda(NO_ARGUMENTS, ast.Name(self.plain_name(name), LOAD)))
             for name in self.code.cellvars if name not in captured and name.isidentifier()
         ]
 
@@ -540,9 +561,7 @@ class CodeScope(Scope):
 
     def comprehension(self, expr: FunctionExpr, iterable: Iter) -> ast.expr:
         code = expr.code
-        build_kind = {
-            "<listcomp>": "BUILD_LIST", "<setcomp>": "BUILD_SET", "<dictcomp>": "BUILD_MAP", "<genexpr>": "YIELD",
-        }.get(code.name)
+        build_kind = COMPREHENSIONS.get(code.name)
         if build_kind is None:
             raise Unliftable("a function that is called with an iterator")
         scope = self.nested(code, "comprehension")
@@ -565,11 +584,25 @@ class CodeScope(Scope):
         if found is None:
             raise Untangled("a comprehension" if accumulator is not None else "a generator expression")
         generators, element, _ = found
+        captured = {name for op in canonicalise(code).ops if type(op.arg) is Code for name in op.arg.freevars}
+        names = [self.plain_name(n) for n in (*code.varnames, *code.cellvars) if n not in code.arguments]
+        name_dropped(generators, names, [self.plain_name(n) for n in code.cellvars if n not in captured])
         made: Any = build_comprehension(build_kind, element, generators, iterable)
         # up to 3.11 the function of an asynchronous comprehension is a coroutine, and the compiler adds the await
         # (``compiler_comprehension`` in compile.c)
         made.awaited = build_kind != "YIELD" and bool(code.flags & CO_COROUTINE)
         return made
+
+
+def bound_by_comprehensions(ops: Sequence[Op]) -> Iterator[Op]:
+    """Stores to variables outside of a comprehension in functions of comprehensions: a walrus in one binds a name of
+    the function around it, where it is declared if it is no local."""
+    for op in ops:
+        if type(op.arg) is Code and op.arg.name in COMPREHENSIONS:
+            inside = canonicalise(op.arg).ops
+            yield from (store for store in inside if store.kind == "STORE_GLOBAL"
+                        or store.kind == "STORE_DEREF" and store.arg in op.arg.freevars)
+            yield from bound_by_comprehensions(inside)
 
 
 def make_function(

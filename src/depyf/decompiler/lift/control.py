@@ -19,7 +19,7 @@ rule = registrar(RULES)
 
 @rule(o.GET_ITER)
 def _(machine: Machine, state: State, _: Any) -> None:
-    state.stack.append(Iter(machine.pop(state)))
+    state.stack.append(Iter(machine.scope.looked_through(machine.pop(state))))
 
 
 @rule(o.GET_AITER)

@@ -139,9 +139,8 @@ def _(machine: Machine, state: State, depth: int) -> None:
 def _(machine: Machine, state: State, depth: int) -> None:
     value = machine.pop(state)
     owner = accumulate(state, depth, (ast.List,))
-    if type(value) is ast.Constant and isinstance(value.value, tuple) and not owner.elts:
-        owner.elts.extend(machine.scope.constant(v) for v in value.value)
-    elif type(value) is ast.Tuple and getattr(value, "folded", False) and not owner.elts:
+    if type(value) is ast.Tuple and getattr(value, "folded", False) and not owner.elts and len(value.elts) > 2:
+        # the compiler makes a constant of three elements or more (``starunpack_helper`` in compile.c)
         owner.elts.extend(value.elts)
     else:
         owner.elts.append(ast.Starred(value, LOAD))

@@ -26,7 +26,7 @@ def _(machine: Machine, state: State, node: ast.expr) -> None:
 
 def fold_bool(machine: Machine, state: State, op: ast.boolop, left: ast.expr, right: ast.expr) -> ast.BoolOp:
     values = [left, right]
-    if isinstance(right, ast.BoolOp) and type(right.op) is type(op):
+    if isinstance(right, ast.BoolOp) and type(right.op) is type(op) and not hasattr(right, "tested_again"):
         values = [left, *right.values]
     if isinstance(left, ast.BoolOp) and type(left.op) is type(op) and getattr(left, "folded", False):
         values = left.values + values[1:]
@@ -36,14 +36,22 @@ def fold_bool(machine: Machine, state: State, op: ast.boolop, left: ast.expr, ri
     return node
 
 
+def condition(machine: Machine, state: State, op: ast.boolop, right: ast.expr) -> None:
+    """A condition of two tests. Where the second is a value whose ways have met, that is tested once more."""
+    if hasattr(right, "met"):
+        right.tested_again = True  # type: ignore[attr-defined]
+        machine.scope.begins_a_line(right)
+    fold_bool(machine, state, op, machine.pop(state), right)
+
+
 @rule("AND")
 def _(machine: Machine, state: State, right: ast.expr) -> None:
-    fold_bool(machine, state, ast.And(), machine.pop(state), right)
+    condition(machine, state, ast.And(), right)
 
 
 @rule("OR")
 def _(machine: Machine, state: State, right: ast.expr) -> None:
-    fold_bool(machine, state, ast.Or(), machine.pop(state), right)
+    condition(machine, state, ast.Or(), right)
 
 
 def value_bool(machine: Machine, state: State, op: ast.boolop, right: ast.expr) -> None:

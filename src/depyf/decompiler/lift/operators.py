@@ -80,6 +80,8 @@ def _(machine: Machine, state: State, inverted: bool) -> None:
 
 @rule(o.IN)
 def _(machine: Machine, state: State, inverted: bool) -> None:
+    if state.stack and isinstance(state.stack[-1], ast.expr):
+        state.stack[-1] = machine.scope.looked_through(state.stack[-1])
     compare(machine, state, ast.NotIn() if inverted else ast.In())
 
 

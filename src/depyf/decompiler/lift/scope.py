@@ -41,6 +41,10 @@ class Scope:
         """An expression statement that evaluates the constant and drops it."""
         raise NotImplementedError
 
+    def looked_through(self, node: ast.expr) -> ast.expr:
+        """The expression as one that is iterated over or searched."""
+        return node
+
     def sets_up_annotations(self) -> bool:
         """Whether the body makes ``__annotations__``."""
         return False

@@ -6,13 +6,16 @@ Changes with how the compiler lays out the loops and conditions of a comprehensi
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..lift import LOAD, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
+from ..lift import LOAD, STORE, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
 from .regions import Node
 
 if TYPE_CHECKING:
     from .reduce import Reducer
+
+NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 
 
 def build_comprehension(
@@ -136,6 +139,27 @@ def parse_loops(
         nothing = ast.Constant(None)
         element = (nothing, nothing) if accumulator is not None and accumulator.kind == "BUILD_MAP" else nothing
     return generators, element, exits[0]
+
+
+def name_dropped(generators: list[ast.comprehension], names: Iterable[str], cells: Iterable[str]) -> None:
+    """Say which variables the comprehension had in what the compiler dropped, behind its ``if False``.
+
+    Args:
+        generators: those that are left; changed if something was dropped.
+        names: variables of the comprehension, as they are written.
+        cells: those that functions in it share, or shared before these were dropped.
+    """
+    last = generators[-1].ifs[-1:]
+    if not (last and isinstance(last[0], ast.Constant) and last[0].value is False):
+        return
+    bound = {node.id for generator in generators for node in ast.walk(generator.target) if isinstance(node, ast.Name)}
+    targets: list[ast.expr] = [ast.Name(name, STORE) for name in dict.fromkeys(names) if name not in bound]
+    closures: list[ast.expr] = [ast.Lambda(NO_ARGUMENTS, ast.Name(name, LOAD)) for name in cells]
+    if targets:
+        target = targets[0] if len(targets) == 1 else ast.Tuple(targets, STORE)
+        generators.append(ast.comprehension(target, ast.Tuple([], LOAD), closures, 0))
+    else:
+        generators[-1].ifs += closures
 
 
 def reducer_follow(nodes: dict[int, Node], id: int, asynchronous: bool = False) -> int:

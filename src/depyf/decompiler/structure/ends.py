@@ -8,7 +8,8 @@ written as a ``return``; here there is none, so the copies are taken back.
 
 from __future__ import annotations
 
-from .regions import Flow, Node, handler_steps
+from ...flow.stack import effect
+from .regions import Flow, Node, copied_op, handler_steps
 
 
 def gather_ends(flow: Flow) -> None:
@@ -29,7 +30,48 @@ def gather_ends(flow: Flow) -> None:
             node.succs = [last]
         else:
             flow.redirect(id, last)
+    for end in sorted(set(ends.values())):
+        _gather_last_statements(flow, end)
     _gather_ways_out(flow)
+
+
+def _gather_last_statements(flow: Flow, end: int) -> None:
+    """Copies of the last statements before an end become one.
+
+    Where they are short enough they are copied together with the end (``inline_small_exit_blocks``).
+    """
+    ways = [node for node in flow.nodes.values() if node.end == "jump" and node.succs == [end] and node.ops]
+    ways.sort(key=lambda node: flow.order[node.id])
+    arms = {frozenset(node.succs) for node in flow.nodes.values() if node.end == "branch"}
+    for index, first in enumerate(ways):
+        for other in ways[index + 1 :]:
+            size = 0 if first.region != other.region or frozenset((first.id, other.id)) in arms \
+                else _common_statements(first, other)
+            if not size:
+                continue
+            head = flow.split(first.id, len(first.ops) - size)
+            tail = flow.split(other.id, len(other.ops) - size)
+            if tail != other.id:
+                other.succs = [head]
+                del flow.nodes[tail]
+            else:
+                flow.redirect(other.id, head)
+            _gather_last_statements(flow, end)
+            return
+
+
+def _common_statements(a: Node, b: Node) -> int:
+    """How many operations at the end of two nodes are copies of whole statements, on lines of their own."""
+    found = depth = 0
+    for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
+        if x.line is None or not copied_op(x, y) or x.kind in _LEAVES or x.arg == "iterator":
+            break
+        popped, pushed = effect(x)
+        depth += pushed - popped
+        before = [node.ops[-size - 1].line if len(node.ops) > size else None for node in (a, b)]
+        if not depth and x.line not in before:
+            found = size
+    return found
 
 
 def gather_breaks(flow: Flow) -> None:
@@ -110,6 +152,8 @@ def _epilogue(node: Node) -> int:
     return at
 
 
+#: Operations that end a protected body or handler.
+_LEAVES = frozenset({"LEAVE", "POP_EXCEPT"})
 #: Names that a class body binds by itself at its end.
 _OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
 

@@ -19,7 +19,7 @@ def loop(
     walker: Walker, at: int, stack: list[Any], follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     node = walker.flow.nodes[at]
-    body = walker.shape.loops.get(at, {at})
+    body = walker.shape.loops.get(at) or body_without_return(walker, at)
     around: Frame | None = frame
     while around is not None:
         if around.kind == "loop" and around.head == at and around.region == frame.region:
@@ -50,6 +50,23 @@ def loop(
     for stmt in made:
         stmt.line = node.line  # type: ignore[attr-defined]
     return made, exit_, stack
+
+
+def body_without_return(walker: Walker, head: int) -> set[int]:
+    """What a ``for`` does with its item, where no way leads back to its head: all until its iterator is dropped."""
+    nodes = walker.flow.nodes
+    body = {head}
+    work = [(nodes[head].succs[0], 1)] if nodes[head].end == "for" else []
+    while work:
+        id, iterators = work.pop()
+        if id in body or not walker.shape.dominates(nodes[head].succs[0], id):
+            continue
+        body.add(id)
+        node = nodes[id]
+        iterators -= sum(op.kind == "POP" and op.arg == "iterator" for op in node.ops)
+        if iterators:
+            work += [(succ, iterators + (node.end == "for" and succ == node.succs[0])) for succ in node.succs]
+    return body
 
 
 def is_else(walker: Walker, natural: int, exit_: int, body: set[int], frame: Frame) -> bool:
@@ -145,7 +162,7 @@ def async_for(
     if not isinstance(iterator, Iter) or [op.kind for op in node.ops] != ["GET_ANEXT_AWAIT"] or node.end != "jump":
         raise Untangled("an async for loop")
     natural = walker.flow.nodes[region].succs[0]
-    body = walker.shape.loops.get(at, {at})
+    body = walker.shape.loops.get(at) or body_without_return(walker, at)
     exit_ = loop_exit(walker, at, body, natural, follow, frame)
     inner = Frame("loop", frame, frame.region, at, natural if exit_ is None else exit_)
     owner = Target()

@@ -240,9 +240,11 @@ def _place(flow: Flow, id: int) -> object:
     node = flow.nodes[id]
     if node.end == "jump" and node.ops and all(op.line is not None for op in node.ops):
         return ("way", *(_key(op) for op in node.ops), node.region, node.succs[0])
-    if node.end == "return" and len(node.ops) == 1 and node.ops[0].kind == "CONST":
-        value = node.ops[0].arg
-        return ("return", type(value), repr(value), node.region)
+    if node.end == "return" and node.ops and node.ops[-1].kind == "CONST" and all(
+        op.kind == "POP" and op.arg is None for op in node.ops[:-1]  # (what a chained comparison leaves)
+    ):
+        value = node.ops[-1].arg
+        return ("return", len(node.ops), type(value), repr(value), node.region)
     return id
 
 

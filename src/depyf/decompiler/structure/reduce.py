@@ -14,7 +14,8 @@ from typing import Any
 from ...bytecode.operations import Op
 from ...flow.stack import effect
 from ..lift import Accumulator, Input, Iter, Machine, Shared, State, Unliftable, negate
-from .comprehensions import async_head, build_comprehension, parse_loops
+from ..names import is_name
+from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
 from .regions import Flow, Node, copied_op
 
 
@@ -118,6 +119,50 @@ class Reducer:
                 while turns < 10000 and nodes.get(id) is node and self.step(node):
                     again = True
                     turns += 1
+            again = again or self.merge_tests()
+
+    def merge_tests(self) -> bool:
+        """The test of a loop stands twice, before it and at its end (see ``loops``). What was found to be one only now,
+        as it has conditions inside, is made one: it begins the node that both lead to."""
+        for id, head in self.flow.nodes.items():
+            ways = [self.flow.nodes[pred] for pred in self.preds[id]]
+            order = self.flow.order
+            if len(ways) < 2 or any(way.end != "jump" or way.region != head.region for way in ways) or not (
+                min(order[way.id] for way in ways) < order[id] < max(order[way.id] for way in ways)
+            ):
+                continue
+            size = min(self.common_expressions(ways[0], way) for way in ways[1:])
+            if size:
+                head.ops = ways[0].ops[len(ways[0].ops) - size :] + head.ops
+                for way in ways:
+                    way.ops = way.ops[: len(way.ops) - size]
+                    self.cache.pop(way.id, None)
+                self.cache.pop(id, None)
+                return True
+        return False
+
+    def common_expressions(self, a: Node, b: Node) -> int:
+        """Length of the longest common end of two nodes that is expressions by itself, one with a condition in it."""
+        size = found = depth = 0
+        folded = False
+        for x, y in zip(reversed(a.ops), reversed(b.ops)):
+            if x.kind != y.kind or x.line != y.line or not same_argument(x.arg, y.arg):
+                break
+            size += 1
+            folded = folded or x.kind in FOLDED
+            popped, pushed = FOLDED.get(x.kind) or effect(x)
+            depth = depth + pushed - popped
+            if folded and depth > 0 and self.only_values(a.ops[len(a.ops) - size :], depth):
+                found = size
+        return found
+
+    def only_values(self, ops: list[Op], count: int) -> bool:
+        state = State(inputs=True)
+        try:
+            self.machine.run(state, ops)
+        except Unliftable:
+            return False
+        return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
 
     def step(self, node: Node) -> bool:
         if node.end == "branch":
@@ -281,7 +326,8 @@ class Reducer:
     def value_bool_threaded(self, x: Node) -> bool:
         """``(a and b) or c`` as a value, where the test of ``a`` jumps to ``POP; c`` at once (3.14).
 
-        Versions before let it test the value of ``a and b`` again on the way there.
+        Versions before let it test the value of ``a and b`` again on the way there. In the middle of an expression
+        they jump, too.
         """
         if not x.ops or x.ops[-1].kind != "COPY" or x.ops[-1].arg != 1:
             return False
@@ -293,7 +339,7 @@ class Reducer:
                 continue
             if len(y.ops) < 3 or y.ops[0].kind != "POP" or y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
                 continue
-            if not nodes[other].ops or nodes[other].ops[0].kind != "POP":
+            if [op.kind for op in nodes[other].ops[:1]] != ["POP"] and not self.goes_on_elsewhere(y.succs[1 - way]):
                 continue
             found = self.summary(y_id)
             if found.inputs != 1:
@@ -320,22 +366,37 @@ class Reducer:
                 continue
             if y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
                 continue
-            drop = y.succs[1] if on else y.succs[0]
-            if not self.single(drop):
-                continue
-            p = nodes[drop]
-            if p.end != "jump" or p.succs[0] != other or [op.kind for op in p.ops] != ["POP"]:
-                continue
+            kind = "AND" if on else "OR"
+            if not self.drops(y.succs[1] if on else y.succs[0], other):
+                # 3.10 turns the test for ``None`` round
+                if not x.ops or x.ops[-1].kind != "IS" or not self.drops(y.succs[0] if on else y.succs[1], other):
+                    continue
+                kind = "OR" if on else "AND"
             found = self.summary(y_id)
             if found.inputs:
                 continue
             right = self.tested(found)
             if right is None:
                 continue
-            x.ops = [*x.ops, Op("AND" if on else "OR", right, -1, None), y.ops[-1]]
+            if kind != ("AND" if on else "OR"):
+                test = x.ops[-1]
+                x.ops = [*x.ops[:-1], Op("IS", not test.arg, test.offset, test.line)]
+            x.ops = [*x.ops, Op(kind, right, -1, None), y.ops[-1]]
             self.changed(x, list(y.succs), "branch")
             return True
         return False
+
+    def drops(self, id: int, goal: int) -> bool:
+        """Whether all that happens on this way, which nothing else leads to, is that a value is dropped."""
+        node = self.flow.nodes[id]
+        only_drops = node.end == "jump" and [op.kind for op in node.ops] == ["POP"]
+        return self.single(id) and only_drops and node.succs == [goal]
+
+    def goes_on_elsewhere(self, id: int) -> bool:
+        """Whether a value is only dropped here, and what comes then is come to in other ways too: ``b`` in
+        ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10 and 3.11)."""
+        node = self.flow.nodes[id]
+        return node.end == "jump" and [op.kind for op in node.ops] == ["POP"] and not self.single(node.succs[0])
 
     def tested(self, found: Summary) -> ast.expr | None:
         """The value, if all a block does is to push one twice: once for the test, once to be kept."""
@@ -396,7 +457,7 @@ class Reducer:
             size += 1
         if a.line != b.line:
             return False
-        while size:
+        while size or a.end == "raise":
             if self.only_value(a.ops[: len(a.ops) - size]) and self.only_value(b.ops[: len(b.ops) - size]):
                 first, second = a.ops[: len(a.ops) - size], b.ops[: len(b.ops) - size]
                 tail = self.flow.new(a, a.ops[len(a.ops) - size :], a.end, [], a.region, a.arg)
@@ -407,6 +468,8 @@ class Reducer:
                     node.arg = None
                     self.changed(node, [tail.id], "jump")
                 return True
+            if not size:
+                break
             size -= 1
         return False
 
@@ -438,8 +501,9 @@ class Reducer:
         """
         size = len(k.ops) - start
         if (
-            y is k or size <= 0 or size >= len(y.ops) or k.region != y.region or k.end != y.end or k.end not in _COPIED
-            or k.succs != y.succs or k.arg != y.arg or not all(map(copied_op, y.ops[-size:], k.ops[start:]))
+            y is k or size < (k.end != "raise")
+            or size >= len(y.ops) or k.region != y.region or k.end != y.end or k.end not in _COPIED
+            or k.succs != y.succs or k.arg != y.arg or not all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
         ):
             return
         tail = k
@@ -449,7 +513,7 @@ class Reducer:
             self.changed(tail, list(k.succs), k.end)
             k.ops, k.arg = k.ops[:start], None
             self.changed(k, [tail.id], "jump")
-        y.ops, y.arg = y.ops[:-size], None
+        y.ops, y.arg = y.ops[:len(y.ops) - size], None
         self.changed(y, [tail.id], "jump")
 
     # --- chained comparisons ----------------------------------------------------------------------
@@ -531,6 +595,10 @@ class Reducer:
         if parsed is None:
             return False
         generators, element, exit_id = parsed
+        set_aside = [op for op in node.ops if op.kind in ("LOAD_FAST_AND_CLEAR", "MAKE_CELL") and is_name(op.arg)]
+        shown = self.machine.scope.plain_name
+        name_dropped(generators, (shown(op.arg) for op in set_aside if op.kind == "LOAD_FAST_AND_CLEAR"),
+                     (shown(op.arg) for op in set_aside if op.kind == "MAKE_CELL"))
 
         def make(iterable: Any) -> ast.expr:
             return build_comprehension(build, element, generators, iterable)
@@ -545,6 +613,15 @@ class Reducer:
         flow = self.flow
         flow.prune()
         self.preds = flow.predecessors()
+
+
+def same_argument(a: Any, b: Any) -> bool:
+    """Whether the arguments of two operations say the same; they may be expressions."""
+    if isinstance(a, ast.AST) and isinstance(b, ast.AST):
+        return ast.dump(a) == ast.dump(b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same_argument, a, b))
+    return type(a) is type(b) and bool(a == b)
 
 
 def folds_not(node: Node) -> bool:

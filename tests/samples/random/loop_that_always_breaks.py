@@ -1,0 +1,6 @@
+for a in b:
+    c
+    break
+else:
+    d
+e

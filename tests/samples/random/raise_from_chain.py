@@ -1,0 +1,1 @@
+raise 0 from 0 < a <= 0

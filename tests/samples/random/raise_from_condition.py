@@ -1,0 +1,1 @@
+raise a from b if c else d

@@ -1,0 +1,6 @@
+for a in b:
+    if a:
+        break
+else:
+    c
+d
