@@ -95,6 +95,11 @@ def returns_through(node: Node) -> bool:
     )
 
 
+def ends_in_break(node: Node) -> bool:
+    """Whether the last thing a node does is to drop an iterator."""
+    return node.end == "jump" and bool(node.ops) and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator"
+
+
 def drops_iterator(walker: Walker, id: int, target: int) -> bool:
     """Whether the way from ``id`` to ``target`` drops an iterator."""
     nodes = walker.flow.nodes
@@ -146,12 +151,14 @@ def likely_exit(
                     not nodes[target].ops or returns_through(nodes[target])
                 ):
                     continue  # the value to return is on the stack already: no ``break`` carries one
-                if target != succ and drops_iterator(walker, succ, target):
+                # (in a loop that never comes round, what ends in a ``break`` is in the body)
+                breaks_here = target == succ and ends_in_break(nodes[id])
+                if breaks_here or target != succ and drops_iterator(walker, succ, target):
                     # ``return`` computes its value before it drops the iterator, unless it is a constant
                     goal = nodes[target]
                     if natural is not None and target != natural and walker.flow.same_way(target, natural):
                         # a copy of what follows the loop
-                        at = succ
+                        at = id if breaks_here else succ
                         while nodes[at].succs[0] != target:
                             at = nodes[at].succs[0]
                         nodes[at].succs[0] = natural

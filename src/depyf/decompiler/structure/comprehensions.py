@@ -152,7 +152,8 @@ def name_dropped(generators: list[ast.comprehension], names: Iterable[str], cell
     last = generators[-1].ifs[-1:]
     if not (last and isinstance(last[0], ast.Constant) and last[0].value is False):
         return
-    bound = {node.id for generator in generators for node in ast.walk(generator.target) if isinstance(node, ast.Name)}
+    bound = {node.id for generator in generators for node in ast.walk(generator.target)
+             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     targets: list[ast.expr] = [ast.Name(name, STORE) for name in dict.fromkeys(names) if name not in bound]
     closures: list[ast.expr] = [ast.Lambda(NO_ARGUMENTS, ast.Name(name, LOAD)) for name in cells]
     if targets:

@@ -418,6 +418,8 @@ class Reducer:
         a, b = self.flow.nodes[t], self.flow.nodes[f]
         if a.region != x.region or b.region != x.region:
             return False
+        self.share_after(a, b)
+        self.share_after(b, a)
         if a.end == b.end == "jump":
             if a.succs != b.succs:
                 return False
@@ -515,6 +517,14 @@ class Reducer:
             self.changed(k, [tail.id], "jump")
         y.ops, y.arg = y.ops[:len(y.ops) - size], None
         self.changed(y, [tail.id], "jump")
+
+    def share_after(self, arm: Node, other: Node) -> None:
+        """What stands behind the value of one arm is shared by the other, which has a copy of it."""
+        if arm.end != "jump" or arm.succs == other.succs or not self.only_value(arm.ops):
+            return
+        k = self.flow.nodes[arm.succs[0]]
+        if k.ops and self.only_value(other.ops[: max(0, len(other.ops) - len(k.ops))]):
+            self.share_end(other, k, 0)
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Node) -> bool:

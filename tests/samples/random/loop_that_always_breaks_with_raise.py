@@ -1,0 +1,5 @@
+for a in b:
+    break
+else:
+    raise
+from .. import c
