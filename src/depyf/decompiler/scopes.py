@@ -10,7 +10,7 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_V
 from ..bytecode.operations import Op, Program
 from ..flow.graph import Graph, build
 from . import annotations as deferred
-from .forms import Form, Forms
+from .forms import Form, Forms, held_by
 from .generics import TypeAlias
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, State, Unliftable
 from .literals import constant
@@ -31,6 +31,7 @@ COMPREHENSIONS = {
     "<listcomp>": "BUILD_LIST", "<setcomp>": "BUILD_SET", "<dictcomp>": "BUILD_MAP", "<genexpr>": "YIELD",
 }
 _READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_CELLS_OF_ANNOTATIONS = frozenset({"__classdict__", deferred.CONDITIONAL})
 #: of classes, and of 3.14's modules
 _CELLS_OF_THE_COMPILER = frozenset({"__class__", "__classdict__", deferred.CONDITIONAL})
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
@@ -114,8 +115,8 @@ class CodeScope(Scope):
 
     def looked_through(self, node: ast.expr) -> ast.expr:
         """A list that is iterated over or searched is a tuple, and a set of constants is one constant (``fold_iter``
-        and ``fold_compare`` in ast_opt.c, up to 3.13), unless it was part of a condition that is gone."""
-        if self.code.version >= (3, 14) or hasattr(node, "frozen"):
+        and ``fold_compare`` in ast_opt.c, flowgraph.c of 3.14), unless it was part of a condition that is gone."""
+        if hasattr(node, "frozen"):
             return node
         if (
             isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
@@ -241,8 +242,14 @@ class CodeScope(Scope):
 
     def dead_annotation(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """An annotation for a body that makes ``__annotations__`` and puts nothing into it: its own were of
-        ``(x): int``, or stood where nothing leads to."""
-        if not self.annotates or self.code.version >= (3, 14) or not self.sets_up_annotations():
+        ``(x): int``, or stood where nothing leads to. (Of such 3.14 keeps the cells that annotations would need.)"""
+        if not self.annotates:
+            return []
+        if self.code.version >= (3, 14):
+            captured = {name for held in held_by(self.code) for name in held.freevars}
+            if not set(self.code.cellvars) & _CELLS_OF_ANNOTATIONS - captured:
+                return []
+        elif not self.sets_up_annotations():
             return []
         pending: list[ast.AST] = list(body)
         while pending:
@@ -252,6 +259,8 @@ class CodeScope(Scope):
             if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
         nothing: ast.stmt = ast.AnnAssign(ast.Name("_", STORE), ast.Constant(None), None, 0)
+        if self.code.version >= (3, 14) and deferred.CONDITIONAL not in self.code.cellvars:
+            return [nothing]
         return [ast.If(ast.Constant(False), [nothing], [])]
 
     def future_imports(self) -> list[ast.stmt]:

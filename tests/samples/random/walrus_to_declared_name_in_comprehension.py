@@ -1,6 +1,6 @@
 def f(s):
     global G
-    any((G := e) for e in s if [[H := z for z in e] for e in s])
+    a = any((G := e) for e in s if [[H := z for z in e] for e in s])
     [G := e for e in s]
     return G, H
 
@@ -11,5 +11,5 @@ def g(s):
     def h():
         nonlocal n
         [n := e for e in s]
-        any(n := e for e in s)
+        a = any(n := e for e in s)
     return h, n

@@ -72,6 +72,19 @@ def {p}special(value, name, error, text):
             return found if bind is None else bind(found, value, kind)
     raise error(text.format(kind.__name__))
 ''',
+    "manager_method": '''
+def {p}manager_method(value, name, protocol, others, hint):
+    """A method of a context manager, as 3.14 asks for it: the error names the class in full, and the other kind of
+    ``with`` if the class supports that."""
+    kind = {p}py.type(value)
+    shown = kind.__qualname__
+    if kind.__module__ not in ("builtins", "__main__"):
+        shown = f"{{kind.__module__}}.{{shown}}"
+    text = f"'{{shown}}' object does not support the {{protocol}} protocol (missed {{name}} method)"
+    if {p}py.all([{p}py.any([other in base.__dict__ for base in kind.__mro__]) for other in others]):
+        text += hint
+    return {p}special(value, name, {p}py.TypeError, text.replace("{{", "{{{{").replace("}}", "}}}}"))
+''',
     "is_sequence": """
 def {p}is_sequence(value):
     match value:
@@ -303,7 +316,8 @@ def {p}frame_builtin(value, namespace, outer):
 
 #: Helpers that call other helpers.
 NEEDS: dict[str, tuple[str, ...]] = {
-    "named": ("requalified",), "class_body": ("requalified",), "with_default": ("type_parameter",),
+    "named": ("requalified",), "manager_method": ("special",), "class_body": ("requalified",),
+    "with_default": ("type_parameter",),
 }
 
 #: Builtins that look at the frame of their caller (``frame_builtin``).

@@ -394,9 +394,11 @@ class Reducer:
 
     def goes_on_elsewhere(self, id: int) -> bool:
         """Whether a value is only dropped here, and what comes then is come to in other ways too: ``b`` in
-        ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10 and 3.11)."""
+        ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11, 3.14)."""
         node = self.flow.nodes[id]
-        return node.end == "jump" and [op.kind for op in node.ops] == ["POP"] and not self.single(node.succs[0])
+        if [op.kind for op in node.ops[:1]] != ["POP"]:
+            return False
+        return not self.single(id) or node.end == "jump" and len(node.ops) == 1 and not self.single(node.succs[0])
 
     def tested(self, found: Summary) -> ast.expr | None:
         """The value, if all a block does is to push one twice: once for the test, once to be kept."""

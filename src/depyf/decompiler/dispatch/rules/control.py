@@ -88,7 +88,16 @@ def _(w: Writer, op: Op) -> None:
     w.result(2, f"{w.helper('join_groups')}({w.slot(2)}, {w.slot(1)})")
 
 
-def _enter(w: Writer, enter: str, leave: str, error: str) -> None:
+_PLAIN = ("__enter__", "__exit__", "context manager")
+_ASYNC = ("__aenter__", "__aexit__", "asynchronous context manager")
+
+
+def _enter(w: Writer, asynchronous: bool) -> None:
+    enter, leave, protocol = _ASYNC if asynchronous else _PLAIN
+    if w.code.version >= (3, 14):
+        _enter_later(w, asynchronous)
+        return
+    error = f"{{!r}} object does not support the {protocol} protocol"
     manager, special = w.slot(1), w.helper("special")
     missing = (enter, leave)
     kind = "AttributeError"
@@ -101,14 +110,27 @@ def _enter(w: Writer, enter: str, leave: str, error: str) -> None:
     w.write(f"{w.slot(2)}, {w.slot(1)} = {w.slot(1)}, {method}()")
 
 
+def _enter_later(w: Writer, asynchronous: bool) -> None:
+    """From 3.14 on the exit is asked for first (``codegen_with_inner`` in codegen.c)."""
+    enter, leave, protocol = _ASYNC if asynchronous else _PLAIN
+    *others, other = _PLAIN if asynchronous else _ASYNC
+    hint = f" but it supports the {other} protocol. Did you mean to use '{'with' if asynchronous else 'async with'}'?"
+    manager = w.slot(1)
+    more = f"{protocol!r}, {tuple(others)!r}, {hint!r}"
+    w.write(f"{w.prefix}method = {w.helper('manager_method')}({manager}, {leave!r}, {more})")
+    w.tags.append(PLAIN)
+    w.write(f"{w.slot(1)} = {w.helper('manager_method')}({manager}, {enter!r}, {more})()")
+    w.write(f"{w.slot(2)} = {w.prefix}method")
+
+
 @rule(o.BEFORE_WITH)
 def _(w: Writer, op: Op) -> None:
-    _enter(w, "__enter__", "__exit__", "{!r} object does not support the context manager protocol")
+    _enter(w, False)
 
 
 @rule(o.BEFORE_ASYNC_WITH)
 def _(w: Writer, op: Op) -> None:
-    _enter(w, "__aenter__", "__aexit__", "{!r} object does not support the asynchronous context manager protocol")
+    _enter(w, True)
 
 
 @rule(o.WITH_EXCEPT_START)
