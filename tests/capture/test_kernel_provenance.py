@@ -64,13 +64,16 @@ def test_from_a_line_to_its_kernels_and_back(run):
              if node.operation in ("rsqrt", "layer_norm") and node.location is not None]
     assert norms
     for norm in norms:
-        kernels = list(provenance.kernels_of(provenance.captured, norm.name))
-        backward = {kernel.index for kernel, _ in kernels if provenance.kernel_stage(kernel).is_backward}
-        assert kernels and backward and backward != {kernel.index for kernel, _ in kernels}
-        for kernel, call in kernels:
-            lines = {(place.filename, place.line) for place in provenance.lines_of(kernel, call)}
-            assert (norm.location.filename, norm.location.line) in lines
-            assert (kernel, call) in list(provenance.kernels_at(norm.location.filename, norm.location.line))
+        place = norm.location
+        at_line = list(provenance.kernels_at(place.filename, place.line))
+        backward = {provenance.kernel_stage(kernel).is_backward for kernel, _ in at_line}
+        assert backward == {False, True}
+        of_node = list(provenance.kernels_of(provenance.captured, norm.name))
+        assert of_node
+        for kernel, call in of_node:
+            assert (kernel, call) in at_line
+            assert (place.filename, place.line) in {
+                (found.filename, found.line) for found in provenance.lines_of(kernel, call)}
 
 
 @pytest.mark.slow
