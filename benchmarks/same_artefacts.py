@@ -62,7 +62,7 @@ def normal(name: str, text: str) -> str:
         lines = []
         for line in text.splitlines():
             value = json.loads(line)
-            for key in ("start", "seconds", "phases", "caches"):
+            for key in ("start", "seconds", "phases", "timeline", "caches"):
                 value.pop(key, None)
             lines.append(json.dumps(value))
         text = "\n".join(lines)

@@ -26,6 +26,7 @@ from depyf.capture.records import (
     ModuleCall,
     Phase,
     SourceLocation,
+    Span,
     SymbolDecision,
     TransformedCode,
 )
@@ -48,7 +49,8 @@ COMPILATION = Compilation(
     (GraphBreak(IDS, "why", "because", ("do", "don't"), "c", "GB0001", "https://x", (PLACE,), True, "raw"),),
     (GuardFailure(CompileId(0, 0), "x == 1", "x", "1", "2", PLACE),),
     (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE),),
-    (CacheLookup("fx_graph", "bypass", "cannot be pickled"),), (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4})
+    (CacheLookup("fx_graph", "bypass", "cannot be pickled"),), (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
+    (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",))
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
                 (COMPILATION,))
 

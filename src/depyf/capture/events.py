@@ -25,13 +25,14 @@ from .records import (
     GuardFailure,
     Phase,
     SourceLocation,
+    Span,
     SymbolDecision,
 )
 
 #: Kinds of events, and names of artifacts, that are read here.
 EVENTS = frozenset({
     "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
-    "symbolic_shape_specialization", "guard_added", "guard_added_fast", "str"})
+    "symbolic_shape_specialization", "guard_added", "guard_added_fast", "chromium_event", "str"})
 ARTIFACTS = frozenset({
     "dynamo_graph_break_reason", "recompile_reasons",
     *(f"{cache}_cache_{outcome}" for cache in ("fx_graph", "aotautograd") for outcome in ("hit", "bypass"))})
@@ -57,8 +58,11 @@ _PHASES = {
 }
 _COUNTS = {
     "guard_count": "guards", "graph_op_count": "operations", "graph_node_count": "nodes",
-    "graph_input_count": "inputs", "cache_size": "cache_entries",
+    "graph_input_count": "inputs", "cache_size": "cache_entries", "accumulated_cache_size": "all_cache_entries",
+    "shape_env_guard_count": "shape_guards",
 }
+#: Shorter ones are left out of the timeline, in seconds.
+_SHORTEST = 0.001
 _LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded")
 
 
@@ -85,6 +89,11 @@ class _Draft:
     start: float = 0.0
     seconds: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
+    spans: list[Span | None] = field(default_factory=list)
+    #: Begun and not ended, by thread: ``(name, start, its place in spans)``.
+    open_spans: dict[Any, list[tuple[str, float, int]]] = field(default_factory=dict)
+    backward_failure: Failure | None = None
+    custom_ops: tuple[str, ...] = ()
 
     def record(self) -> Compilation:
         return Compilation(
@@ -92,7 +101,8 @@ class _Draft:
             self._outcome(), None if self.guarded else self.failure, self.restarts, tuple(self.breaks),
             self.guard_failures, tuple(self.symbols), tuple(self.caches),
             tuple(Phase(name, seconds) for name, seconds in self.phases.items()), self.start, self.seconds,
-            dict(self.counts))
+            dict(self.counts), tuple(span for span in self.spans if span is not None), self.backward_failure,
+            self.custom_ops)
 
     def _outcome(self) -> str:
         if self.guarded:
@@ -170,6 +180,9 @@ class EventReader:
             if isinstance(metadata.get(kind), dict):
                 self._symbol(draft, kind, metadata[kind])
                 return
+        if "chromium_event" in metadata:
+            self._timed(draft, payload)
+            return
         artifact = metadata.get("artifact")
         if isinstance(artifact, dict):
             self._artifact(draft, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen)
@@ -200,12 +213,9 @@ class EventReader:
         if event.get("co_filename"):
             draft.location = SourceLocation(
                 event["co_filename"], int(event.get("co_firstlineno") or 0), draft.function)
-        if event.get("fail_type") or event.get("fail_reason"):
-            place = None
-            if event.get("fail_user_frame_filename"):
-                place = SourceLocation(
-                    event["fail_user_frame_filename"], int(event.get("fail_user_frame_lineno") or 0))
-            draft.failure = Failure(str(event.get("fail_type") or ""), str(event.get("fail_reason") or ""), place)
+        draft.failure = _failure(event) or draft.failure
+        ops = [*(event.get("compliant_custom_ops") or ()), *(event.get("non_compliant_ops") or ())]
+        draft.custom_ops = tuple(sorted(map(str, ops))) or draft.custom_ops
         reasons = event.get("restart_reasons") or ()
         draft.restarts = tuple(map(str, sorted(reasons) if isinstance(reasons, (set, frozenset)) else reasons))
         draft.start = float(event.get("start_time") or 0.0)
@@ -217,7 +227,27 @@ class EventReader:
 
     def _bwd_compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
         draft.seconds += float(event.get("duration_us") or 0) / 1e6
+        draft.backward_failure = _failure(event) or draft.backward_failure
         self._times(draft, event)
+
+    def _timed(self, draft: _Draft, payload: Any) -> None:
+        """One event of torch's timeline: a part begins or ends (torch/_dynamo/utils.py, ``ChromiumEventLogger``)."""
+        try:
+            event = json.loads(payload) if isinstance(payload, str) else payload
+            kind, name, moment, thread = event["ph"], str(event["name"]), float(event["ts"]) / 1e6, event.get("tid")
+        except (ValueError, KeyError, TypeError):
+            return
+        opened = draft.open_spans.setdefault(thread, [])
+        if kind == "B":
+            opened.append((name, moment, len(draft.spans)))
+            draft.spans.append(None)
+        elif kind == "E" and any(begun[0] == name for begun in opened):
+            while opened:
+                begun_name, start, place = opened.pop()
+                if begun_name == name:
+                    if moment - start >= _SHORTEST:
+                        draft.spans[place] = Span(name, start, moment - start, len(opened))
+                    break
 
     def _times(self, draft: _Draft, event: Mapping[str, Any]) -> None:
         for name, ours in _PHASES.items():
@@ -267,6 +297,15 @@ class EventReader:
         if value not in self._strings and self._string_of is not None:
             self._strings[value] = self._string_of(value)
         return self._strings.get(value, f"<file {value}>")
+
+
+def _failure(event: Mapping[str, Any]) -> Failure | None:
+    if not event.get("fail_type") and not event.get("fail_reason"):
+        return None
+    place = None
+    if event.get("fail_user_frame_filename"):
+        place = SourceLocation(event["fail_user_frame_filename"], int(event.get("fail_user_frame_lineno") or 0))
+    return Failure(str(event.get("fail_type") or ""), str(event.get("fail_reason") or ""), place)
 
 
 def _bypass_reason(payload: str) -> str:

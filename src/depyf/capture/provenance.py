@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from .graph_text import Graph, Node, read_graph
 from .kernels import graph_kernels
 from .records import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
+from .stages import AROUND
 
 _Line = tuple[str, int, str]
 _PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
@@ -102,7 +103,8 @@ class Provenance:
 
     def __init__(self, graph: CompiledGraph) -> None:
         self.graph = graph
-        self.stages = [StageNodes(stage, read_graph(stage.text)) for stage in graph.stages]
+        self.stages = [StageNodes(stage, read_graph(stage.text) if stage.stage not in AROUND else Graph(""))
+                       for stage in graph.stages]
         captured = [stage for stage in self.stages if stage.record.stage == "Captured_Graph"]
         self.captured: StageNodes | None = captured[-1] if captured else None
         self.modules: tuple[ModuleCall, ...] = self.captured.record.modules if self.captured else ()

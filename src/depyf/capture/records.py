@@ -371,6 +371,23 @@ class Phase:
 
 
 @dataclass(frozen=True)
+class Span:
+    """When a compilation was in a part of torch.
+
+    Attributes:
+        name: torch's: ``"compile_fx.<locals>.fw_compiler_base"``.
+        start: seconds since the epoch.
+        seconds: how long.
+        depth: 0 for an outermost one; inner ones lie within the last of less depth before them.
+    """
+
+    name: str
+    start: float
+    seconds: float
+    depth: int = 0
+
+
+@dataclass(frozen=True)
 class Failure:
     """Why a compilation gave no code. ``kind`` is the exception's name."""
 
@@ -400,7 +417,11 @@ class Compilation:
         phases: time by part, backward included.
         start: seconds since the epoch; 0.0 where unknown.
         seconds: the whole compilation, backward included.
-        counts: torch's own counts (``guards``, ``operations``, ``nodes``, ``inputs``, ``cache_entries`` before it).
+        counts: torch's own counts (``guards``, ``operations``, ``nodes``, ``inputs``, ``cache_entries`` before it,
+            ``all_cache_entries`` of the code object, ``shape_guards``).
+        timeline: what it did when, from 1 ms on, in the order in which it began; backward included.
+        backward_failure: why the backward graph could not be compiled.
+        custom_ops: operators in the graph that are not torch's own.
     """
 
     compile_id: CompileId
@@ -418,6 +439,9 @@ class Compilation:
     start: float = 0.0
     seconds: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
+    timeline: tuple[Span, ...] = ()
+    backward_failure: Failure | None = None
+    custom_ops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -310,7 +310,7 @@ class Session:
             return "metadata"
         return event in events.EVENTS or artifact in events.ARTIFACTS or event == "dynamo_cpp_guards_str" \
             or event in stages.EVENTS or artifact in stages.ARTIFACTS \
-            or (self.internal_stages and "graph" in artifact)
+            or (self.internal_stages and stages.may_be_internal(artifact))
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(metadata, payload, hooks.seen_in_recompiled_frame)

@@ -16,6 +16,11 @@ EVENTS = {
 }
 #: Artifacts of the trace that hold a graph of a stage (by name), written as that stage.
 ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
+#: Texts of AOTAutograd and Inductor around the graphs: what is done to inputs and outputs, which are changed or share
+#: memory, the graph as a script that runs alone.
+AROUND = frozenset({
+    "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
+    "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
 
 
 def stage_of(metadata: Mapping[str, Any]) -> str:
@@ -28,7 +33,13 @@ def stage_of(metadata: Mapping[str, Any]) -> str:
 
 
 def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
-    """The name of one of torch's inner graphs, which are written on request; ``""`` for anything else."""
+    """The name of one of torch's inner graphs or texts around them, which are written on request; ``""`` for
+    anything else."""
     artifact = metadata.get("artifact")
     name = str(artifact.get("name", "")) if isinstance(artifact, dict) else ""
-    return name if "graph" in name and "class " in payload else ""
+    return name if name in AROUND or "graph" in name and "class " in payload else ""
+
+
+def may_be_internal(artifact: str) -> bool:
+    """Whether an artifact of that name may be what :func:`internal_stage_of` looks for."""
+    return "graph" in artifact or artifact in AROUND
