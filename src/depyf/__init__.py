@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import explain, optimization
-    from .debugging import debug
+    from .debugging import BadValueFound, debug
     from .logs import install, uninstall
     from .prepare import prepare_debug
     from .source import decompile, decompile_full
 
 __version__ = "1.0.0.dev0"
-__all__ = ["debug", "decompile", "decompile_full", "explain", "install", "optimization", "prepare_debug", "uninstall"]
+__all__ = [
+    "BadValueFound", "debug", "decompile", "decompile_full", "explain", "install", "optimization", "prepare_debug",
+    "uninstall"]
 
 _HOMES = {
+    "BadValueFound": "debugging",
     "debug": "debugging",
     "decompile": "source",
     "decompile_full": "source",

@@ -6,6 +6,9 @@
         fn(x)                 # they are hit
 
 Inside, nothing is compiled: the files show what runs, and would not show anything newer.
+
+    with depyf.debug(stop_on="nan"):
+        fn(x)                 # pauses at, or raises from, the first line of a graph that makes a NaN of good values
 """
 
 from __future__ import annotations
@@ -16,8 +19,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import CodeType
+from typing import TYPE_CHECKING, Any
 
-from .link.sessions import DebugSession, active_session, last_session
+from .link.sessions import DebugSession, active_session, ended_sessions, last_session
+
+if TYPE_CHECKING:
+    from .watch.stop import BadValueFound
+    from .watch.values import StopOn
 
 _inside = threading.local()
 _MOST_FILES = 8
@@ -27,12 +35,31 @@ class DebugUsageError(RuntimeError):
     """``debug()`` was called where it cannot work."""
 
 
+def __getattr__(name: str) -> Any:
+    if name == "BadValueFound":  # imports torch
+        from .watch.stop import BadValueFound
+
+        return BadValueFound
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 @contextlib.contextmanager
-def debug(pause: bool = True) -> Iterator[None]:
+def debug(pause: bool = True, stop_on: StopOn | None = None) -> Iterator[None]:
     """Pause for breakpoints, then run the block without compiling anything.
 
     Args:
         pause: ``False`` in scripts and tests: set no pause, print nothing.
+        stop_on: ``"nan"`` or ``"inf"``: do not pause now, but at the first line of a graph (or kernel call of a
+            generated module) whose result holds one while what it took holds none; forward and backward. Or a
+            function ``(name, value) -> bool``, asked for each tensor and number that a line makes, by the line's name
+            for it. Where nobody can look (no terminal, no debugger, or ``pause=False``) the line raises instead.
+            Values do not change; each line takes longer, and nothing is watched outside of the block. Functions
+            that run uncompiled are not watched.
+
+    Raises:
+        DebugUsageError: there is nothing to debug, or ``prepare_debug`` is still on.
+        BadValueFound: from the line at fault (see ``stop_on``).
+        ValueError: ``stop_on`` is none of these.
 
     A call that fits no compiled version runs the original Python function; that is said once per
     function. Leaving the block, also by quitting the debugger, brings everything back as it was.
@@ -42,8 +69,13 @@ def debug(pause: bool = True) -> Iterator[None]:
 
     _inside.depth = getattr(_inside, "depth", 0) + 1
     try:
-        with no_compilation(_Misses()):
-            if pause and _inside.depth == 1:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(no_compilation(_Misses()))
+            if stop_on is not None:
+                from .watch.stop import Watch
+
+                stack.enter_context(Watch(ended_sessions(), stop_on, lambda: pause and can_pause()))
+            elif pause and _inside.depth == 1:
                 _pause(session)
             yield
     finally:

@@ -7,9 +7,13 @@ import importlib.util
 import os
 import sys
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .link.sessions import session_ended, session_started
+
+if TYPE_CHECKING:
+    from .capture.records import Capture
+    from .link.linker import Linker
 
 CACHES = ("separate", "bypass", "use")
 
@@ -96,11 +100,14 @@ class prepare_debug:
         session, self._session = self._session, None
         if session is None:
             return
+        unlinked: dict[str, str] = {}
         try:
             if os.getpid() == session.process:
                 from .output import ranks, views
 
-                views.write_views(session.stop(), self._directory, session._report, self._linker.notes,
+                capture = session.stop()
+                unlinked = _unlinked(capture, self._linker)
+                views.write_views(capture, self._directory, session._report, self._linker.notes,
                                   clean=self.clean_wild_fx_code)
                 ranks.rank_ended(self.path)
             else:
@@ -108,7 +115,30 @@ class prepare_debug:
         except Exception as problem:  # ours: the program's own exception, if any, goes on
             session._report(problem)
         finally:
-            session_ended(self._debug, self._linker.files)
+            session_ended(self._debug, self._linker.files, self._linker.functions, unlinked)
+
+
+def _unlinked(capture: Capture, linker: Linker) -> dict[str, str]:
+    """Graphs that run without lines of a file: ``{"__compiled_fn_1, Forward_graph": why}``."""
+    linked = {(each.graph, each.stage) for each in linker.functions}
+    found = {}
+    called = {name for function in capture.functions for frame in function.frames for entry in frame.entries
+              for name in entry.graph_names}
+    for graph in capture.graphs:
+        if graph.name not in called:
+            continue
+        if graph.kernels:
+            running = [f"kernel_{kernel.index}" for kernel in graph.kernels]
+        else:
+            stages = {stage.stage for stage in graph.stages}
+            running = [stage for stage in ("Forward_graph", "Backward_graph") if stage in stages] or ["Captured_Graph"]
+        for stage in running:
+            if (graph.name, stage) not in linked:
+                said = [note for note in linker.notes if note.startswith(f"{graph.name} {stage}: ")]
+                found[f"{graph.name}, {stage}"] = said[-1].partition(": ")[2] if said else (
+                    f"the backend {graph.backend} runs it in a way of its own" if graph.backend
+                    else "its backend runs it in a way of its own")
+    return found
 
 
 def _directory_of(args: tuple[Any, ...]) -> str:

@@ -6,11 +6,12 @@ Nothing here raises: code that cannot be linked runs as torch made it, and :attr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from types import CodeType, ModuleType
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .functions import link_function, link_module
+from .functions import functions_of, link_function, link_module, plain_function
 from .lines import remember_lines
 from .transformed import CannotLink, linked_code
 
@@ -24,6 +25,22 @@ class Place(NamedTuple):
     path: str
     first_line: int
     file_text: str
+
+
+class LinkedFunction(NamedTuple):
+    """A function of a graph that runs with the lines of a dumped file.
+
+    Attributes:
+        function: weak; gone when torch let go of the graph.
+        graph: name of the graph, ``"__compiled_fn_1"``.
+        stage: ``"Captured_Graph"``, ``"Forward_graph"``, ``"Backward_graph"`` or ``"kernel_0"``.
+        path: of the file.
+    """
+
+    function: weakref.ReferenceType[FunctionType]
+    graph: str
+    stage: str
+    path: str
 
 
 class Linker:
@@ -44,6 +61,7 @@ class Linker:
         self._lock = threading.Lock()
         self.files: list[str] = []
         self.notes: list[str] = []
+        self.functions: list[LinkedFunction] = []
 
     def link_transformed(
         self,
@@ -81,10 +99,13 @@ class Linker:
             if isinstance(target, ModuleType):
                 linked, found = link_module(target, text, path)
                 done = bool(linked)
+                running: Iterable[FunctionType | None] = functions_of(target)
                 if linked < found:
                     self._note(f"{name} {stage}: {found - linked} of {found} functions differ from the text")
             else:
-                done = link_function(_forward_of(target), text, path)
+                forward = _forward_of(target)
+                done = link_function(forward, text, path)
+                running = [plain_function(forward)]
                 if not done:
                     self._note(f"{name} {stage}: the text is not what runs, so it is not linked")
         except Exception as error:  # noqa: BLE001
@@ -92,6 +113,10 @@ class Linker:
             return False
         if done:
             self._linked(path)
+            with self._lock:
+                self.functions += [
+                    LinkedFunction(weakref.ref(function), name, stage, path) for function in running
+                    if function is not None and function.__code__.co_filename == path]
         return done
 
     def _linked(self, path: str) -> None:

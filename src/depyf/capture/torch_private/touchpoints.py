@@ -296,6 +296,23 @@ BYTECODE_LOG = Touchpoint(
     "torch's log of bytecode", "2.1", "depyf.install()",
     lambda found: _is_text(found.name, "torch._dynamo.convert_frame.__bytecode"),
     "torch._dynamo.convert_frame.__bytecode")
+NO_DISPATCH_MODES = Touchpoint(
+    ("torch.utils._python_dispatch:_disable_current_modes",),
+    "keeps the user's dispatch modes from seeing how depyf looks at values", "2.0",
+    "nothing is lost; under debug(stop_on=...) a TorchDispatchMode of the user's sees our operations, too")
+NO_TORCH_FUNCTION = Touchpoint(
+    ("torch._C:DisableTorchFunction",),
+    "the same for torch function modes", "2.0",
+    "nothing is lost; under debug(stop_on=...) a TorchFunctionMode of the user's sees our operations, too")
+FAKE_TENSOR = Touchpoint(
+    ("torch._subclasses.fake_tensor:FakeTensor",),
+    "tensors that hold no numbers", "2.0",
+    "debug(stop_on=...) may say that the values of a fake tensor could not be looked at")
+SUBCLASS = Touchpoint(
+    ("torch.utils._python_dispatch:is_traceable_wrapper_subclass",),
+    "the tensors that a tensor subclass is made of", "2.1",
+    "debug(stop_on=...) does not look into tensor subclasses",
+    key="__tensor_flatten__")
 
 #: All of them, in the order in which a compilation meets them.
 TABLE: tuple[Touchpoint, ...] = tuple(each for each in dict(globals()).values() if isinstance(each, Touchpoint))

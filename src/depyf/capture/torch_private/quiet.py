@@ -1,0 +1,56 @@
+"""Looking at tensors of a running program so that nothing of it notices."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from . import touchpoints
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Inside, operations record no gradients, and no mode of the user's (``TorchDispatchMode`` and its like) sees
+    them."""
+    import torch
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.no_grad())
+        for point in (touchpoints.NO_DISPATCH_MODES, touchpoints.NO_TORCH_FUNCTION):
+            try:
+                stack.enter_context(point.get()())
+            except touchpoints.MissingTouchpoint:
+                continue  # such a mode then sees what we do
+        yield
+
+
+def holds_data(tensor: Any) -> bool:
+    """Whether there are numbers to look at: not for meta and fake tensors, nor while a CUDA graph is recorded."""
+    import torch
+
+    if tensor.is_meta:
+        return False
+    if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+        return False
+    try:
+        return not isinstance(tensor, touchpoints.FAKE_TENSOR.get())
+    except touchpoints.MissingTouchpoint:
+        return True
+
+
+def inner_tensors(tensor: Any) -> list[Any]:
+    """The plain tensors that a tensor is made of: the parts of a subclass, the values of a sparse one."""
+    import torch
+
+    flatten = getattr(type(tensor), touchpoints.SUBCLASS.key, None)
+    if flatten is not None:
+        names, _ = flatten(tensor)
+        return [each for name in names for each in inner_tensors(getattr(tensor, name))]
+    if tensor.layout is not torch.strided:
+        if tensor.layout is torch.sparse_coo:
+            return [tensor._values()]
+        return [tensor.values()] if hasattr(tensor, "values") and tensor.layout is not torch.jagged else []
+    if tensor.is_quantized:
+        return []
+    return [tensor]

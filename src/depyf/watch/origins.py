@@ -1,0 +1,153 @@
+"""A line of a dumped file -> what it computes, and the lines of the user's that asked for it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..capture import store
+from ..capture.graph_text import Graph, Node, read_graph
+from ..capture.provenance import Provenance, StageNodes
+from ..capture.records import CompiledGraph, GraphStage, Kernel, KernelCall, SourceLocation
+
+
+@dataclass(frozen=True)
+class UserLine:
+    """A line of the user's, and the module in which it ran (``"layers.3.mlp"``; empty outside of modules)."""
+
+    location: SourceLocation
+    module: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.location.filename}:{self.location.line}"
+        if self.location.function:
+            place += f" in {self.location.function}"
+        if self.location.text:
+            place += f": {self.location.text}"
+        return place + (f"    (module {self.module})" if self.module else "")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a line of a graph or of a generated module computes.
+
+    Attributes:
+        nodes: of the graph; of a kernel's call all that it computes, in order.
+        graph_file: the file that shows those nodes, where it is another one.
+        kernel: the kernel's name; empty in a graph.
+        user_lines: each once, in the order of the nodes.
+        inferred: which nodes a kernel computes was inferred; torch does not say it.
+        literals: ``{"inf", "nan"}``, as far as they stand in those nodes as constants.
+    """
+
+    nodes: tuple[str, ...] = ()
+    graph_file: str = ""
+    kernel: str = ""
+    user_lines: tuple[UserLine, ...] = ()
+    inferred: bool = False
+    literals: frozenset[str] = frozenset()
+
+
+class Origins:
+    """Of the lines of one file, read when the first is asked for.
+
+    Args:
+        path: of the dumped file. The records of its run stand beside it.
+        text: the text that runs, line by line as in the file.
+    """
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+
+    @functools.cached_property
+    def graph(self) -> CompiledGraph | None:
+        """The record of the graph that the file belongs to, if it can be read."""
+        try:
+            capture = store.read(os.path.dirname(self.path))
+        except (OSError, ValueError):
+            return None
+        name = os.path.basename(self.path)
+        return next((graph for graph in capture.graphs if any(
+            each.file == name for each in (*graph.stages, *graph.kernels))), None)
+
+    @functools.cached_property
+    def _provenance(self) -> Provenance | None:
+        return Provenance(self.graph) if self.graph is not None else None
+
+    @functools.cached_property
+    def _own(self) -> Graph:
+        return read_graph(self.text)
+
+    def at(self, line: int) -> Origin:
+        """What the line computes; empty where nothing is known. Never raises."""
+        try:
+            kernel = self._kernel()
+            return self._of_graph(line) if kernel is None else self._of_kernel(kernel, line)
+        except Exception:  # noqa: BLE001  (the fault is told without it)
+            return Origin()
+
+    def argument(self, name: str) -> str:
+        """What an argument of the graph is called where it was captured; empty where that is not known."""
+        try:
+            stage = self._stage()
+            origin = stage.origins.get(name) if stage is not None else None
+            return origin.captured if origin is not None and origin.captured != name else ""
+        except Exception:  # noqa: BLE001
+            return ""
+
+    # --- graphs -----------------------------------------------------------------------------------
+    def _stage(self) -> StageNodes | None:
+        name = os.path.basename(self.path)
+        if self._provenance is None:
+            return None
+        return next((each for each in self._provenance.stages if each.record.file == name), None)
+
+    def _of_graph(self, line: int) -> Origin:
+        nodes = [node for node in self._own.nodes if node.line == line]
+        return Origin(tuple(node.name for node in nodes), user_lines=self._lines(self._stage(), nodes))
+
+    def _lines(self, stage: StageNodes | None, nodes: Iterable[Node]) -> tuple[UserLine, ...]:
+        found: dict[UserLine, None] = {}
+        for node in nodes:
+            location, module = node.location, ""
+            origin = stage.origins.get(node.name) if stage is not None else None
+            if origin is not None and self._provenance is not None:
+                location = location or origin.location
+                calls = self._provenance.module_path(origin.module)
+                module = calls[-1].path if calls else ""
+            if location is not None:
+                found[UserLine(location, module)] = None
+        return tuple(found)
+
+    # --- kernels ----------------------------------------------------------------------------------
+    def _kernel(self) -> Kernel | None:
+        name = os.path.basename(self.path)
+        return next((each for each in self.graph.kernels if each.file == name), None) if self.graph is not None else None
+
+    def _of_kernel(self, record: Kernel, line: int) -> Origin:
+        assert self._provenance is not None
+        kernel = next(each for each in self._provenance.kernels if each.index == record.index)
+        call = next((each for each in kernel.calls if each.call_line == line), None)
+        if call is None:
+            return Origin()
+        stage = self._provenance.kernel_stage(kernel)
+        if stage is None:
+            return Origin(call.nodes, kernel=call.name, inferred=call.inferred)
+        return self._of_call(call, stage)
+
+    def _of_call(self, call: KernelCall, stage: StageNodes) -> Origin:
+        wanted = set(call.nodes)
+        nodes = [node for node in stage.graph.nodes if node.name in wanted]
+        file = os.path.join(os.path.dirname(self.path), stage.record.file) if stage.record.file else ""
+        return Origin(call.nodes, file, call.name, self._lines(stage, nodes), call.inferred,
+                      _literals(stage.record, nodes))
+
+
+def _literals(stage: GraphStage, nodes: Iterable[Node]) -> frozenset[str]:
+    lines = stage.text.split("\n")
+    shown = " ".join(lines[node.line - 1] for node in nodes if 0 < node.line <= len(lines))
+    words = set("".join(letter if letter.isalnum() or letter == "_" else " " for letter in shown).split())
+    return frozenset(words & {"inf", "nan"})

@@ -1,0 +1,325 @@
+"""The first line of a graph whose result is bad while what it took is good."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+from ..capture.generated import read_module
+from ..link.linker import LinkedFunction
+from ..link.sessions import DebugSession
+from .origins import Origin, Origins, UserLine
+from .probe import CannotWatch, Observation, observe
+from .steps import Group, Step, find_function, graph_steps, kernel_steps
+from .values import Condition, StopOn, described
+
+_STAGES = {"Captured_Graph": "captured graph", "Forward_graph": "forward graph", "Backward_graph": "backward graph"}
+_MOST_INPUTS = 6
+
+
+class BadValueFound(RuntimeError):
+    """A line of a graph made a bad value of good ones (see :func:`depyf.debug`).
+
+    Attributes:
+        graph: name of the graph, ``"__compiled_fn_1"``.
+        stage: ``"Captured_Graph"``, ``"Forward_graph"``, ``"Backward_graph"``, or ``"kernel_0"`` for a generated
+            module.
+        filename, line: the line, in the dump.
+        names: the values that are bad, by their names in that line.
+        nodes: nodes of the graph that the line computes; of a kernel's call all that were fused into it.
+        kernel: name of the kernel; empty in a graph.
+        user_lines: the user's lines that these nodes come from; each has ``location`` and ``module``.
+    """
+
+    def __init__(self, story: str, watched: LinkedFunction, line: int, names: tuple[str, ...], origin: Origin) -> None:
+        super().__init__(story)
+        self.graph = watched.graph
+        self.stage = watched.stage
+        self.filename = watched.path
+        self.line = line
+        self.names = names
+        self.nodes = origin.nodes
+        self.kernel = origin.kernel
+        self.user_lines: tuple[UserLine, ...] = origin.user_lines
+
+
+class Watch:
+    """Watches all graphs that are linked to files.
+
+    Args:
+        sessions: whose graphs.
+        stop_on: what to look for.
+        can_pause: whether somebody is there to look; otherwise the line raises :class:`BadValueFound`.
+    """
+
+    def __init__(self, sessions: Sequence[DebugSession], stop_on: StopOn, can_pause: Callable[[], bool]) -> None:
+        self.condition = Condition(stop_on)
+        self.can_pause = can_pause
+        self._sessions = sessions
+        self._undo: list[Callable[[], None]] = []
+        self._said: set[object] = set()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Watch:
+        unlinked: dict[str, str] = {}
+        try:
+            for session in self._sessions:
+                unlinked.update(session.unlinked)
+                for linked in session.functions:
+                    function = linked.function()
+                    if function is None:
+                        continue
+                    try:
+                        self._undo.append(self._observe(linked, function))
+                    except CannotWatch as why:
+                        unlinked[f"{linked.graph}, {_stage_name(linked)}"] = str(why)
+        except BaseException:
+            self.__exit__()
+            raise
+        for graph, why in unlinked.items():
+            self.say(("unlinked", graph), f"not watched: {graph} ({why})")
+        if not self._undo:
+            self.say("nothing", "stop_on: no graph is tied to a file, so nothing is watched")
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        while self._undo:
+            self._undo.pop()()
+        for kind, why in self.condition.unknown.items():
+            self.say(("unknown", kind), f"values of {kind} were taken to be good: they cannot be looked at ({why})")
+
+    def say(self, key: object, text: str) -> None:
+        """One line on stderr, once."""
+        with self._lock:
+            if key in self._said:
+                return
+            self._said.add(key)
+        print(f"depyf: {text}", file=sys.stderr, flush=True)
+
+    def once(self, key: object) -> bool:
+        with self._lock:
+            if key in self._said:
+                return False
+            self._said.add(key)
+            return True
+
+    def _observe(self, linked: LinkedFunction, function: FunctionType) -> Callable[[], None]:
+        text = running_text(linked.path)
+        origins = Origins(linked.path, text)
+        if linked.stage.startswith("kernel_"):
+            groups_of = kernel_groups(text)
+            tree = ast.parse(text)
+            if not groups_of(tree, function.__code__.co_firstlineno):
+                return lambda: None  # a function beside ``call``
+            return observe(function, text, groups_of, lambda: _InModule(self, linked, origins))
+        return observe(function, text, graph_groups, lambda: _InGraph(self, linked, origins))
+
+
+def running_text(path: str) -> str:
+    """The text that running code was compiled from, as linking remembered it.
+
+    Raises:
+        CannotWatch: it is gone.
+    """
+    text = "".join(linecache.getlines(path))
+    if not text:
+        raise CannotWatch(f"its text is gone ({path})")
+    return text
+
+
+def graph_groups(tree: ast.Module, line: int) -> Sequence[Group]:
+    function = find_function(tree, line)
+    return [] if function is None else graph_steps(function)
+
+
+def kernel_groups(text: str) -> Callable[[ast.Module, int], Sequence[Group]]:
+    module = read_module(text)
+    lines = {launch.line for launch in module.launches}
+    parameters = {name: definition.parameters for name, definition in module.definitions.items()}
+
+    def groups(tree: ast.Module, line: int) -> Sequence[Group]:
+        function = find_function(tree, line)
+        found = [] if function is None else kernel_steps(function, lines, parameters)
+        return found if any(group.step.kind == "call" for group in found) else []
+
+    return groups
+
+
+def _stage_name(linked: LinkedFunction) -> str:
+    return _STAGES.get(linked.stage, linked.stage.replace("kernel_", "generated module "))
+
+
+class _InFunction(Observation):
+    """One call of a watched function: by name, whether what it holds is bad."""
+
+    def __init__(self, watch: Watch, linked: LinkedFunction, origins: Origins) -> None:
+        self.watch = watch
+        self.linked = linked
+        self.origins = origins
+        self.bad: dict[str, bool] = {}
+
+    def holds(self, name: str, value: Any) -> bool:
+        return self.watch.condition.holds(name, value)
+
+    def given(self, name: str, value: Any) -> bool:
+        """Looks at what the function was given."""
+        bad = self.bad[name] = self.holds(name, value)
+        if bad:
+            self._say_given(name, value)
+        return bad
+
+    def _say_given(self, name: str, value: Any) -> None:
+        key = ("given", self.linked.path, name)
+        if not self.watch.once(key):
+            return
+        captured = self.origins.argument(name)
+        also = f" ({captured} where it was captured)" if captured else ""
+        print(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} held "
+              f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
+              f"that\n  {described(name, value, self.watch.condition)}{_callers()}", file=sys.stderr, flush=True)
+
+    def found(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]) -> bool:
+        """A line is at fault: raises, or says so and has the frame pause."""
+        origin = self.origins.at(step.line)
+        if self.watch.condition.is_literal(step.literals | origin.literals):
+            return False
+        story = self._story(step, origin, bad, reads)
+        if not self.watch.can_pause():
+            raise BadValueFound(story, self.linked, step.line, tuple(name for name, _ in bad), origin)
+        if not self.watch.once(("found", self.linked.path, step.line)):
+            return False
+        print(f"depyf: {story}", file=sys.stderr, flush=True)
+        print("  paused in that line, before it lets go of anything: look at its names; `next` goes on",
+              file=sys.stderr, flush=True)
+        return True
+
+    def _story(
+        self, step: Step, origin: Origin, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]
+    ) -> str:
+        condition = self.watch.condition
+        text = linecache.getline(self.linked.path, step.line).split(";  ")[0].strip()
+        what = f"the kernel {origin.kernel}" if origin.kernel else "a line of a graph"
+        lines = [f"{what} made {condition.name} of inputs that hold none",
+                 f"  {self.linked.path}:{step.line} ({self.linked.graph}, {_stage_name(self.linked)})",
+                 f"      {text[:300]}"]
+        lines += [f"  result  {described(name, value, condition)}" for name, value in bad]
+        lines += [f"  input   {described(name, value)}" for name, value in reads[:_MOST_INPUTS]]
+        if len(reads) > _MOST_INPUTS:
+            lines.append(f"          ... and {len(reads) - _MOST_INPUTS} more")
+        if origin.kernel:
+            how = ", inferred from what flows through it" if origin.inferred else ""
+            where = f" of {os.path.basename(origin.graph_file)}" if origin.graph_file else ""
+            lines.append(f"  it computes {', '.join(origin.nodes) or 'nodes that are not known'}{where}{how}")
+        if origin.user_lines:
+            fused = origin.kernel and len(origin.user_lines) > 1
+            lines.append("  the lines fused into it, of yours:" if fused else "  it comes from your line")
+            lines += [f"      {line}" for line in origin.user_lines]
+        else:
+            lines.append("  torch names no line of yours for it")
+        return "\n".join(lines)
+
+
+class _InGraph(_InFunction):
+    """A captured, forward or backward graph: values are told apart by torch's version counters."""
+
+    def __init__(self, watch: Watch, linked: LinkedFunction, origins: Origins) -> None:
+        super().__init__(watch, linked, origins)
+        self.versions: dict[str, Any] = {}
+
+    def before(self, step: Step, reads: tuple[Any, ...]) -> None:
+        for name, value in zip(step.reads, reads):
+            if name not in self.bad:
+                self._know(name, value, self.given(name, value))
+            elif step.opaque or self._changed(name, value):
+                self._know(name, value, self.holds(name, value))
+
+    def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
+        if step.kind == "empty":
+            for name, value in zip(step.writes, writes):
+                self.bad[name], self.versions[name] = False, None  # looked at when it is read
+            return False
+        if step.kind == "input":
+            for name, value in zip(step.writes, writes):
+                self._know(name, value, self.given(name, value))
+            return False
+        was_bad = any(self.bad.get(name, False) for name in step.reads)
+        bad = []
+        for name, value in (*zip(step.reads, reads), *zip(step.writes, writes)):
+            written = name in step.writes
+            if written or step.opaque or self._changed(name, value):
+                holds = self.holds(name, value)
+                if holds and (written or not self.bad.get(name, False)):
+                    bad.append((name, value))
+                self._know(name, value, holds)
+        if not bad or was_bad:
+            return False
+        changed = {name for name, _ in bad}
+        return self.found(step, bad, [pair for pair in zip(step.reads, reads) if pair[0] not in changed])
+
+    def _know(self, name: str, value: Any, bad: bool) -> None:
+        self.bad[name], self.versions[name] = bad, _version(value)
+
+    def _changed(self, name: str, value: Any) -> bool:
+        version = _version(value)
+        return version is None or self.versions.get(name) != version
+
+
+def _version(value: Any) -> Any:
+    """What changes when the value does; ``None`` where nothing tells."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return None if value.is_inference() else value._version
+    if isinstance(value, (tuple, list)):
+        found = tuple(map(_version, value))
+        return None if None in found else found
+    return 0
+
+
+class _InModule(_InFunction):
+    """``call`` of a generated module: kernels write to memory that nothing counts."""
+
+    def before(self, step: Step, reads: tuple[Any, ...]) -> None:
+        for name, value in zip(step.reads, reads):
+            if name in step.changes:
+                self.bad[name] = self.holds(name, value)
+
+    def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
+        if step.kind == "input":
+            for name, value in zip(step.writes, writes):
+                self.given(name, value)
+            return False
+        bad = [(name, value) for name, value in zip(step.writes, writes) if self.holds(name, value)]
+        if not bad:
+            return False
+        for name, value in zip(step.reads, reads):
+            if self.bad[name] if name in step.changes else self.holds(name, value):
+                return False
+        changed = {name for name, _ in bad}
+        return self.found(step, bad, [pair for pair in zip(step.reads, reads) if pair[0] not in changed])
+
+
+def _callers() -> str:
+    """Who called the graph: the nearest frame that is neither ours nor torch's."""
+    import torch
+
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    theirs = os.path.dirname(os.path.abspath(torch.__file__))
+    frame: Any = sys._getframe(1)
+    graph = True  # the graph's own frame comes first
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(("<", ours + os.sep, theirs + os.sep)):
+            frame = frame.f_back
+            continue
+        if not graph:
+            return f"\n  called from {name}:{frame.f_lineno} in {frame.f_code.co_name}"
+        graph = False
+        frame = frame.f_back
+    return ""
