@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from .link.sessions import DebugSession, active_session, ended_sessions, last_session
 
 if TYPE_CHECKING:
-    from .watch.stop import BadValueFound
+    from .watch.stop import BadValueFound as BadValueFound
     from .watch.values import StopOn
 
 _inside = threading.local()

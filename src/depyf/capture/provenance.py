@@ -122,6 +122,10 @@ class Provenance:
             index = self.modules[index].outer
         return tuple(reversed(found))
 
+    def parameter(self, name: str) -> str:
+        """The captured placeholder that a later stage calls ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
+        return self._runs.parameter(name)
+
     def descendants(self, captured: str) -> Iterator[tuple[StageNodes, str]]:
         """Nodes of later stages that come from a captured node."""
         for stage in self.stages:
@@ -205,7 +209,7 @@ class Provenance:
 
     # --- what ties the stages ---------------------------------------------------------------------
     def _tie(self) -> None:
-        runs = _Runs(self.captured.graph if self.captured else Graph(""))
+        runs = self._runs = _Runs(self.captured.graph if self.captured else Graph(""))
         saved: dict[str, str] = {}
         for stage in self.stages:
             if stage is self.captured:

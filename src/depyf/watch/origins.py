@@ -70,8 +70,8 @@ class Origins:
         except (OSError, ValueError):
             return None
         name = os.path.basename(self.path)
-        return next((graph for graph in capture.graphs if any(
-            each.file == name for each in (*graph.stages, *graph.kernels))), None)
+        return next((graph for graph in capture.graphs if name in {
+            *(stage.file for stage in graph.stages), *(kernel.file for kernel in graph.kernels)}), None)
 
     @functools.cached_property
     def _provenance(self) -> Provenance | None:
@@ -90,13 +90,14 @@ class Origins:
             return Origin()
 
     def argument(self, name: str) -> str:
-        """What an argument of the graph is called where it was captured; empty where that is not known."""
+        """What an argument is where it comes from, in words; empty where that is not known."""
+        if name.startswith("tangents_"):
+            return "a gradient that came in"
         try:
-            stage = self._stage()
-            origin = stage.origins.get(name) if stage is not None else None
-            return origin.captured if origin is not None and origin.captured != name else ""
+            captured = self._provenance.parameter(name) if self._provenance is not None else ""
         except Exception:  # noqa: BLE001
-            return ""
+            captured = ""
+        return f"{captured} where it was captured" if captured and captured != name else ""
 
     # --- graphs -----------------------------------------------------------------------------------
     def _stage(self) -> StageNodes | None:
@@ -125,7 +126,8 @@ class Origins:
     # --- kernels ----------------------------------------------------------------------------------
     def _kernel(self) -> Kernel | None:
         name = os.path.basename(self.path)
-        return next((each for each in self.graph.kernels if each.file == name), None) if self.graph is not None else None
+        kernels = self.graph.kernels if self.graph is not None else ()
+        return next((each for each in kernels if each.file == name), None)
 
     def _of_kernel(self, record: Kernel, line: int) -> Origin:
         assert self._provenance is not None

@@ -59,21 +59,15 @@ class _Call:
     def __init__(self, steps: Sequence[Step], observations: Sequence[Observation]) -> None:
         self.steps = steps
         self.observations = observations
-        self.paused = -1
 
     def before(self, index: int, *reads: Any) -> None:
         for observation in self.observations:
             observation.before(self.steps[index], reads)
 
-    def after(self, index: int, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
-        if self.paused == index:  # asked again after the pause
-            self.paused = -1
-            return False
+    def after(self, index: int, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> tuple[_Call, ...]:
+        """Itself, once, to pause."""
         pause = [observation.after(self.steps[index], writes, reads) for observation in self.observations]
-        if any(pause):
-            self.paused = index
-            return True
-        return False
+        return (self,) if any(pause) else ()
 
 
 _probes: weakref.WeakKeyDictionary[FunctionType, _Probe] = weakref.WeakKeyDictionary()
@@ -176,15 +170,15 @@ def _begin(body: list[ast.stmt]) -> None:
 def _insert(groups: Sequence[Group]) -> None:
     """Before each step what it takes is shown, after it what it made.
 
-    ``while ...after(...): breakpoint()``: the way back makes a debugger stop at the line itself, before the line lets
-    go of anything.
+    ``for <itself> in ...after(...): breakpoint()``: the way back of the loop is on the line, and calls nothing, so it
+    is where a debugger stops: in the graph's frame, before the line lets go of anything.
     """
     # (From behind, so that places in a body stay what they are.)
     for number, group in reversed(list(enumerate(groups))):
         step = group.step
         reads = "".join(f"{each}, " for each in step.reads)
         writes = "".join(f"{each}, " for each in step.writes)
-        after = ast.parse(f"while {LOCAL}.after({number}, ({writes}), ({reads})): breakpoint()").body[0]
+        after = ast.parse(f"for {LOCAL} in {LOCAL}.after({number}, ({writes}), ({reads})): breakpoint()").body[0]
         group.body.insert(group.last + 1, _at_line(after, step.end_line))
         if step.kind == "call" and step.reads:
             before = ast.parse(f"{LOCAL}.before({number}, {reads})").body[0]

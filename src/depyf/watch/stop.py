@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import os
 import sys
@@ -12,6 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from ..capture.generated import read_module
+from ..capture.torch_private.quiet import version
 from ..link.linker import LinkedFunction
 from ..link.sessions import DebugSession
 from .origins import Origin, Origins, UserLine
@@ -82,8 +84,8 @@ class Watch:
         except BaseException:
             self.__exit__()
             raise
-        for graph, why in unlinked.items():
-            self.say(("unlinked", graph), f"not watched: {graph} ({why})")
+        for graph, reason in unlinked.items():
+            self.say(("unlinked", graph), f"not watched: {graph} ({reason})")
         if not self._undo:
             self.say("nothing", "stop_on: no graph is tied to a file, so nothing is watched")
         return self
@@ -91,8 +93,8 @@ class Watch:
     def __exit__(self, *unused: object) -> None:
         while self._undo:
             self._undo.pop()()
-        for kind, why in self.condition.unknown.items():
-            self.say(("unknown", kind), f"values of {kind} were taken to be good: they cannot be looked at ({why})")
+        for kind, reason in self.condition.unknown.items():
+            self.say(("unknown", kind), f"values of {kind} were taken to be good: they cannot be looked at ({reason})")
 
     def say(self, key: object, text: str) -> None:
         """One line on stderr, once."""
@@ -178,8 +180,8 @@ class _InFunction(Observation):
         key = ("given", self.linked.path, name)
         if not self.watch.once(key):
             return
-        captured = self.origins.argument(name)
-        also = f" ({captured} where it was captured)" if captured else ""
+        told = self.origins.argument(name)
+        also = f" ({told})" if told else ""
         print(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} held "
               f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
               f"that\n  {described(name, value, self.watch.condition)}{_callers()}", file=sys.stderr, flush=True)
@@ -241,7 +243,7 @@ class _InGraph(_InFunction):
 
     def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
         if step.kind == "empty":
-            for name, value in zip(step.writes, writes):
+            for name in step.writes:
                 self.bad[name], self.versions[name] = False, None  # looked at when it is read
             return False
         if step.kind == "input":
@@ -275,7 +277,7 @@ def _version(value: Any) -> Any:
     import torch
 
     if isinstance(value, torch.Tensor):
-        return None if value.is_inference() else value._version
+        return version(value)
     if isinstance(value, (tuple, list)):
         found = tuple(map(_version, value))
         return None if None in found else found
@@ -310,7 +312,7 @@ def _callers() -> str:
     import torch
 
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    theirs = os.path.dirname(os.path.abspath(torch.__file__))
+    theirs = os.path.dirname(os.path.abspath(inspect.getfile(torch)))
     frame: Any = sys._getframe(1)
     graph = True  # the graph's own frame comes first
     while frame is not None:

@@ -45,32 +45,33 @@ class Condition:
 
     def holds(self, name: str, value: Any) -> bool:
         """Whether the value, or a part of it, is bad."""
-        return any(self._leaf(name, leaf) for leaf in leaves(value))
+        with undisturbed():
+            return any(self._leaf(name, leaf) for leaf in leaves(value))
 
     def _leaf(self, name: str, leaf: Any) -> bool:
         if callable(self.stop_on):
             if isinstance(leaf, torch.Tensor) and not holds_data(leaf):
                 return False
-            with undisturbed():
-                return bool(self.stop_on(name, leaf))
+            return bool(self.stop_on(name, leaf))
         if isinstance(leaf, torch.Tensor):
             return any(bool(mask.any()) for mask in self.masks(leaf))
         if isinstance(leaf, complex):
             return any(map(_NUMBERS[self.stop_on], (leaf.real, leaf.imag)))
         return isinstance(leaf, float) and _NUMBERS[self.stop_on](leaf)
 
-    def masks(self, tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    def masks(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Where the tensor (or each tensor that it is made of) is bad. Nothing for values that never are."""
+        found: list[torch.Tensor] = []
         if callable(self.stop_on):
-            return
-        with undisturbed():
-            for part in inner_tensors(tensor):
-                if not (part.is_floating_point() or part.is_complex()) or not part.numel() or not holds_data(part):
-                    continue
-                try:
-                    yield self._mask(part)
-                except (RuntimeError, NotImplementedError, TypeError) as error:
-                    self.unknown.setdefault(f"{part.dtype} on {part.device.type}", str(error).split("\n")[0])
+            return found
+        for part in inner_tensors(tensor):
+            if not (part.is_floating_point() or part.is_complex()) or not part.numel() or not holds_data(part):
+                continue
+            try:
+                found.append(self._mask(part))
+            except (RuntimeError, NotImplementedError, TypeError) as error:
+                self.unknown.setdefault(f"{part.dtype} on {part.device.type}", str(error).split("\n")[0])
+        return found
 
     def _mask(self, part: torch.Tensor) -> torch.Tensor:
         if part.is_complex():
@@ -99,37 +100,36 @@ def leaves(value: Any, depth: int = 0) -> Iterator[Any]:
 def described(name: str, value: Any, condition: Condition | None = None) -> str:
     """One line on a value: ``x: float32[4, 4], 3 of 16 elements, the first at [0, 2]``."""
     found = []
-    for leaf in leaves(value):
-        if isinstance(leaf, torch.Tensor):
+    with undisturbed():
+        for leaf in leaves(value):
+            if not isinstance(leaf, torch.Tensor):
+                found.append(repr(leaf))
+                continue
             text = f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}"
             try:
                 text += _counted(leaf, condition) if condition is not None else _range(leaf)
             except (RuntimeError, NotImplementedError, TypeError):
                 pass  # only a description
             found.append(text)
-        else:
-            found.append(repr(leaf))
     shown = "; ".join(found[:4]) + ("; ..." if len(found) > 4 else "")
     return f"{name}: {shown}" if shown else f"{name}: {type(value).__name__}"
 
 
 def _counted(tensor: torch.Tensor, condition: Condition) -> str:
     for mask in condition.masks(tensor):
-        with undisturbed():
-            if mask.dim() > tensor.dim():  # real and imaginary parts
-                mask = mask.any(-1)
-            bad = int(mask.sum())
-            if bad:
-                first = [int(index) for index in mask.nonzero()[0]]
-                return f", {bad} of {mask.numel()} elements" + (f", the first at {first}" if first else "")
+        if mask.dim() > tensor.dim():  # real and imaginary parts
+            mask = mask.any(-1)
+        bad = int(mask.sum())
+        if bad:
+            first = [int(index) for index in mask.nonzero()[0]]
+            return f", {bad} of {mask.numel()} elements" + (f", the first at {first}" if first else "")
     return ""
 
 
 def _range(tensor: torch.Tensor) -> str:
     if not holds_data(tensor) or tensor.is_complex() or not tensor.numel():
         return ""
-    with undisturbed():
-        smallest, largest = torch.aminmax(tensor)
-        if tensor.numel() == 1:
-            return f", {smallest.item():.6g}"
-        return f", from {smallest.item():.6g} to {largest.item():.6g}"
+    smallest, largest = torch.aminmax(tensor)
+    if tensor.numel() == 1:
+        return f", {smallest.item():.6g}"
+    return f", from {smallest.item():.6g} to {largest.item():.6g}"

@@ -16,12 +16,12 @@ def undisturbed() -> Iterator[None]:
     import torch
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.no_grad())
         for point in (touchpoints.NO_DISPATCH_MODES, touchpoints.NO_TORCH_FUNCTION):
             try:
                 stack.enter_context(point.get()())
             except touchpoints.MissingTouchpoint:
                 continue  # such a mode then sees what we do
+        stack.enter_context(torch.no_grad())
         yield
 
 
@@ -54,3 +54,9 @@ def inner_tensors(tensor: Any) -> list[Any]:
     if tensor.is_quantized:
         return []
     return [tensor]
+
+
+def version(tensor: Any) -> int | None:
+    """Torch's count of changes to the tensor's memory; ``None`` where torch keeps none."""
+    with undisturbed():
+        return None if tensor.is_inference() else int(tensor._version)
