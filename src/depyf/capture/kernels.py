@@ -154,6 +154,7 @@ class _Assignment:
         #: Value -> node, for values that are known; the other way round, nodes that a library's kernel made.
         self.node_of: dict[int, str] = {}
         self.launched: dict[str, int] = {}
+        self.libraries: set[int] = set()  # calls that are tied to a node
         self.writer = {value: index for index, launch in enumerate(module.launches) for value in launch.writes}
         self.writer |= {part: self.writer[whole] for part, (whole, _) in module.parts.items() if whole in self.writer}
         self.readers: dict[int, list[int]] = {}
@@ -162,6 +163,13 @@ class _Assignment:
                 self.readers.setdefault(value, []).append(index)
         #: What a fused kernel writes that is known: nodes, with the views above them that only a result shows.
         self.targets: dict[int, set[str]] = {}
+        self.stored: set[str] = set()  # nodes that are values of the module
+        self.first: set[int] = set()  # calls that are the first of their kernel
+        seen: set[str] = set()
+        for index, launch in enumerate(module.launches):
+            if launch.name not in seen:
+                seen.add(launch.name)
+                self.first.add(index)
         self.copies: dict[int, set[str]] = {}  # of a kernel that only moves a value: for whom
 
     def found(self) -> list[tuple[tuple[str, ...], bool]]:
@@ -175,8 +183,9 @@ class _Assignment:
         for index in range(len(self.module.launches) - 1, -1, -1):
             if index not in computed:
                 computed[index] = self._fused(index)
+        self.stored = set(self.node_of.values())
         for index in computed:
-            if index in self.launched.values():
+            if index in self.libraries:
                 computed[index] = self._with_views(index, computed[index])
         found = []
         for index, launch in enumerate(self.module.launches):
@@ -188,28 +197,36 @@ class _Assignment:
     def _said(self, launch: Launch, index: int) -> set[str]:
         """What torch itself says of a call: of the first one of a kernel, above the kernel."""
         definition = launch.definition
-        if definition is None or not definition.nodes:
-            return set()
-        if any(before.definition is definition for before in self.module.launches[:index]):
+        if definition is None or index not in self.first:
             return set()
         return {name for name in definition.nodes if name in self.nodes}
 
     # --- what is known of values ------------------------------------------------------------------
     def _libraries(self) -> None:
         """Ties calls of library kernels to nodes, in order, each with the one that fits best."""
-        open_nodes: dict[str, list[Node]] = {}
+        by_operation: dict[str, list[Node]] = {}
+        by_input: dict[tuple[str, str], list[Node]] = {}
         for node in self.graph.nodes:
             if node.is_call:
-                open_nodes.setdefault(_plain(node.operation), []).append(node)
+                operation = _plain(node.operation)
+                by_operation.setdefault(operation, []).append(node)
+                for name in dict.fromkeys(map(self._base, node.inputs)):
+                    by_input.setdefault((operation, name), []).append(node)
         for index, launch in enumerate(self.module.launches):
             if launch.definition is not None and not _is_users(launch):
                 continue
-            candidates = [node for name in self._operations(launch) for node in open_nodes.get(name, ())
-                          if node.name not in self.launched]
+            operations = self._operations(launch)
+            known = [self._base(self.node_of[value]) for value in launch.reads if value in self.node_of]
+            candidates = {node.name: node for name in operations for base in known
+                          for node in by_input.get((name, base), ()) if node.name not in self.launched}
+            if not candidates:
+                candidates = {node.name: node for name in operations for node in by_operation.get(name, ())
+                              if node.name not in self.launched}
             if not candidates:
                 continue
-            best = max(candidates, key=lambda node: self._agreement(launch, node))
+            best = max(candidates.values(), key=functools.partial(self._agreement, launch))
             self.launched[best.name] = index
+            self.libraries.add(index)
             for value in launch.writes[:1]:
                 self.node_of[value] = best.name
             for part, (whole, item) in self.module.parts.items():
@@ -304,7 +321,7 @@ class _Assignment:
         """A kernel that writes the value computes the node; so do those that wrote parts of it before."""
         here: int | None = value
         while here is not None and here in self.writer:
-            if self.writer[here] not in self.launched.values():
+            if self.writer[here] not in self.libraries:
                 self.targets.setdefault(self.writer[here], set()).add(name)
             here = self.module.continues.get(here)
 
@@ -320,7 +337,7 @@ class _Assignment:
                     self._known(value, name)
                 writer = self.writer.get(value)
                 if writer is not None and name in self.nodes and self.nodes[name].is_call \
-                        and writer not in self.launched.values() and self.node_of.get(value) == self._stored(name):
+                        and writer not in self.libraries and self.node_of.get(value) == self._stored(name):
                     self._target(value, name)
 
     def _stored(self, name: str) -> str:
@@ -537,7 +554,7 @@ class _Assignment:
                 inner = pending.pop()
                 node = self.nodes.get(inner)
                 if node is not None and is_view(node) and node.target != "operator.getitem" \
-                        and inner not in self.node_of.values():
+                        and inner not in self.stored:
                     found.add(inner)
                     pending += node.inputs[:1]
             found.update(user for user in self.users.get(name, ()) if self._held(user))
