@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo inside artefacts models bench large roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
+.PHONY: demo test lint unit others zoo inside artefacts models provenance bench large roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -48,6 +48,10 @@ artefacts: $(VENV)/.ready
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready
 	$(PY) benchmarks/models.py --write docs/models.md
+
+# How much leads where: kernels to graph nodes, graph nodes to user lines.
+provenance: $(VENV)/.ready
+	$(PY) benchmarks/provenance.py --write docs/provenance.md
 
 # What watching costs: compile time, time per call, memory.
 bench: $(VENV)/.ready
