@@ -7,7 +7,8 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo inside artefacts models provenance bench large roundtrip roundtrip-old behaviour bench-decompile fuzz-source fuzz clean
+.PHONY: demo test lint unit others zoo inside artefacts models provenance bench large roundtrip roundtrip-old \
+	behaviour bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -44,6 +45,14 @@ inside: $(VENV)/.ready
 # The same dump in a second process, and where torch's caches are warm.
 artefacts: $(VENV)/.ready
 	$(PY) benchmarks/same_artefacts.py
+
+# The suite on six versions of torch, an environment each (5 GB); MATRIX="--ready FOLDER" takes those that are there.
+matrix: $(VENV)/.ready
+	$(PY) scripts/matrix.py $(MATRIX) --write docs/compatibility.md
+
+# 10,000 compilations in one process, and prepare_debug entered and left as often.
+long-run: $(VENV)/.ready
+	$(PY) benchmarks/long_run.py --write docs/unharmed.md
 
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready
@@ -89,4 +98,4 @@ fuzz: $(VENV)/.ready
 	$(PY) scripts/fuzz_pyc.py $(FUZZ)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .matrix .pytest_cache .mypy_cache .ruff_cache

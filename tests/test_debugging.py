@@ -9,7 +9,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf import debugging
+from depyf.capture.torch_private import touchpoints
 from depyf.link import sessions
+
+tells_what_ran_uncompiled = pytest.mark.skipif(
+    not touchpoints.STANCE_ANSWER.present(), reason=f"missing: {touchpoints.STANCE_ANSWER.lost}")
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +53,7 @@ def broken(x):
     return y + 1
 
 
+@tells_what_ran_uncompiled
 def test_nothing_is_compiled_inside_and_that_is_said_once(session, capsys):
     backend = Counting()
     compiled = torch.compile(double, backend=backend, dynamic=False)
@@ -88,6 +93,7 @@ def test_without_private_names_the_public_stance_does_it(session, monkeypatch):
     assert backend.graphs == 2
 
 
+@tells_what_ran_uncompiled
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_everything_is_restored_when_the_block_dies(session, error):
     from torch._dynamo import eval_frame

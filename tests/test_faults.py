@@ -1,11 +1,17 @@
 """Faults on purpose: the program's values stay, one warning, and all else of the dump is there."""
 
+import builtins
 import collections
 import contextlib
+import errno
 import gc
 import logging
 import os
 import re
+import shutil
+import sys
+import threading
+import types
 import warnings
 from dataclasses import replace
 
@@ -17,6 +23,8 @@ import depyf  # noqa: E402
 from depyf.capture import store  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, touchpoints, versions  # noqa: E402
+from depyf.capture.torch_private.shared import shared  # noqa: E402
+from depyf.output import directory  # noqa: E402
 
 #: The name of each touchpoint in its module.
 NAMES = [name for name, value in vars(touchpoints).items() if isinstance(value, touchpoints.Touchpoint)]
@@ -44,6 +52,34 @@ def program():
     return [*found, out.detach(), x.grad]
 
 
+def brief_program():
+    """The same of all kinds in less time."""
+    torch._dynamo.reset()
+    eager = torch.compile(broken, backend="eager", dynamic=False)
+    found = [eager(torch.ones(n), torch.ones(n)) for n in (2, 3)]
+    return [*found, torch.compile(trained, backend="aot_eager")(torch.ones(4))]
+
+
+def two_sizes():
+    torch._dynamo.reset()
+    double = torch.compile(lambda x: x * 2, backend="eager", dynamic=False)
+    return [double(torch.ones(2)), double(torch.ones(3))]
+
+
+def small_program():
+    torch._dynamo.reset()
+    return [torch.compile(lambda x: x * 2, backend="eager")(torch.ones(2))]
+
+
+def with_a_layer():
+    """One with modules, whose graphs have outlines."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    x = torch.ones(2, requires_grad=True)
+    torch.compile(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), backend="aot_eager")(x).sum().backward()
+    return [x.grad]
+
+
 def same(left, right):
     return len(left) == len(right) and all(torch.equal(a, b) for a, b in zip(left, right))
 
@@ -55,12 +91,14 @@ def kinds(path):
 
 def state_of_torch():
     """What a session changes."""
-    gc.collect()  # what other tests left lets go of its hooks now, not in between
     values = []
     for point in touchpoints.TABLE:
         with contextlib.suppress(touchpoints.MissingTouchpoint):
             values.append(point.get())
-    return (values, list(logging.getLogger(hooks.TRACE_LOGGER).handlers),
+    # (Torch takes away one of its own handlers at the first event.)
+    handlers = [each for each in logging.getLogger(hooks.TRACE_LOGGER).handlers
+                if type(each).__name__ != "LazyTraceHandler"]
+    return (values, handlers,
             list(torch._dynamo.convert_frame._bytecode_hooks.values()))
 
 
@@ -90,6 +128,7 @@ def whole(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def said_nothing(monkeypatch):
     monkeypatch.setattr(versions, "_said", set())
+    gc.collect()  # what other tests left lets go of its hooks now, not in between
     before = state_of_torch()
     yield
     monkeypatch.undo()
@@ -138,7 +177,10 @@ def test_torch_without_a_name(name, plain, whole, tmp_path, monkeypatch, capfd):
 OF_HOOK = {
     "_on_bytecode": r".*",
     "_on_trace": r"__compiled_fn.*",
+    "_wanted": "",
     "_before_backend": r"__compiled_fn.*\.Captured_Graph\..*",
+    "_after_backend": "",
+    "_on_aot_graph": "",
 }
 
 
@@ -151,6 +193,8 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
         raise RecursionError("ours")
 
     monkeypatch.setattr(Session, hook, raises)
+    # Where others listen (pytest does), nobody asks us what we want.
+    monkeypatch.setattr(logging.getLogger(hooks.TRACE_LOGGER), "handlers", [])
     with warned(1):
         with depyf.prepare_debug(str(tmp_path / "d")) as on:
             watched = program()
@@ -159,3 +203,328 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
     absent = [each for each in whole - kinds(on.path) if not re.fullmatch(OF_HOOK[hook], each)]
     assert absent == []
     store.read(os.path.join(on.path, store.FILE))
+
+
+#: What is called on the way in or out, where the program does not run, and answers to the user.
+ASKED_BY_THE_USER = {
+    "prepare_debug", "_directory_of", "run_directory", "_claimed", "Directory.__init__", "FileNames.__init__", "Session.__init__",
+    "Linker.__init__", "EventReader.__init__", "GuardReader.__init__", "FullPaths.__init__", "session_started", "session_ended", "standing", "numbers",
+    "rank_and_world"}
+#: A line or two around the guard itself (``Session._safely``).
+OUTSIDE_THE_GUARD = {"_TraceHandler.handle", "Shared.wanted"}
+#: What takes hooks back.
+TAKES_BACK = {"Session.detach", "_rebind"}
+#: How our code says that something is wrong: not what is tried.
+SAYS_SO = {"attempt", "Session._report", "Session.note", "Session.attempt", "Directory._failed", "Linker._note"}
+
+
+def functions_of_ours():
+    """``{name: function}`` of all that runs while a program is watched, but for the decompiler, which has one way in
+    and one guard."""
+    found = {}
+    for name, module in sorted(sys.modules.items()):
+        if not re.match(r"depyf\.(capture|output|link|prepare|decompiler$)", name) or module is None:
+            continue
+        for owner, values in [("", vars(module)), *((each.__name__ + ".", vars(each)) for each in vars(module).values()
+                                                    if isinstance(each, type) and each.__module__ == name)]:
+            for key, value in list(values.items()):
+                value = getattr(value, "fget", None) or getattr(value, "__func__", value)
+                if isinstance(value, types.FunctionType) and value.__module__ == name and not value.__code__.co_freevars \
+                        and value.__code__.co_filename.endswith(".py"):
+                    found.setdefault(owner + key, value)
+    return {name: function for name, function in found.items()
+            if name not in ASKED_BY_THE_USER | OUTSIDE_THE_GUARD | TAKES_BACK | SAYS_SO and not name.startswith("prepare_debug.")}
+
+
+def functions_that_run(ours, program, path):
+    """The names of those that are called while the program is watched."""
+    by_code = {function.__code__: name for name, function in ours.items()}
+    met = collections.Counter()
+    sys.setprofile(lambda frame, event, argument: met.update([frame.f_code]) if event == "call" else None)
+    try:
+        with depyf.prepare_debug(path):
+            program()
+    finally:
+        sys.setprofile(None)
+    return [name for code, name in by_code.items() if code in met]
+
+
+def fails(*args, **kwargs):
+    raise LookupError("ours")
+
+
+def test_each_function_of_ours_that_raises(tmp_path):
+    """The program is as it was, there is one warning or one line in the notes, and what was written is there."""
+    with depyf.prepare_debug(str(tmp_path / "first")):  # all of our modules are imported
+        brief_program()
+    ours = functions_of_ours()
+    programs = {}  # the first that calls the function
+    for program in (two_sizes, brief_program):
+        for name in functions_that_run(ours, program, str(tmp_path / program.__name__)):
+            programs.setdefault(name, program)
+    assert len(programs) > 150
+    plain = {program: program() for program in (two_sizes, brief_program)}
+    wrong, torch_before = {}, state_of_torch()
+    for number, (name, program) in enumerate(programs.items()):
+        code = ours[name].__code__
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            ours[name].__code__ = fails.__code__
+            try:
+                on = depyf.prepare_debug(str(tmp_path / str(number)))
+                with on:
+                    values = program()
+                    written = set(os.listdir(on.path))
+                    shutil.copytree(on.path, tmp_path / "streamed", dirs_exist_ok=True)
+            except BaseException as error:
+                wrong[name] = f"reached the program: {error!r}"
+                continue
+            finally:
+                ours[name].__code__ = code
+        said = [str(each.message) for each in seen if "depyf" in str(each.message)]
+        notes = ""
+        if os.path.exists(os.path.join(on.path, "notes.txt")):
+            with open(os.path.join(on.path, "notes.txt")) as file:
+                notes = file.read()
+        streamed, kept = lines_in(tmp_path / "streamed"), lines_in(on.path)
+        shutil.rmtree(tmp_path / "streamed")
+        gone = written - set(os.listdir(on.path))
+        if not same(plain[program], values):
+            wrong[name] = "other values"
+        elif len(said) > 1 or not said and "LookupError" not in notes:
+            wrong[name] = f"{len(said)} warnings: {said}"
+        elif [each for each in gone if not re.match(r"__graph_of|__compiled_fn_\d+\.", each)]:
+            wrong[name] = f"lost files: {gone}"
+        elif state_of_torch() != torch_before:
+            wrong[name] = "torch is not left as it was"
+        elif streamed - kept:
+            wrong[name] = f"lost records: {streamed - kept}"
+        elif not os.path.exists(os.path.join(on.path, store.FILE)) and name not in NOTHING_WITHOUT:
+            wrong[name] = "no records"
+    assert not wrong, "\n".join(f"{name}: {what}" for name, what in wrong.items())
+
+
+#: Without these no line of records can be written.
+NOTHING_WITHOUT = {"line", "_line", "first_line", "_plain", "_defaults", "lines"}
+
+
+def lines_in(path):
+    """What the records tell of, without what they say."""
+    file = os.path.join(path, store.FILE)
+    if not os.path.exists(file) or not os.path.getsize(file):
+        return set()
+    capture = store.read(path)
+    return {*(("graph", each.name) for each in capture.graphs),
+            *(("compilation", each.compile_id.frame, each.compile_id.recompile) for each in capture.compilations),
+            *(("code", entry.compile_id) for function in capture.functions for frame in function.frames
+              for entry in frame.entries)}
+
+
+# --- the disk ----------------------------------------------------------------------------------------
+class Disk:
+    """Stands in for ``open`` in the module that writes: the writing of some files fails.
+
+    Args:
+        fails: whether the n-th file that is opened for writing does (from 0).
+        when: ``"open"``, ``"write"`` (half of it is written) or ``"close"``.
+        code: the system's error number.
+    """
+
+    def __init__(self, fails, when="write", code=errno.ENOSPC):
+        self.fails = fails
+        self.when = when
+        self.code = code
+        self.names = []  # of all files so far
+
+    def open(self, path, mode="r", *args, **kwargs):
+        if "r" in mode:
+            return builtins.open(path, mode, *args, **kwargs)
+        failing = self.fails(len(self.names))
+        self.names.append(re.sub(r"\.\d+\.partial$", "", os.path.basename(path)))
+        if failing and self.when == "open":
+            self.fail()
+        return _File(builtins.open(path, mode, *args, **kwargs), self if failing else None)
+
+    def fail(self):
+        raise OSError(self.code, os.strerror(self.code))
+
+
+class _File:
+    def __init__(self, file, disk):
+        self.file, self.disk = file, disk
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *error):
+        self.file.close()
+        if self.disk is not None and self.disk.when == "close" and kind is None:
+            self.disk.fail()
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def write(self, data):
+        if self.disk is not None and self.disk.when == "write":
+            self.file.write(data[: len(data) // 2])
+            self.disk.fail()
+        return self.file.write(data)
+
+
+def written_with(disk, path, monkeypatch, program):
+    """The dump of the program, and its values."""
+    with monkeypatch.context() as patch:
+        run = depyf.prepare_debug(str(path))
+        with run:
+            patch.setattr(directory, "open", disk.open, raising=False)
+            values = program()
+    return run.path, values
+
+
+def notes_of(path):
+    with open(os.path.join(path, "notes.txt")) as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("when", ["open", "write", "close"])
+@pytest.mark.parametrize("program", [small_program, with_a_layer])
+def test_a_full_disk_at_each_write(program, when, tmp_path, monkeypatch):
+    """That file is lost, and nothing else."""
+    counting = Disk(lambda number: False)
+    path, plain = written_with(counting, tmp_path / "whole", monkeypatch, program)
+    whole, records = kinds(path), lines_in(path)
+    assert {store.FILE, "index.md", "notes.txt"} <= set(counting.names) and len(counting.names) >= 8
+    for number in range(len(counting.names)):
+        disk = Disk(lambda n: n == number, when)
+        with warned(1):
+            path, values = written_with(disk, tmp_path / str(number), monkeypatch, program)
+        assert same(plain, values)
+        assert not [name for name in os.listdir(path) if name.endswith(".partial")]
+        lost = disk.names[number]
+        absent = set(whole - kinds(path))
+        # Graphs are written again when they are linked, notes when there is more to say.
+        # (An outline tells of lines in the file of its graph.)
+        name = re.sub(r"\d+", "N", lost)
+        assert absent <= {name, name.removesuffix(".py") + ".outline.txt"}, (lost, absent)
+        # Without the last form of the records there is what was written while the program ran.
+        assert len(lines_in(path)) == len(records) or lost == store.FILE
+        assert len(lines_in(path)) >= len(records) - 1
+        if lost not in (store.FILE, "notes.txt"):
+            assert f"not written: {lost}" in notes_of(path)
+
+
+@pytest.mark.parametrize("when", ["open", "write", "close"])
+def test_a_disk_that_is_full_from_then_on(when, tmp_path, monkeypatch):
+    counting = Disk(lambda number: False)
+    _, plain = written_with(counting, tmp_path / "whole", monkeypatch, small_program)
+    for number in range(len(counting.names)):
+        with warned(1):
+            path, values = written_with(
+                Disk(lambda n: n >= number, when), tmp_path / str(number), monkeypatch, small_program)
+        assert same(plain, values)
+        # What was written before is there, as a whole.
+        assert {name for name in counting.names[:number] if name.endswith(".py")} <= {
+            re.sub(r"(?<=_fn_)\d+", found_number(counting.names), name) for name in os.listdir(path)}
+        lines_in(path)
+
+
+def found_number(names):
+    """Dynamo counts graphs on through the process: the number in these names."""
+    return re.search(r"_fn_(\d+)", " ".join(names))[1]
+
+
+def test_a_directory_that_becomes_read_only(tmp_path, monkeypatch):
+    with warned(1):
+        _, values = written_with(
+            Disk(lambda number: True, "open", errno.EROFS), tmp_path / "d", monkeypatch, small_program)
+    assert same(small_program(), values)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_without_permission_to_write(tmp_path):
+    with warned(1):
+        with depyf.prepare_debug(str(tmp_path / "d")):
+            (tmp_path / "d").chmod(0o555)
+            values = small_program()
+    (tmp_path / "d").chmod(0o755)
+    assert same(small_program(), values)
+
+
+def test_a_directory_that_is_taken_away(tmp_path):
+    with warned(1):
+        with depyf.prepare_debug(str(tmp_path / "d")):
+            shutil.rmtree(tmp_path / "d")
+            (tmp_path / "d").write_text("a file now")
+            values = small_program()
+    assert same(small_program(), values)
+    assert (tmp_path / "d").read_text() == "a file now"
+
+
+# --- two at once -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("caches", ["separate", "bypass"])
+@pytest.mark.parametrize("first_ends_first", [True, False])
+def test_two_sessions_in_two_threads(first_ends_first, caches, plain, whole, tmp_path):
+    """Each begins before the other ends, and they end in either order; both dumps are whole."""
+    begun, over = [threading.Event() for _ in range(2)], [threading.Event() for _ in range(2)]
+    errors, values = [], []
+
+    def work(mine):
+        try:
+            with depyf.prepare_debug(str(tmp_path / str(mine)), caches=caches):
+                begun[mine].set()
+                assert begun[1 - mine].wait(60)
+                if mine == (0 if first_ends_first else 1):
+                    values.append(program())
+                else:
+                    assert over[1 - mine].wait(100)
+                    values.append(program())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            over[mine].set()
+
+    with warned(0):
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(2)]
+        [thread.start() for thread in threads]
+        [thread.join(200) for thread in threads]
+    assert not errors and all(same(plain, each) for each in values) and len(values) == 2
+    for name in ("0", "1"):
+        assert whole - kinds(tmp_path / name) == collections.Counter()
+
+
+def test_two_debug_blocks_that_end_in_the_wrong_order(tmp_path):
+    from depyf.capture.torch_private.stance import no_compilation
+
+    before = state_of_torch()
+    missed = ([], [])
+    first, second = no_compilation(missed[0].append), no_compilation(missed[1].append)
+    first.__enter__()
+    told = second.__enter__()
+    small_program()
+    first.__exit__(None, None, None)
+    small_program()
+    second.__exit__(None, None, None)
+    assert state_of_torch() == before
+    if told:
+        assert (len(missed[0]), len(missed[1])) == (1, 2)
+
+
+def test_a_shared_change_is_made_once_and_taken_back_once():
+    done = []
+
+    def make(users):
+        done.append(("made", users.wanted))
+        return lambda: done.append(("undone", users.wanted))
+
+    change = shared(object())
+    leave = [change.join(each, make) for each in ("a", "b", "a")]
+    assert change.wanted == ("a", "b", "a")
+    leave[0]()
+    leave[0]()
+    assert change.wanted == ("b", "a")
+    leave[2]()
+    assert change.wanted == ("b",)
+    leave[1]()
+    assert done == [("made", ()), ("undone", ())]
+    change.join("c", make)()
+    assert len(done) == 4

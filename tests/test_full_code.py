@@ -4,6 +4,7 @@ import functools
 import glob
 import marshal
 import os
+import re
 import types
 
 import pytest
@@ -41,7 +42,8 @@ def test_resume_functions_with_closures_are_shown_with_their_versions(tmp_path):
 
     _, text = dump(tmp_path, scaled, torch.ones(3))
     assert "was never compiled" not in text
-    assert "return y * n" in text.partition("# __resume_at_")[2]
+    resumed = re.split(r"\n# (?:__resume_at_|torch_dynamo_resume_in_scaled_at_)", text)
+    assert len(resumed) == 2 and "return y * n" in resumed[1] and "__compiled_fn_" in resumed[1]
     assert "_make_fn" not in text
 
 
@@ -150,7 +152,9 @@ def test_the_form_with_nothing_simplified_is_one_file_away(tmp_path):
     path, _ = dump(tmp_path, decorated, torch.ones(3), unsimplified=True)
     with open(os.path.join(path, "__transformed_code_0_for_decorated.unsimplified.py"), encoding="utf-8") as file:
         text = file.read()
-    assert "# fidelity: " in text and "record_pregraph_bytecode_enter" in text
+    assert "# fidelity: " in text or "# note: " in text
+    # What the other form leaves out: torch's marks for its profiler (since 2.8), results kept before they are used.
+    assert "record_pregraph_bytecode_enter" in text or "[___s0]" in text
     compile(text, "unsimplified", "exec")
 
 

@@ -101,7 +101,7 @@ before = (logger.level, logger.propagate, list(logger.handlers))
 
 def work(n):
     source = f"def thread_{n}(x):\\n    return x + {n}\\n"
-    namespace = {"torch": torch}
+    namespace = {"torch": torch, "__name__": "__main__"}
     exec(source, namespace)
     torch.compile(namespace[f"thread_{n}"], backend="eager")(torch.ones(2))
     logs.install()

@@ -41,14 +41,14 @@ def test_decompile_takes_a_function_or_its_code():
 
 
 @pytest.fixture
-def toy():
+def toy(tmp_path, monkeypatch):
     """A module with a compiled function, as a user's file would be."""
     torch = pytest.importorskip("torch")
     torch._dynamo.reset()
-    module = types.ModuleType("toy_module")
-    source = "def toy(a):\n    a = a + 1\n    print(end='')\n    return a * 2\n"
-    exec(compile(source, "toy_module.py", "exec"), vars(module))
-    sys.modules["toy_module"] = module
+    (tmp_path / "toy_module.py").write_text(
+        "def toy(a):\n    a = a + 1\n    print(end='')\n    return a * 2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("toy_module")
     module.original = module.toy
     module.toy = torch.compile(module.toy, backend="eager")
     yield module

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.capture import store  # noqa: E402
+from depyf.capture.torch_private import touchpoints  # noqa: E402
 from depyf.output.directory import Directory, DirectoryError  # noqa: E402
 
 EXPECTED = """\
@@ -24,6 +25,16 @@ def __transformed_code_0_for_toy_example(a, b):
     if graph_out_0[0]:
         return {first}([], [], b, x)
     return {second}([], [], b, x)
+"""
+
+
+#: Up to torch 2.7, which returns a tuple of its graphs and hands no frames on.
+EXPECTED_OF_OLD = """\
+def __transformed_code_0_for_toy_example(a, b):
+    x, tmp = __compiled_fn_1(a, b)
+    if tmp:
+        return {first}(b, x)
+    return {second}(b, x)
 """
 
 
@@ -76,7 +87,8 @@ def test_toy_example_reads_as_promised(tmp_path):
     text = read(tmp_path / "d", "__transformed_code_0_for_toy_example.py")
     resumes = sorted({w for w in text.replace("(", " ").split() if w.startswith("__resume_at_")},
                      key=lambda w: int(w.split("_")[-1]))
-    assert text.endswith(EXPECTED.format(first=resumes[0], second=resumes[1]))
+    expected = EXPECTED if hasattr(torch._dynamo.utils, "record_pregraph_bytecode_enter") else EXPECTED_OF_OLD
+    assert text.endswith(expected.format(first=resumes[0], second=resumes[1]))
     assert "# fidelity: equivalent" in text
 
 
@@ -450,7 +462,11 @@ def test_running_graphs_point_at_the_lines_of_their_files(tmp_path, backend, sta
         finally:
             sys.settrace(None)
     names = {os.path.basename(name) for name, _ in seen}
-    assert any(stage in name for name in names) and any(n.startswith("__transformed_code_") for n in names)
+    assert any(n.startswith("__transformed_code_") for n in names)
     lines = [read(on.path, os.path.basename(name)).splitlines()[line - 1] for name, line in seen]
+    assert any("__compiled_fn_" in line for line in lines)
+    if backend == "aot_eager" and not touchpoints.AOT_EAGER_CODE.as_expected():
+        assert not any(stage in name for name in names)
+        pytest.skip(f"missing: {touchpoints.AOT_EAGER_CODE.lost}")
+    assert any(stage in name for name in names)
     assert any("sin" in line for line in lines)
-    assert any(line.strip().startswith("return __compiled_fn_") for line in lines)

@@ -13,6 +13,7 @@ from .link.sessions import session_ended, session_started
 
 if TYPE_CHECKING:
     from .capture.records import Capture
+    from .capture.session import Session
     from .link.linker import Linker
 
 CACHES = ("separate", "bypass", "use")
@@ -60,7 +61,7 @@ class prepare_debug:
         self.link = link
         self.unsimplified = unsimplified
         self.path = ""
-        self._session: Any = None
+        self._session: Session | None = None
 
     def __enter__(self) -> prepare_debug:
         if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
@@ -85,7 +86,13 @@ class prepare_debug:
             caches=self.caches, log_bytecode=self.log_bytecode, unsimplified=self.unsimplified)
         if untested:
             self._session.note(untested)
-        self._session.start()
+        try:
+            self._session.attempt(self._session.start, None)
+        except BaseException:  # the user's Ctrl-C
+            self._session.detach()
+            self._session = None
+            session_ended(self._debug)
+            raise
         lacking = "" if not self._session.lacking else (
             f"torch {version} lacks {len(self._session.lacking)} of the names that depyf uses; `depyf doctor` shows "
             "what is lost")
@@ -103,19 +110,36 @@ class prepare_debug:
         unlinked: dict[str, str] = {}
         try:
             if os.getpid() == session.process:
-                from .output import ranks, views
-
-                capture = session.stop()
-                unlinked = _unlinked(capture, self._linker)
-                views.write_views(capture, self._directory, session._report, self._linker.notes,
-                                  clean=self.clean_wild_fx_code)
-                ranks.rank_ended(self.path)
+                unlinked = self._write(session)
             else:
                 session.detach()
         except Exception as problem:  # ours: the program's own exception, if any, goes on
             session._report(problem)
         finally:
+            session.detach()
             session_ended(self._debug, self._linker.files, self._linker.functions, unlinked)
+
+    def _write(self, session: Session) -> dict[str, str]:
+        """Ends the session and writes what is made of the whole run. What could not be recorded in its final form is
+        there as it was written while the run went on.
+
+        Returns:
+            The graphs that run without lines of a file (:func:`_unlinked`).
+        """
+        from .capture import store
+        from .capture.records import Capture
+        from .output import ranks, views
+
+        capture = session.attempt(session.stop, Capture())
+        if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
+            whole = capture
+            capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
+        views.write_views(capture, self._directory, session._report, self._linker.notes,
+                          clean=self.clean_wild_fx_code)
+        session.attempt(lambda: ranks.rank_ended(self.path), None)
+        recorded = capture
+        nothing: dict[str, str] = {}
+        return session.attempt(lambda: _unlinked(recorded, self._linker), nothing)
 
 
 def _unlinked(capture: Capture, linker: Linker) -> dict[str, str]:

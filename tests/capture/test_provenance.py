@@ -26,11 +26,11 @@ def dump(tmp_path_factory):
     said = {}
     original = session.Session._on_aot_graph
 
-    def noted(self, stage, gm):
+    def noted(self, stage, gm, compiled):
         stacks = {n.name: n.meta.get("nn_module_stack") or n.meta.get("fwd_nn_module_stack") for n in gm.graph.nodes}
         said[stage] = {name: module_path(list(stack.values())[-1][0]) if stack else None
                        for name, stack in stacks.items()}
-        return original(self, stage, gm)
+        return original(self, stage, gm, compiled)
 
     path = tmp_path_factory.mktemp("provenance") / "dump"
     with pytest.MonkeyPatch.context() as patch:
@@ -55,7 +55,9 @@ def test_inferred_modules_agree_with_torchs_own(dump, stage):
             module = nodes.origins[name].module
             agreed += module >= 0 and provenance.modules[module].path == wanted
     assert compared > 150
-    assert agreed / compared >= 0.99
+    torch = pytest.importorskip("torch")
+    # Up to 2.9 torch says of what is computed outside of all modules that it is in the one that was left last.
+    assert agreed / compared >= (0.99 if tuple(map(int, torch.__version__.split(".")[:2])) > (2, 9) else 0.96)
 
 
 def test_nodes_lead_to_a_user_line_and_back(dump):

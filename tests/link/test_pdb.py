@@ -107,14 +107,19 @@ def test_names_of_the_transformed_source_are_locals(backend, tmp_path):
     pause(child)
     path, line = file_of(directory, "transformed", r"= __compiled_fn_\w+\(a, b\)")
     with open(path) as file:
-        name = file.read().splitlines()[line - 1].split("=")[0].strip()
+        names = file.read().splitlines()[line - 1].split("=")[0].split(",")  # (several up to torch 2.7)
+    name = names[-1].strip()
     ask(child, f"break {path}:{line}")
     assert f"{path}({line})" in ask(child, "continue")
     assert "torch.Size([10])" in ask(child, "p a.shape")
     assert "NameError" in ask(child, f"p {name}")
     ask(child, "next")
-    assert "tuple" in ask(child, f"p type({name}).__name__") or "list" in child.before
-    assert "Tensor" in ask(child, f"p [type(item).__name__ for item in {name}]")
+    kind = ask(child, f"p type({name}).__name__")
+    if len(names) == 1:
+        assert "tuple" in kind or "list" in kind
+        assert "Tensor" in ask(child, f"p [type(item).__name__ for item in {name}]")
+    else:
+        assert "Tensor" in kind
     finish(child)
 
 

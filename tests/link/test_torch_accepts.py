@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from torch._dynamo.convert_frame import register_bytecode_hook
 
+from depyf.capture.torch_private import touchpoints
 from depyf.decompiler import decompile_code
 from depyf.decompiler.dynamo_names import CONSTANT_PREFIX
 from depyf.link import Linker, Place
@@ -101,6 +102,8 @@ def test_recompiled_code_runs_in_place_of_dynamos(make, arguments, tmp_path):
     assert all(map(torch.equal, plain, tied))
     assert len(seen) >= 2 and linked
     for found, code in linked:
+        if found is None and not touchpoints.RESUME_FACTORY.as_expected() and code.co_freevars:
+            pytest.skip(f"missing: {touchpoints.RESUME_FACTORY.lost}")
         assert found is not None, linker.notes
         assert found.co_filename.startswith(str(tmp_path))
         assert found.co_name == code.co_name

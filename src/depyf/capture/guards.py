@@ -44,6 +44,11 @@ def parse_guards(text: str) -> tuple[Guard, ...]:
     return GuardReader().read(text)
 
 
+def unread_guards(text: str) -> tuple[Guard, ...]:
+    """A printed tree as one condition, where it cannot be read."""
+    return (Guard(f"torch_guard({' '.join(text.split())!r})", "", "UNREAD", text.strip()),) if text.strip() else ()
+
+
 class GuardReader:
     """Reads the trees of several entries. These are much alike, and share what was read before.
 

@@ -37,7 +37,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
         entries = []
         for number, entry in enumerate(hooks.cache_entries(here)):
             transformed, ids, print_guards = hooks.entry_facts(entry)
-            resumes = hooks.resume_functions(transformed.co_names, namespace)
+            resumes = hooks.resume_functions(transformed, namespace)
             pending += [(n, resume.code) for n, resume in resumes.items()]
             rename = names_without_ids(transformed)
             graph_names = []

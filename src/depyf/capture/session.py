@@ -25,14 +25,16 @@ from typing import Any, Protocol
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..output.naming import legal_identifier
 from . import events, stages
+from .attempt import Made, attempt
 from .environment import environment
 from .graphs import legal_graph
-from .guards import GuardReader
+from .guards import GuardReader, unread_guards
 from .modules import module_calls
 from .records import (
     CacheEntry,
     Capture,
     CodeText,
+    Compilation,
     CompiledFunction,
     CompiledGraph,
     CompileId,
@@ -163,7 +165,7 @@ class Session:
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: hooks.on_trace(
-                self._safely(self._on_trace), self._safely(self._wanted))),
+                self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("linking of aot_eager graphs", lambda: hooks.on_aot_graph(self._safely(self._on_aot_graph))),
@@ -180,15 +182,19 @@ class Session:
                 if undo is not None:
                     self.undo.append(undo)
                 self.on.add(what)
-        self.lacking = hooks.missing()
+        self.lacking = self.attempt(hooks.missing, [])
         for point in self.lacking:
             self.note(f"this torch has no {point.name}; lost: {point.lost}")
 
     def _watch_caches(self) -> hooks.Undo | None:
         if self.caches == "separate":
+            kept = hooks.keeps_post_grad_graphs()
             undo = hooks.separate_caches("depyf-1")
             self.note("torch's compile caches: entries made under depyf are kept apart from others, so that "
                       'they always hold the graphs (caches="separate")')
+            if not kept:
+                self.note("this torch does not keep graphs after Inductor's passes in its caches: AFTER_POST_GRAD "
+                          'files are missing where an entry was used (caches="bypass" shows them)')
             return undo
         if self.caches == "bypass":
             self.note('torch\'s compile caches were not used (caches="bypass")')
@@ -213,20 +219,21 @@ class Session:
             for drafts in self.graphs.values():
                 for draft in drafts:
                     if not draft.name:
-                        self._name(draft, f"__graph_of_frame_{draft.key[0]}_{draft.key[1]}")
-            try:
-                return self._capture()
-            except Exception as error:
-                self._report(error)
-                return Capture(notes=tuple(self.notes))
+                        self.attempt(lambda: self._name(
+                            draft, f"__graph_of_frame_{draft.key[0]}_{draft.key[1]}"), None)
+            return self._capture()
 
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
     # --- safety -----------------------------------------------------------------------------------
-    def _safely(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function as a hook: it never raises, and is silent in a forked child."""
+    def _safely(self, function: Callable[..., Any], failed: Any = None) -> Callable[..., Any]:
+        """The function as a hook: it never raises, and is silent in a forked child.
+
+        Args:
+            failed: what it returns where the function raised.
+        """
 
         def hook(*args: Any) -> Any:
             if self.stopped or os.getpid() != self.process:
@@ -239,11 +246,15 @@ class Session:
                 return None  # said when the session began
             except Exception as error:
                 self._report(error)
-                return None
+                return failed
             finally:
                 self.spent += time.perf_counter() - begun
 
         return hook
+
+    def attempt(self, action: Callable[[], Made], otherwise: Made) -> Made:
+        """What the action makes; where it raises, that is reported, and ``otherwise`` takes its place."""
+        return attempt(action, otherwise, self._report)
 
     def _report(self, error: Exception) -> None:
         self.note(f"internal error: {type(error).__name__}: {error}")
@@ -289,7 +300,7 @@ class Session:
         if captured:
             self._link(draft, captured[-1], gm)
 
-    def _on_aot_graph(self, stage: str, gm: Any) -> None:
+    def _on_aot_graph(self, stage: str, gm: Any, compiled: Any) -> None:
         draft = self._draft()
         if draft is None:
             return
@@ -303,7 +314,10 @@ class Session:
         else:
             self._stage(draft, stage, text)
             replaced = draft.stages[-1]
-        self._link(draft, replaced, gm)
+        if hooks.interprets(compiled):
+            self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
+        else:
+            self._link(draft, replaced, gm)
 
     def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
         if artifact in events.WITHOUT_PAYLOAD:
@@ -430,7 +444,7 @@ class Session:
         self.names[torch_name] = shown
         waiting, draft.waiting = draft.waiting, []
         for action in waiting:
-            action()
+            self.attempt(action, None)
 
     # --- transformed code -------------------------------------------------------------------------
     def _on_bytecode(self, original: CodeType, transformed: CodeType) -> CodeType | None:
@@ -441,7 +455,7 @@ class Session:
         drafts = [d for d in self.graphs.get(found[:2], ()) if not d.name]
         for torch_name, draft in zip([n for n in graph_names if n not in self.names], drafts):
             self._name(draft, torch_name)
-        resumes = hooks.resume_functions(names, hooks.frame_globals())
+        resumes = hooks.resume_functions(transformed, hooks.frame_globals())
         for name, resume in resumes.items():
             self.resume_names.setdefault(id(resume.code), (resume.code, name))
         rename = {n: self.names.get(n, n) for n in graph_names}
@@ -502,6 +516,7 @@ class Session:
 
     # --- the whole --------------------------------------------------------------------------------
     def _capture(self) -> Capture:
+        """The records. One that cannot be made is not in it, and that is reported."""
         originals = [compilations[0].original for compilations in self.by_original.values()]
         resumed_by: dict[int, list[CodeType]] = {}
         children: set[int] = set()
@@ -509,22 +524,28 @@ class Session:
             for _, code in compilation.resumes:
                 resumed_by.setdefault(id(compilation.original), []).append(code)
                 children.add(id(code))
-        functions = []
-        for code in originals:
-            if id(code) in children:
+        functions: list[CompiledFunction | None] = [
+            self.attempt(lambda: self._function(code, resumed_by), None)
+            for code in originals if id(code) not in children]
+        graphs: list[CompiledGraph | None] = [
+            self.attempt(lambda: self._graph(draft), None) for drafts in self.graphs.values() for draft in drafts]
+        versions: dict[str, str] = self.attempt(environment, {})
+        compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
+        return Capture(
+            tuple(filter(None, functions)), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations)
+
+    def _function(self, code: CodeType, resumed_by: dict[int, list[CodeType]]) -> CompiledFunction:
+        """The function of a code object, with its resume functions."""
+        frames, pending = [], [code]
+        seen: set[int] = set()
+        while pending:
+            here = pending.pop(0)
+            if id(here) in seen:
                 continue
-            frames, pending = [], [code]
-            seen: set[int] = set()
-            while pending:
-                here = pending.pop(0)
-                if id(here) in seen:
-                    continue
-                seen.add(id(here))
-                frames.append(self._frame(here))
-                pending.extend(resumed_by.get(id(here), ()))
-            functions.append(CompiledFunction(frames[0].name, tuple(frames)))
-        graphs = [self._graph(d) for drafts in self.graphs.values() for d in drafts]
-        return Capture(tuple(functions), tuple(graphs), tuple(self.notes), environment(), self.events.compilations())
+            seen.add(id(here))
+            frames.append(self._frame(here))
+            pending.extend(resumed_by.get(id(here), ()))
+        return CompiledFunction(frames[0].name, tuple(frames))
 
     def _graph(self, draft: _Graph) -> CompiledGraph:
         def file(*key: Any) -> str:
@@ -563,7 +584,8 @@ class Session:
         return files + [getattr(module, "__file__", None) for module in list(sys.modules.values())]
 
     def _guards(self, key: tuple[int, int]) -> tuple[Guard, ...]:
-        return self.guard_reader.read(self.guard_texts.get(key, ""))
+        text = self.guard_texts.get(key, "")
+        return self.attempt(lambda: self.guard_reader.read(text), unread_guards(text))
 
 
 def readable_alone(text: str) -> str:

@@ -25,6 +25,7 @@ from .records import (
     Compilation,
     CompiledFunction,
     CompiledGraph,
+    CompileId,
     Frame,
     SourceLocation,
     TransformedCode,
@@ -144,6 +145,28 @@ def read(path: str) -> Capture:
                            "depyf.prepare_debug wrote, or its records.jsonl.") from error
     except UnicodeDecodeError as error:
         raise RecordsError(f"{path!r} is not a file of records ({error}).") from error
+
+
+def filled(capture: Capture, streamed: Capture) -> Capture:
+    """The capture with what it lacks of that which was written while the run went on."""
+    entries = {entry.compile_id for function in capture.functions for frame in function.frames
+               for entry in frame.entries}
+    graphs = {graph.name for graph in capture.graphs}
+    compilations = {_identity(each, 0): each for each in (*streamed.compilations, *capture.compilations)}
+    return dataclasses.replace(
+        capture, environment=capture.environment or streamed.environment,
+        functions=(*capture.functions, *filter(None, (_without(each, entries) for each in streamed.functions))),
+        graphs=(*capture.graphs, *(graph for graph in streamed.graphs if graph.name not in graphs)),
+        compilations=tuple(compilations[key] for key in sorted(compilations)))
+
+
+def _without(function: CompiledFunction, known: set[CompileId]) -> CompiledFunction | None:
+    """The function without entries that are known; ``None`` if all are."""
+    first, *others = (
+        dataclasses.replace(frame, entries=tuple(entry for entry in frame.entries if entry.compile_id not in known))
+        for frame in function.frames)
+    others = [frame for frame in others if frame.entries]
+    return dataclasses.replace(function, frames=(first, *others)) if first.entries or others else None
 
 
 def _read(path: str, file: Iterable[str]) -> Capture:

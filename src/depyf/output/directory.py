@@ -204,11 +204,11 @@ class Directory:
     def record(self, record: Any) -> None:
         """Adds a line to ``records.jsonl``, which the end of the run writes anew."""
         path = os.path.join(self.path, store.FILE)
+        head, line = store.first_line(environment()), store.line(record)  # (made before there is a file)
         try:
             with self._lock, open(path, "ab", buffering=0) as file:
                 begin = file.tell()
-                text = store.line(record) if begin else store.first_line(environment()) + store.line(record)
-                data = text.encode("utf-8", "surrogatepass")
+                data = (line if begin else head + line).encode("utf-8", "surrogatepass")
                 try:
                     while data:
                         data = data[file.write(data):]

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ..capture import store
+from ..capture.attempt import attempt
 from ..capture.provenance import Provenance
-from ..capture.records import Capture, CompiledFunction, CompiledGraph
+from ..capture.records import Capture, CompiledGraph
 from . import index
 from .directory import Directory, graph_header
 from .full_code import all_graphs, full_code
 from .kernel_outline import kernel_outline
 from .naming import legal_identifier
 from .outline import outline
+
+NOTES = "notes.txt"
 
 
 def write_artefacts(capture: Capture, directory: Directory) -> Capture:
@@ -65,6 +68,48 @@ def write_views(
     Returns:
         The capture as it was recorded, with the names of all files.
     """
+    errors: list[str] = []
+
+    def noted(error: Exception) -> None:
+        errors.append(f"internal error: {type(error).__name__}: {error}")
+        report(error)
+
+    given = capture
+    capture = attempt(lambda: _with_full_code(given, directory, noted), given, noted)
+    if clean:
+        whole = capture
+        capture = attempt(lambda: _without_wild(whole, directory), whole, noted)
+    capture = replace(capture, graphs=tuple(
+        attempt(lambda: _with_outlines(graph, directory), graph, noted) for graph in capture.graphs))
+    said = _notes(capture, notes, errors, directory)
+    notes_file = _write_notes(said, directory)
+    final = replace(capture, notes=said)
+    # Records that cannot be written leave what was written while the run went on.
+    attempt(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
+    attempt(lambda: directory.write(index.FILE, index.index(final, notes_file)), None, noted)
+    later = _notes(capture, notes, errors, directory)
+    if later != said:
+        _write_notes(later, directory)
+    return final
+
+
+def _notes(
+    capture: Capture, notes: Iterable[str], errors: Iterable[str], directory: Directory
+) -> tuple[str, ...]:
+    """What there is to say of the run so far."""
+    lost = ["not written: " + ", ".join(dict.fromkeys(directory.lost))] if directory.lost else []
+    return tuple(dict.fromkeys([*capture.notes, *notes, *errors, *lost]))
+
+
+def _write_notes(notes: tuple[str, ...], directory: Directory) -> str:
+    """Writes them; the name of the file, if there is one."""
+    if not notes or directory.write(NOTES, "\n".join(notes) + "\n") is None:
+        return ""
+    return NOTES
+
+
+def _with_full_code(capture: Capture, directory: Directory, report: Callable[[Exception], None]) -> Capture:
+    """The capture with a file of full code for each function."""
     graphs = all_graphs(capture.graphs)
     counts: dict[str, int] = {}
     functions = []
@@ -72,69 +117,41 @@ def write_views(
         base = f"full_code_for_{legal_identifier(function.name)}"
         number = counts.get(base.lower(), 0)
         counts[base.lower()] = number + 1
-        functions.append(_with_full_code(function, graphs, f"{base}_{number}.py", directory, report))
-    capture = replace(capture, functions=tuple(functions))
-    if clean:
-        capture = _without_wild(capture, directory)
-    all_notes = list(dict.fromkeys([*capture.notes, *notes]))
-    capture = replace(
-        capture, graphs=tuple(_with_outlines(graph, directory, all_notes) for graph in capture.graphs))
-    if directory.lost:
-        all_notes.append("not written: " + ", ".join(dict.fromkeys(directory.lost)))
-    notes_file = ""
-    if all_notes and directory.write("notes.txt", "\n".join(all_notes) + "\n") is not None:
-        notes_file = "notes.txt"
-    capture = replace(capture, notes=tuple(all_notes))
-    directory.write(store.FILE, "".join(store.lines(capture)))
-    directory.write(index.FILE, index.index(capture, notes_file))
-    return capture
+        name = f"{base}_{number}.py"
+        written = attempt(lambda: directory.write(name, full_code(function, graphs)), None, report)
+        functions.append(replace(function, file=name if written is not None else ""))
+    return replace(capture, functions=tuple(functions))
 
 
-def _with_full_code(
-    function: CompiledFunction, graphs: dict[str, CompiledGraph], name: str, directory: Directory,
-    report: Callable[[Exception], None],
-) -> CompiledFunction:
-    try:
-        written = directory.write(name, full_code(function, graphs))
-    except Exception as error:  # that file only
-        report(error)
-        written = None
-    return replace(function, file=name if written is not None else "")
-
-
-def _with_outlines(graph: CompiledGraph, directory: Directory, notes: list[str]) -> CompiledGraph:
+def _with_outlines(graph: CompiledGraph, directory: Directory) -> CompiledGraph:
     """The graph with the calls of its kernels, and an outline written beside the file of each stage, if modules are
     called in it, and of each generated module."""
     modules = any(stage.modules for stage in graph.stages)
     if not modules and not graph.kernels:
         return graph
-    try:
-        provenance = Provenance(graph)
-        kernels = []
-        for kernel in provenance.kernels:
-            if kernel.file in directory.files:
-                name = kernel.file.removesuffix(".py") + ".outline.txt"
-                ids = f" of compilation {kernel.compile_id}" if kernel.compile_id else ""
-                text = kernel_outline(provenance, kernel, f"{graph.name}: kernel {kernel.index}{ids}")
-                kernel = replace(kernel, outline=name if directory.write(name, text) else "")
-            kernels.append(kernel)
-        graph = replace(graph, kernels=tuple(kernels))
-        if not modules:
-            return graph
-        stages = []
-        for stage in provenance.stages:
-            record = stage.record
-            if record.file in directory.files and not record.internal:
-                head = graph_header(graph.name, record)
-                title = head.partition("\n")[0].removeprefix("# ")
-                name = record.file.removesuffix(".py") + ".outline.txt"
-                text = outline(provenance, stage, title, head.count("\n") + 1)
-                record = replace(record, outline=name if directory.write(name, text) else "")
-            stages.append(record)
-        return replace(graph, stages=tuple(stages))
-    except Exception as error:  # ours: the rest of the dump is written
-        notes.append(f"internal error: no outlines of {graph.name} ({type(error).__name__}: {error})")
+    provenance = Provenance(graph)
+    kernels = []
+    for kernel in provenance.kernels:
+        if kernel.file in directory.files:
+            name = kernel.file.removesuffix(".py") + ".outline.txt"
+            ids = f" of compilation {kernel.compile_id}" if kernel.compile_id else ""
+            text = kernel_outline(provenance, kernel, f"{graph.name}: kernel {kernel.index}{ids}")
+            kernel = replace(kernel, outline=name if directory.write(name, text) else "")
+        kernels.append(kernel)
+    graph = replace(graph, kernels=tuple(kernels))
+    if not modules:
         return graph
+    stages = []
+    for stage in provenance.stages:
+        record = stage.record
+        if record.file in directory.files and not record.internal:
+            head = graph_header(graph.name, record)
+            title = head.partition("\n")[0].removeprefix("# ")
+            name = record.file.removesuffix(".py") + ".outline.txt"
+            text = outline(provenance, stage, title, head.count("\n") + 1)
+            record = replace(record, outline=name if directory.write(name, text) else "")
+        stages.append(record)
+    return replace(graph, stages=tuple(stages))
 
 
 def _without_wild(capture: Capture, directory: Directory) -> Capture:

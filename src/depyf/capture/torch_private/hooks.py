@@ -97,23 +97,28 @@ class Resume(NamedTuple):
     """A resume function: its code, and the parameters of what goes by its name.
 
     Where it has free variables, the name is that of a factory which takes the cells
-    (torch/_dynamo/output_graph.py, ``install_resume_function_global``).
+    (torch/_dynamo/output_graph.py, ``install_resume_function_global``). Up to 2.11 transformed code makes such a
+    function itself, of a constant, which goes by its own name.
     """
 
     code: CodeType
     parameters: tuple[str, ...]
 
 
-def resume_functions(names: tuple[str, ...], namespace: dict[str, Any]) -> dict[str, Resume]:
-    """Resume functions among the global names."""
+def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[str, Resume]:
+    """Resume functions that transformed code calls, by name."""
     found = {}
-    for name in names:
+    for name in transformed.co_names:
         if name.startswith(touchpoints.RESUME_NAME.key):
             value = namespace.get(name)
             value = getattr(value, touchpoints.ORIGINAL_CALLABLE.key, value)
             if isinstance(value, FunctionType):
                 parameters = value.__code__.co_varnames[: value.__code__.co_argcount]
                 found[name] = Resume(_made_by(value) or value.__code__, parameters)
+    if not touchpoints.RESUME_FACTORY.as_expected():
+        for value in transformed.co_consts:
+            if isinstance(value, CodeType) and is_resume(value):
+                found.setdefault(value.co_name, Resume(value, value.co_varnames[: value.co_argcount]))
     return found
 
 
@@ -156,8 +161,8 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
     touchpoints.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
     handler = _TraceHandler(receive, wanted)
-    logger.addHandler(handler)
     leave = _choose_trace()
+    logger.addHandler(handler)
 
     def undo() -> None:
         logger.removeHandler(handler)
@@ -358,8 +363,8 @@ def backend_name(compiler: Any) -> str:
     return str(getattr(compiler, "__name__", type(compiler).__name__))
 
 
-def on_aot_graph(after: Callable[[str, Any], None]) -> Undo:
-    """``after(stage, graph module)`` once a plain function compiled a graph of AOTAutograd.
+def on_aot_graph(after: Callable[[str, Any, Any], None]) -> Undo:
+    """``after(stage, graph module, what was made of it)`` once a plain function compiled a graph of AOTAutograd.
 
     Inductor's own compilers are not wrapped: they are keys of its caches, and its graphs are not run.
     """
@@ -380,12 +385,28 @@ def on_aot_graph(after: Callable[[str, Any], None]) -> Undo:
         @functools.wraps(compiler)
         def compile_graph(gm: Any, *args: Any, **kwargs: Any) -> Any:
             result = compiler(gm, *args, **kwargs)
-            after(stage, gm)
+            after(stage, gm, result)
             return result
 
         return compile_graph
 
     return _replace(touchpoints.AOT_GRAPHS, make)
+
+
+def interprets(compiled: Any) -> bool:
+    """Whether it is what aot_eager makes of a graph on a torch where that interprets the graph."""
+    point = touchpoints.AOT_EAGER_CODE
+    try:
+        made_there = (getattr(compiled, "__module__", None) == point.module
+                      and str(getattr(compiled, "__qualname__", "")).startswith(point.attribute + "."))
+    except touchpoints.MissingTouchpoint:
+        return False
+    return made_there and not point.as_expected()
+
+
+def keeps_post_grad_graphs() -> bool:
+    """Whether an entry of torch's compile caches holds the graph after Inductor's passes."""
+    return touchpoints.POST_GRAD_KEPT.as_expected()
 
 
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:

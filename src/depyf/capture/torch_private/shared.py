@@ -42,10 +42,11 @@ class Shared(Generic[Wanted]):
             make: makes the change, where it is not made, and returns what takes it back. It finds out later what
                 is wanted, by :attr:`wanted`.
         """
+        token = _Wish(wish)
         with self._lock:
             if self._undo is None:
                 self._undo = make(self)
-            self._wishes = (*self._wishes, token := _Wish(wish))
+            self._wishes = (*self._wishes, token)
 
         def leave() -> None:
             with self._lock:

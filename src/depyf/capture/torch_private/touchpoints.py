@@ -89,6 +89,10 @@ class Touchpoint:
             return False
         return True
 
+    def as_expected(self) -> bool:
+        """Whether this torch has it, and in the form that we expect."""
+        return self.state()[0] == "present"
+
     def state(self) -> tuple[State, str]:
         """How it stands with the torch that is installed, and what is amiss."""
         try:
@@ -137,6 +141,16 @@ def has(*names: str) -> Check:
 
     def check(found: Any) -> str:
         absent = [name for name in names if not hasattr(found, name)]
+        return f"has no {', '.join(absent)}" if absent else ""
+
+    return check
+
+
+def declares(*names: str) -> Check:
+    """Is a class whose annotations have these names."""
+
+    def check(found: Any) -> str:
+        absent = [name for name in names if name not in getattr(found, "__annotations__", {})]
         return f"has no {', '.join(absent)}" if absent else ""
 
     return check
@@ -192,6 +206,11 @@ RESUME_CODE = Touchpoint(
     ("torch._dynamo.resume_execution:TORCH_DYNAMO_RESUME_IN_PREFIX",),
     "which code objects are resume functions", "2.0", "resume functions are shown as functions of their own",
     lambda found: _is_text(found, "torch_dynamo_resume_in"), "torch_dynamo_resume_in_")
+RESUME_FACTORY = Touchpoint(
+    ("torch._dynamo.output_graph:OutputGraph",),
+    "resume functions with free variables are made by global functions", "2.13",
+    "a graph break in a closure: what comes before it may stay a dispatch loop and be linked to no file",
+    has("install_resume_function_global"), "install_resume_function_global")
 COMPILE_ID = Touchpoint(
     ("torch._guards:CompileContext.current_trace_id",),
     "the id of the compilation that runs", "2.1",
@@ -241,17 +260,27 @@ AOT_GRAPHS = Touchpoint(
     "the graphs that aot_eager and its like run", "2.0",
     "breakpoints in graphs of aot_eager (the graphs themselves are there)",
     takes("fw_compiler", "bw_compiler", "inference_compiler"))
+AOT_EAGER_CODE = Touchpoint(
+    ("torch._dynamo.backends.debugging:boxed_nop",),
+    "runs a graph of aot_eager as code", "2.11",
+    "breakpoints in graphs of aot_eager, which this torch interprets (the graphs themselves are there)",
+    mentions("_BoxedCodeGen"), "_BoxedCodeGen")
 KERNEL_MODULE = Touchpoint(
     ("torch._inductor.codecache:PyCodeCache.load_by_key_path",),
     "modules that Inductor wrote", "2.0", "kernels, and breakpoints in them", takes("key", "path"))
 CACHE_KEY = Touchpoint(
     ("torch.compiler.config:cache_key_tag",),
-    "keeps entries of torch's compile caches that were made under depyf apart", "2.8",
+    "keeps entries of torch's compile caches that were made under depyf apart", "2.6",
     "graphs on a warm cache that was filled without depyf (caches=\"bypass\" shows them)", is_a(str))
 NO_CACHES = Touchpoint(
     ("torch._inductor.config:force_disable_caches",),
     "switches torch's compile caches off", "2.3",
     "prepare_debug(caches=\"bypass\")", is_a(bool))
+POST_GRAD_KEPT = Touchpoint(
+    ("torch._inductor.output_code:CompiledFxGraph",),
+    "entries of torch's compile caches hold the graph after Inductor's passes", "2.9",
+    "AFTER_POST_GRAD graphs on a warm cache (caches=\"bypass\" shows them)",
+    declares("inductor_post_grad_graph_str"), "inductor_post_grad_graph_str")
 SHORT_PATHS = Touchpoint(
     ("torch.utils._traceback:shorten_filename",),
     "how torch cuts paths in guards", "2.0", "full paths of some files in guards", takes("base"))

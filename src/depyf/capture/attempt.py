@@ -1,0 +1,17 @@
+"""Errors of ours cost what they happen in, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+Made = TypeVar("Made")
+
+
+def attempt(action: Callable[[], Made], otherwise: Made, report: Callable[[Exception], None]) -> Made:
+    """What the action makes; where it raises, that is reported, and ``otherwise`` takes its place."""
+    try:
+        return action()
+    except Exception as error:
+        report(error)
+        return otherwise
