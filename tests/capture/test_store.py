@@ -32,7 +32,7 @@ from depyf.capture.records import (
 )
 
 PLACE = SourceLocation("/a/b.py", 3, "f", 'x = "é\udc80\u2028"')
-IDS = CompileId(0, 1, 2)
+IDS = CompileId(0, 1, 2, 3)
 CODE = TransformedCode(IDS, "f", CodeText("def f(x):\n    return x\n", "equivalent", "a note"),
                        CodeText("def f(x): return x", "exact"), ("x",), "f.py")
 GUARD = Guard("L['x'] == 1", "L['x']", "EQUALS_MATCH", "L['x'] == 1", PLACE)

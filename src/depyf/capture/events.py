@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .records import (
@@ -70,9 +70,7 @@ _LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitEx
 class _Draft:
     """A compilation while its events come in."""
 
-    frame: int
-    recompile: int
-    attempt: int = 0
+    ids: CompileId
     function: str = ""
     location: SourceLocation | None = None
     stack: tuple[SourceLocation, ...] = ()
@@ -97,7 +95,7 @@ class _Draft:
 
     def record(self) -> Compilation:
         return Compilation(
-            CompileId(self.frame, self.recompile, self.attempt), self.function, self.location, self.stack,
+            self.ids, self.function, self.location, self.stack,
             self._outcome(), None if self.guarded else self.failure, self.restarts, tuple(self.breaks),
             self.guard_failures, tuple(self.symbols), tuple(self.caches),
             tuple(Phase(name, seconds) for name, seconds in self.phases.items()), self.start, self.seconds,
@@ -132,7 +130,8 @@ class EventReader:
         self._string_of = string_of
         self._strings: dict[int, str] = {}
         self._full_path = full_path
-        self._drafts: dict[tuple[int, int], _Draft] = {}
+        self._drafts: dict[tuple[int, int, int], _Draft] = {}
+        self._resets = 0
 
     def strings(self) -> Iterable[str]:
         """The strings that events explained by number: file names, for the most part."""
@@ -142,16 +141,20 @@ class EventReader:
         """In the order in which they began."""
         return tuple(map(self._record, self._drafts.values()))
 
-    def compilation(self, frame: int, recompile: int) -> Compilation | None:
+    def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> CompileId:
+        """The id that torch's numbers stand for now: after ``torch._dynamo.reset()`` it counts from 0 again."""
+        return CompileId(frame, recompile, attempt, self._resets)
+
+    def compilation(self, compile_id: CompileId) -> Compilation | None:
         """What is known of one so far."""
-        draft = self._drafts.get((frame, recompile))
+        draft = self._drafts.get(compile_id.key)
         return None if draft is None else self._record(draft)
 
     def _record(self, draft: _Draft) -> Compilation:
         # A compilation that torch refused early does not say of which function; the frame is the same function.
         if not draft.function:
             for known in self._drafts.values():
-                if known.frame == draft.frame and known.function:
+                if known.ids.frame_key == draft.ids.frame_key and known.function:
                     draft.function, draft.location = known.function, draft.location or known.location
                     break
         return draft.record()
@@ -188,13 +191,16 @@ class EventReader:
             self._artifact(draft, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen)
 
     def _draft(self, metadata: Mapping[str, Any]) -> _Draft:
-        key = (metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
-        draft = self._drafts.get(key)
+        frame, recompile = metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)
+        draft = self._drafts.get(self.compile_id(frame, recompile).key)
+        if draft is not None and draft.finished and isinstance(metadata.get("dynamo_start"), dict):
+            self._resets += 1  # torch counts anew: these numbers are another compilation's
+            draft = None
+        ids = self.compile_id(frame, recompile, int(metadata.get("attempt") or 0))
         if draft is None:
-            draft = self._drafts[key] = _Draft(*key)
-        attempt = int(metadata.get("attempt") or 0)
-        if attempt > draft.attempt:
-            draft.attempt = attempt
+            draft = self._drafts[ids.key] = _Draft(ids)
+        if ids.attempt > draft.ids.attempt:
+            draft.ids = ids
             draft.symbols.clear()  # tracing began again, and decides again
         return draft
 
@@ -277,11 +283,13 @@ class EventReader:
         if cache is not None:
             draft.caches.append(CacheLookup(cache["cache"], cache["outcome"], _bypass_reason(payload)))
         elif name == "dynamo_graph_break_reason":
-            found = graph_break(CompileId(draft.frame, draft.recompile, draft.attempt), payload)
+            found = graph_break(draft.ids, payload)
             if all(known.raw != found.raw for known in draft.breaks):
                 draft.breaks.append(found)
         elif name == "recompile_reasons":
-            draft.guard_failures = guard_failures(payload, self._full_path, seen)
+            draft.guard_failures = tuple(
+                replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
+                if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen))
 
     def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
         if not isinstance(frames, list):

@@ -29,19 +29,28 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class CompileId:
-    """Torch's ``[frame/recompile]`` with the attempt (0 unless tracing was restarted)."""
+    """Torch's ``[frame/recompile]`` with the attempt (0 unless tracing was restarted).
+
+    ``torch._dynamo.reset()`` makes torch count from 0 again; ``resets`` tells how often it did so during the run.
+    """
 
     frame: int
     recompile: int
     attempt: int = 0
+    resets: int = 0
 
     def __str__(self) -> str:
-        return f"[{self.frame}/{self.recompile}]"
+        return f"[{self.frame}/{self.recompile}]" + (f" after reset {self.resets}" if self.resets else "")
 
     @property
-    def key(self) -> tuple[int, int]:
+    def key(self) -> tuple[int, int, int]:
         """What ties records of one compilation together, whatever its attempts."""
-        return self.frame, self.recompile
+        return self.resets, self.frame, self.recompile
+
+    @property
+    def frame_key(self) -> tuple[int, int]:
+        """What ties the compilations of one frame together."""
+        return self.resets, self.frame
 
 
 @dataclass(frozen=True)

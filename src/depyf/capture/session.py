@@ -85,7 +85,7 @@ class GraphLinker(Protocol):
 class _Graph:
     """A graph while its compilation goes on."""
 
-    key: tuple[int, int]
+    key: tuple[int, int, int]
     attempt: int
     backend: str = ""
     torch_name: str = ""
@@ -138,22 +138,22 @@ class Session:
         self.undo: list[hooks.Undo] = []
         self.on: set[str] = set()  # what could be switched on
         self.lacking: list[touchpoints.Touchpoint] = []
-        self.graphs: dict[tuple[int, int], list[_Graph]] = {}
+        self.graphs: dict[tuple[int, int, int], list[_Graph]] = {}
         self.compilations: list[_Compilation] = []
-        #: Those of each original by its id, and those that the sink has no record of, by ``(frame, recompile)``.
+        #: Those of each original by its id, and those that the sink has no record of, by ``CompileId.key``.
         self.by_original: dict[int, list[_Compilation]] = {}
-        self.not_handed_on: dict[tuple[int, int], list[_Compilation]] = {}
+        self.not_handed_on: dict[tuple[int, int, int], list[_Compilation]] = {}
         self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
         self.taken: set[str] = set()
         #: By id: code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
         self.resume_names: dict[int, tuple[CodeType, str]] = {}
-        self.guard_texts: dict[tuple[int, int], str] = {}
+        self.guard_texts: dict[tuple[int, int, int], str] = {}
         full_path = hooks.FullPaths(self._known_files)
         self.guard_reader = GuardReader(full_path)
         self.events = events.EventReader(hooks.interned_string, full_path)
         self.files: dict[tuple[Any, ...], str] = {}  # of graphs' stages and kernels
-        #: Text of the graph just captured, from torch's trace, by ``(frame, recompile, attempt)``.
-        self.captured_texts: dict[tuple[int, int, int], str] = {}
+        #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
+        self.captured_texts: dict[tuple[int, int, int, int], str] = {}
         self.process = os.getpid()
         self.warned = False
         self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
@@ -220,7 +220,7 @@ class Session:
                 for draft in drafts:
                     if not draft.name:
                         self.attempt(lambda: self._name(
-                            draft, f"__graph_of_frame_{draft.key[0]}_{draft.key[1]}"), None)
+                            draft, f"__graph_of_frame_{draft.key[1]}_{draft.key[2]}"), None)
             return self._capture()
 
     def note(self, text: str) -> None:
@@ -272,7 +272,8 @@ class Session:
         found = hooks.compile_id()
         if found is None:
             return None
-        key, attempt = found[:2], found[2]
+        ids = self.events.compile_id(*found)
+        key, attempt = ids.key, ids.attempt
         drafts = self.graphs.setdefault(key, [])
         if drafts and not drafts[-1].name and drafts[-1].attempt != attempt:
             drafts.pop()  # tracing started again: what it had is void
@@ -330,13 +331,14 @@ class Session:
         self.events.feed(metadata, payload, hooks.seen_in_recompiled_frame)
         if "frame_id" not in metadata:
             return
-        ids = (metadata["frame_id"], metadata.get("frame_compile_id", 0))
+        compile_id = self.events.compile_id(
+            metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
         if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:
-            self._hand_on_records(*ids)
+            self._hand_on_records(compile_id)
         if not isinstance(payload, str):
             return
         if "dynamo_cpp_guards_str" in metadata:
-            self.guard_texts[ids] = payload
+            self.guard_texts[compile_id.key] = payload
             return
         stage, internal = stages.stage_of(metadata), False
         if not stage and self.internal_stages:
@@ -345,7 +347,7 @@ class Session:
             return
         text = legal_graph(payload)
         if stage == "Captured_Graph" and "captured graphs" in self.on:
-            self.captured_texts[(*ids, metadata.get("attempt", 0))] = text
+            self.captured_texts[(*compile_id.key, compile_id.attempt)] = text
             return
         draft = self._draft(new=stage == "Captured_Graph")
         if draft is None:
@@ -355,19 +357,19 @@ class Session:
             return
         self._stage(draft, stage, text, internal)
 
-    def _hand_on_records(self, frame: int, recompile: int) -> None:
+    def _hand_on_records(self, compile_id: CompileId) -> None:
         """A compilation is over: the sink gets all that is known of it, in case the process is killed."""
-        compilation = self.events.compilation(frame, recompile)
+        compilation = self.events.compilation(compile_id)
         if compilation is not None:
             self.sink.record(compilation)
-        for draft in self.graphs.get((frame, recompile), ()):
+        for draft in self.graphs.get(compile_id.key, ()):
             if draft.name:
                 self.sink.record(self._graph(draft))
-        for found in self.not_handed_on.pop((frame, recompile), ()):
+        for found in self.not_handed_on.pop(compile_id.key, ()):
             self.sink.record(CompiledCode(
                 found.text.function_name, found.original.co_name, _location(found.original), found.text,
                 found.graph_names, tuple(name for name, _ in found.resumes),
-                self.guard_texts.get((frame, recompile), "")))
+                self.guard_texts.get(compile_id.key, "")))
 
     def _on_kernel(self, loaded: Any, path: str) -> None:
         draft = self._draft()
@@ -393,7 +395,8 @@ class Session:
         self._when_named(draft, write)
 
     def _ids(self, draft: _Graph) -> CompileId:
-        return CompileId(draft.key[0], draft.key[1], draft.attempt)
+        resets, frame, recompile = draft.key
+        return CompileId(frame, recompile, draft.attempt, resets)
 
     def _stage(
         self, draft: _Graph, stage: str, text: str, internal: bool = False,
@@ -449,10 +452,10 @@ class Session:
     # --- transformed code -------------------------------------------------------------------------
     def _on_bytecode(self, original: CodeType, transformed: CodeType) -> CodeType | None:
         found = hooks.compile_id() or (-1, len(self.compilations), 0)
-        ids = CompileId(*found)
+        ids = self.events.compile_id(*found)
         names = transformed.co_names
         graph_names = [n for n in names if hooks.GRAPH_NAME.match(n)]
-        drafts = [d for d in self.graphs.get(found[:2], ()) if not d.name]
+        drafts = [d for d in self.graphs.get(ids.key, ()) if not d.name]
         for torch_name, draft in zip([n for n in graph_names if n not in self.names], drafts):
             self._name(draft, torch_name)
         resumes = hooks.resume_functions(transformed, hooks.frame_globals())
@@ -573,8 +576,9 @@ class Session:
             for index, entry in enumerate(hooks.cache_entries(code)):
                 running, ids, print_guards = hooks.entry_facts(entry)
                 order[id(running)] = index
-                if ids is not None and ids not in self.guard_texts:
-                    self.guard_texts[ids] = print_guards()
+                key = self.events.compile_id(*ids).key if ids is not None else None
+                if key is not None and key not in self.guard_texts:
+                    self.guard_texts[key] = print_guards()
         except Exception as error:
             self.note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
@@ -583,7 +587,7 @@ class Session:
         files: list[Any] = [c.original.co_filename for c in self.compilations]
         return files + [getattr(module, "__file__", None) for module in list(sys.modules.values())]
 
-    def _guards(self, key: tuple[int, int]) -> tuple[Guard, ...]:
+    def _guards(self, key: tuple[int, int, int]) -> tuple[Guard, ...]:
         text = self.guard_texts.get(key, "")
         return self.attempt(lambda: self.guard_reader.read(text), unread_guards(text))
 

@@ -93,8 +93,8 @@ def events(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
 
 def _capture(path: str, lines: Iterable[str]) -> Capture:
     reader = EventReader(full_path=lambda shown: _full_path(shown, reader.strings()))
-    guards: dict[tuple[int, int], str] = {}
-    graphs: dict[tuple[int, int], _Graph] = {}
+    guards: dict[tuple[int, int, int], str] = {}
+    graphs: dict[tuple[int, int, int], _Graph] = {}
     environment: dict[str, str] = {}
     count = 0
     for metadata, payload in events(lines):
@@ -108,11 +108,12 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
                                 (("torch", "pytorch_version"), ("python", "python_version")) if found.get(name)})
         if not isinstance(metadata.get("frame_id"), int) or payload is None:
             continue
-        key = (metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
+        ids = reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
+        key = ids.key
         if "dynamo_cpp_guards_str" in metadata:
             guards[key] = payload
             continue
-        graph = graphs.setdefault(key, _Graph(CompileId(*key)))
+        graph = graphs.setdefault(key, _Graph(ids))
         if isinstance(metadata.get("inductor_output_code"), dict):
             output = metadata["inductor_output_code"]
             graph.kernel(payload, str(output.get("file_path") or output.get("filename") or ""))
@@ -124,16 +125,16 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
     compilations = reader.compilations()
     guard_reader = GuardReader(lambda shown: _full_path(shown, reader.strings()))
     records = {key: _with_calls(graph.record()) for key, graph in graphs.items() if graph.stages}
-    functions: dict[int, list[CacheEntry]] = {}
+    functions: dict[tuple[int, int], list[CacheEntry]] = {}
     for compilation in compilations:
         if compilation.outcome == "compiled":
             ids = compilation.compile_id
             key = ids.key
             code = TransformedCode(ids, compilation.function, _NO_SOURCE, None, ())
             names = (records[key].name,) if key in records else ()
-            functions.setdefault(ids.frame, []).append(
+            functions.setdefault(ids.frame_key, []).append(
                 CacheEntry(ids, guard_reader.read(guards.get(key, "")), code, names))
-    first = {c.compile_id.frame: c for c in reversed(compilations)}
+    first = {c.compile_id.frame_key: c for c in reversed(compilations)}
     frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
                     tuple(entries)) for frame, entries in functions.items()]
     return Capture(_functions(frames), tuple(records.values()), (LACKS,), environment, compilations)

@@ -75,16 +75,16 @@ class _Story:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.graphs: dict[str, CompiledGraph] = {graph.name: graph for graph in capture.graphs}
-        self.entries: dict[tuple[int, int], tuple[Frame, CacheEntry]] = {}
+        self.entries: dict[tuple[int, int, int], tuple[Frame, CacheEntry]] = {}
         self.frames: dict[str, Frame] = {}
         self.units: list[_Unit] = []
-        self.unit_of: dict[tuple[int, int], _Unit] = {}
+        self.unit_of: dict[tuple[int, int, int], _Unit] = {}
         self._tie()
         self.short = short_names(_files(capture))
         self.named: dict[str, None] = {}  # files that the text names, in order
 
     def _tie(self) -> None:
-        of_frame: dict[int, tuple[CompiledFunction, Frame]] = {}
+        of_frame: dict[tuple[int, int], tuple[CompiledFunction, Frame]] = {}
         of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
         for function in self.capture.functions:
             for frame in function.frames:
@@ -93,11 +93,11 @@ class _Story:
                     of_code[(frame.code_name, frame.location.filename, frame.location.line)] = function, frame
                 for entry in frame.entries:
                     self.entries[entry.compile_id.key] = frame, entry
-                    of_frame[entry.compile_id.frame] = function, frame
+                    of_frame[entry.compile_id.frame_key] = function, frame
         units: dict[object, _Unit] = {}
         for compilation in self.capture.compilations:
             place = compilation.location
-            found = of_frame.get(compilation.compile_id.frame) or (
+            found = of_frame.get(compilation.compile_id.frame_key) or (
                 place and of_code.get((compilation.function, place.filename, place.line)))
             if found:
                 function = found[0]
@@ -248,13 +248,13 @@ def _timeline(story: _Story) -> list[str]:
     compilations = story.capture.compilations
     if not compilations:
         return []
-    of_frame: dict[int, list[Compilation]] = {}
+    of_frame: dict[tuple[int, int], list[Compilation]] = {}
     for compilation in compilations:
-        of_frame.setdefault(compilation.compile_id.frame, []).append(compilation)
+        of_frame.setdefault(compilation.compile_id.frame_key, []).append(compilation)
     rows, shown = [], 0
-    places: dict[int, int] = {}  # of the next one in the series of its frame
+    places: dict[tuple[int, int], int] = {}  # of the next one in the series of its frame
     for compilation in compilations:
-        frame = compilation.compile_id.frame
+        frame = compilation.compile_id.frame_key
         series, at = of_frame[frame], places.get(frame, 0)
         places[frame] = at + 1
         if len(series) > 6 and 3 <= at < len(series) - 1:
