@@ -80,7 +80,7 @@ def test_every_field_of_every_record_is_in_the_sample():
             for item in record:
                 yield from has_default(item)
     assert set(has_default(WHOLE)) <= {
-        "CompileId.attempt", "Guard.cause", "Frame.signature", "GraphStage.internal", "Failure.location",
+        "CompileId.attempt", "CompileId.resets", "Guard.cause", "Frame.signature", "GraphStage.internal", "Failure.location",
         "SymbolDecision.reason", "CodeText.note", "GraphStage.modules", "ModuleCall.outer", "TransformedCode.file"}
 
 
