@@ -133,8 +133,9 @@ def report(results: dict[str, dict[str, Any]], command: str) -> str:
             f"{result['end']:.0f}", f"{(points[-1][1] - result['begin']) * 1024 / count:.1f}",
             f"{points[0][2]:.1f}", f"{points[-1][2]:.1f}", str(result["handles"]),
             "yes" if result["hooks"] else "**no**"))
-    lines.append(table(("part", "compilations", "MiB at the start", "half-way", "at the last", "after it",
-                    "KiB for each", "ms each, first tenth", "last tenth", "handles left", "hooks as before"), rows).rstrip())
+    head = ("part", "compilations", "MiB at the start", "half-way", "at the last", "after it", "KiB for each",
+            "ms each, first tenth", "last tenth", "handles left", "hooks as before")
+    lines.append(table(head, rows).rstrip())
     for name, result in results.items():
         if "end of the block, s" in result:
             lines += ["", f"Leaving the block of `{name}` took {result['end of the block, s']:.1f} s."]
