@@ -69,6 +69,31 @@ def test_nothing_is_compiled_inside_and_that_is_said_once(session, capsys):
     assert backend.graphs == 2, "compiling goes on afterwards"
 
 
+def test_what_watches_the_program_is_not_named(session, capsys):
+    def helper(frame):
+        return frame.f_code
+
+    def trace(frame, event, argument):
+        return local if helper(frame).co_name == "broken" else None
+
+    def local(frame, event, argument):
+        seen.append(event)
+        return local
+
+    seen = []
+    compiled = torch.compile(broken, backend="eager")
+    compiled(torch.ones(3))
+    before = sys.gettrace()
+    with debugging.debug(pause=False):
+        sys.settrace(trace)
+        try:
+            compiled(torch.ones(3))
+        finally:
+            sys.settrace(before)
+    assert "line" in seen
+    assert capsys.readouterr().err == ""
+
+
 def test_what_ran_uncompiled_can_be_compiled_later(session):
     backend = Counting()
     compiled = torch.compile(broken, backend=backend)

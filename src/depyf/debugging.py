@@ -22,6 +22,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from .link.sessions import DebugSession, active_session, ended_sessions, last_session
+from .link.tracers import of_a_tool
 
 if TYPE_CHECKING:
     from .watch.stop import BadValueFound as BadValueFound
@@ -104,7 +105,7 @@ class _Misses:
         self._said: dict[int, CodeType] = {}
 
     def __call__(self, code: CodeType) -> None:
-        if id(code) in self._said:
+        if id(code) in self._said or of_a_tool(code):
             return
         self._said[id(code)] = code
         name = getattr(code, "co_qualname", code.co_name)

@@ -32,10 +32,10 @@ class prepare_debug:
         unsimplified: write each transformed function once more, with nothing simplified (``....unsimplified.py``).
         caches: what to do about torch's compile caches: ``"separate"``, ``"bypass"`` or ``"use"``
             (see :class:`depyf.capture.session.Session`).
-        link: tie running code to the files, for :func:`depyf.debug` and tracebacks. ``True``: what runs is what
-            torch made, its lines point at the files. ``"source"``: proven source runs instead, so that the
-            debugger shows every name in the text; torch's profiler markers then do not run, and values may live
-            until their function returns. ``False``: nothing is tied.
+        link: tie running code to the files, for :func:`depyf.debug` and tracebacks: the source of each transformed
+            function runs where it is proven, so that a debugger can stop at every line and shows every name;
+            where it is not, torch's bytecode runs with lines that point at the file, and ``notes.txt`` says so.
+            (``"source"`` means the same as ``True``.) ``False``: nothing is tied.
 
     Raises:
         TypeError, ValueError: wrong arguments.
@@ -79,7 +79,7 @@ class prepare_debug:
         if notice:
             print(notice, file=sys.stderr)
         self._directory = Directory(self.path)
-        self._linker = Linker(simplified_may_run=self.link == "source")
+        self._linker = Linker()
         self._debug = session_started(self.path)
         self._session = Session(
             self._directory, self._linker if self.link else None, internal_stages=self.internal_stages,

@@ -4,8 +4,8 @@ A compiler puts only literals and code into ``co_consts``; Dynamo also puts obje
 globals, code objects that it hands on as values, sentinels.  Source cannot say them, so the program is
 read as if each were a global variable with a telling name, and the text says what the name stands for.
 Cells that are handed on as values (not to build a closure) are treated in the same way: source has no
-word for the cell of a variable.  What is proven is the program with those names; it never replaces
-running code.
+word for the cell of a variable.  What is proven is the program with those names; before it replaces
+running code, the objects are put back (:func:`constant_values`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from ..bytecode import limits
 from ..bytecode import operations as o
-from ..bytecode.canonical import builds_closure
+from ..bytecode.canonical import builds_closure, canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
 from ..flow.stack import effect
@@ -42,14 +42,39 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
     Raises:
         UnsupportedBytecode: written out, its constants would nest too deeply or be too much.
     """
+    named, names, _ = _name_constants(program)
+    return named, names
+
+
+def constant_values(code: CodeType) -> dict[str, Any]:
+    """The objects behind the names that the text of a code object has for its constants.
+
+    Args:
+        code: of the running interpreter.
+
+    Returns:
+        ``{name: object}``; for the cell of a variable an object of type :class:`CellOf`.
+    """
+    _, _, values = _name_constants(canonicalise(Code.of(code)))
+    return {name: value.origin if isinstance(value, Code) else value for name, value in values.items()}
+
+
+class CellOf(str):
+    """Stands for the cell of the variable of that name."""
+
+
+def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str, Any]]:
+    """The program, what each name stands for in words, and the object itself."""
     limits.check(program)
     ops = list(program.ops)
     names: dict[str, str] = {}
+    cells: dict[str, Any] = {}
     known: list[tuple[str, Any]] = []
     for index, op in enumerate(program.ops):
         if op.kind is o.LOAD_CLOSURE and not _builds_closure(program.ops, index):
             name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"
             names[name] = f"the cell of the variable {op.arg}"
+            cells[name] = CellOf(op.arg)
             ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
         if op.kind is not o.CONST:
             continue
@@ -71,8 +96,8 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
             names[name] = _described(value)
         ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
     if not names:
-        return program, {}
-    return Program(program.code, ops, program.handlers), names
+        return program, {}, {}
+    return Program(program.code, ops, program.handlers), names, {**cells, **dict(known)}
 
 
 def _subscripts(ops: list[Op], index: int) -> bool:

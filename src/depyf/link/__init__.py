@@ -3,9 +3,12 @@
 ``identical``    are two code objects the same program, byte for byte?
 ``functions``    graphs and generated modules: the function keeps its instructions, the lines are the dump's
 ``transformed``  Dynamo's code: the proven source runs in its place, or its own line table points there
+``lifetimes``    what the text no longer uses is freed where it runs
+``patches``      instructions that source has no word for
 ``linker``       what capture calls; never raises
 ``lines``        tracebacks show the text even when the file is gone
 ``sessions``     which ``prepare_debug`` is on, which was last
+``tracers``      functions that watch the program
 """
 
 from .functions import link_function, link_module

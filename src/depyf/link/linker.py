@@ -49,14 +49,9 @@ class Linker:
     Args:
         place: writes (or has written) the file of a transformed function and says where its text stands;
             ``None`` where there is no file, and so nothing to link to.
-        simplified_may_run: see :func:`~depyf.link.transformed.linked_code`.
     """
 
-    def __init__(
-        self, place: Callable[[CodeType, CodeType, Decompiled], Place | None] | None = None,
-        simplified_may_run: bool = True,
-    ):
-        self._simplified_may_run = simplified_may_run
+    def __init__(self, place: Callable[[CodeType, CodeType, Decompiled], Place | None] | None = None):
         self._place = place
         self._lock = threading.Lock()
         self.files: list[str] = []
@@ -78,9 +73,7 @@ class Linker:
             if place is None:
                 return None
             code, how = linked_code(
-                original, transformed, decompiled, place.path, place.first_line, rename,
-                self._simplified_may_run,
-            )
+                original, transformed, decompiled, place.path, place.first_line, rename)
             remember_lines(place.path, place.file_text)
         except CannotLink as why:
             self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, not linked: {why}")
@@ -88,8 +81,9 @@ class Linker:
         except Exception as error:  # noqa: BLE001  (an error of ours must not reach the program)
             self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
             return None
-        if how != "recompiled" and "simplified" not in how:
-            self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, {how}")
+        if how != "recompiled":
+            self._note(f"{transformed.co_name}: " + ("runs " if how.startswith("rec") else
+                       "runs Dynamo's own bytecode, ") + how)
         self._linked(place.path)
         return code
 

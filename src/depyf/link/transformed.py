@@ -1,7 +1,9 @@
 """Code that may run in place of Dynamo's, and that a debugger can show.
 
 Dynamo's bytecode for a frame comes from no text. Its decompiled source, compiled again, is proven to be
-the same program, and *that* code has lines in a file and a live local for every name in the text.
+the same program, and *that* code has lines in a file and a live local for every name in the text. What source
+cannot say is put back before it runs: constants that are objects (``patches``), and that values are let go
+of where they are last used (``lifetimes``).
 
 torch checks a hook's result against the user's function (argument names, free variables and cell
 variables, in order; everything else it takes on trust) and dies if they differ. So the stand-in is built
@@ -20,7 +22,11 @@ from typing import TYPE_CHECKING
 
 from ..bytecode.linetable import relocate
 from ..decompiler import Fidelity
+from ..decompiler.constants import constant_values
 from ..decompiler.dynamo_names import CONSTANT_PREFIX
+from ..decompiler.standing_in import why_not_the_same
+from .lifetimes import free_unused
+from .patches import CannotPatch, with_constants, with_moves
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
@@ -48,7 +54,6 @@ def linked_code(
     path: str,
     first_line: int = 1,
     rename: Mapping[str, str] | None = None,
-    simplified_may_run: bool = True,
 ) -> tuple[CodeType, str]:
     """The code to run for ``transformed``, tied to its text, and which kind it is.
 
@@ -60,12 +65,10 @@ def linked_code(
         first_line: the line of that file at which the text begins.
         rename: the global names that are shown differently (real name -> shown name), as given to
             ``decompile_code``.
-        simplified_may_run: whether source that is only ``equivalent`` may run. Every name in the text is then a
-            live local, but torch's profiler markers do not run, and values may live until the function returns.
 
     Returns:
-        The code, and ``"recompiled"`` (every name in the text is a live local) or ``"relocated: <why>"``
-        (Dynamo's own instructions).
+        The code, and ``"recompiled"`` (every name in the text is a live local), ``"recompiled; <what is not as in
+        Dynamo's code>"``, or ``"relocated: <why>"`` (Dynamo's own instructions).
 
     Raises:
         CannotLink: the source is not proven and no line of it is known to belong to any instruction.
@@ -73,11 +76,7 @@ def linked_code(
     try:
         if Fidelity(decompiled.fidelity).value not in PROVEN:
             raise CannotStandIn(f"the source is not proven ({Fidelity(decompiled.fidelity).value})")
-        if not simplified_may_run and Fidelity(decompiled.fidelity).value != "exact":
-            raise CannotStandIn("its source is simplified")
-        if CONSTANT_PREFIX in decompiled.text:
-            raise CannotStandIn("it has constants that source cannot say")
-        return _recompiled(original, transformed, decompiled, path, first_line, rename or {}), "recompiled"
+        return _recompiled(original, transformed, decompiled, path, first_line, rename or {})
     except CannotStandIn as why:
         lines = {offset: line + first_line - 1 for offset, line in decompiled.line_map.items()}
         if not lines:  # a code object without any line is worse than one of another file
@@ -92,16 +91,47 @@ def _recompiled(
     path: str,
     first_line: int,
     rename: Mapping[str, str],
-) -> CodeType:
+) -> tuple[CodeType, str]:
     definition = _definition(decompiled.tree)
     ast.increment_lineno(definition, first_line - 1)
-    _declare_unused(definition, transformed)
     code = _compile_inside(definition, transformed, path)
+    how = "recompiled"
+    if Fidelity(decompiled.fidelity).value != "exact":
+        try:
+            code = _freeing(definition, code, transformed, path, rename)
+        except (CannotStandIn, CannotPatch) as why:
+            how = f"recompiled; values may live until it returns: {why}"
     code = _with_real_names(code, _real_names(transformed, rename))
+    if CONSTANT_PREFIX in decompiled.text:
+        values = constant_values(transformed)
+        unknown = [name for name in _all_names(code) if name.startswith(CONSTANT_PREFIX) and name not in values]
+        if unknown:
+            raise CannotStandIn(f"nobody knows what {unknown[0]} stands for")
+        try:
+            code = with_constants(code, values)
+        except CannotPatch as why:
+            raise CannotStandIn(f"it has constants that source cannot say: {why}") from None
     code = code.replace(co_name=transformed.co_name)
     if sys.version_info >= (3, 11):
         code = code.replace(co_qualname=transformed.co_qualname)
     _check_accepted(original, transformed, code)
+    return code, how
+
+
+def _freeing(
+    definition: ast.FunctionDef | ast.AsyncFunctionDef, plain: CodeType, transformed: CodeType, path: str,
+    rename: Mapping[str, str],
+) -> CodeType:
+    """The function again, letting go of values where Dynamo's code does. ``plain`` if it holds none longer."""
+    local = set(plain.co_varnames) - set(parameters(plain)) - set(plain.co_cellvars)
+    freed = free_unused(definition, local)
+    if not freed.changed:
+        return plain
+    code = _compile_inside(freed.definition, transformed, path)
+    if freed.mark is not None:
+        code = with_moves(code, freed.mark)
+    if different := why_not_the_same(transformed, code, rename):
+        raise CannotStandIn(f"freeing them is not proven ({different})")
     return code
 
 
@@ -153,6 +183,8 @@ def _compile_inside(
 ) -> CodeType:
     """Compile the function inside another one that owns its free variables."""
     outer: ast.Module
+    definition = copy.deepcopy(definition)
+    _declare_unused(definition, transformed)
     if transformed.co_freevars:
         owner = ast.parse("def __depyf_owner__():\n pass").body[0]
         assert isinstance(owner, ast.FunctionDef)
@@ -184,9 +216,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 def _real_names(transformed: CodeType, rename: Mapping[str, str]) -> dict[str, str]:
     """Shown name -> real name, for the names that this code uses."""
-    used = set(transformed.co_names)
-    for code in _nested(transformed):
-        used.update(code.co_names)
+    used = _all_names(transformed)
     real: dict[str, str] = {}
     for name, shown in rename.items():
         if name in used and name != shown:
@@ -194,6 +224,10 @@ def _real_names(transformed: CodeType, rename: Mapping[str, str]) -> dict[str, s
                 raise CannotStandIn(f"{shown} stands for more than one name")
             real[shown] = name
     return real
+
+
+def _all_names(code: CodeType) -> set[str]:
+    return {name for inner in (code, *_nested(code)) for name in inner.co_names}
 
 
 def _with_real_names(code: CodeType, real: Mapping[str, str]) -> CodeType:

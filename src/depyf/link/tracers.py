@@ -1,0 +1,52 @@
+"""Functions that watch the program: debuggers, coverage tools, trace functions of scripts.
+
+The interpreter calls them between the lines of any function, so they also run inside compiled code, where torch takes
+them for part of the program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from types import CodeType, FrameType
+from typing import Any
+
+#: Modules of debuggers and coverage tools. (``sys.monitoring`` does not tell whom it calls.)
+_TOOLS = ("bdb", "pdb", "pydevd", "debugpy", "IPython", "ipdb", "coverage", "viztracer")
+
+
+def of_a_tool(code: CodeType) -> bool:
+    """Whether a frame of ``code`` that begins now belongs to what watches the program.
+
+    It does if it is a trace or profile function that is set (in this thread or on a frame), was called by one, or
+    stands in a file of a known tool.
+    """
+    if code.co_filename.startswith(tuple(_places())):
+        return True
+    running = {code}
+    watching = {*_codes(sys.gettrace()), *_codes(sys.getprofile())}
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        running.add(frame.f_code)
+        watching.update(_codes(frame.f_trace))
+        frame = frame.f_back
+    return not watching.isdisjoint(running)
+
+
+def _places() -> Iterator[str]:
+    """The files of tools that are loaded; of packages, the folders."""
+    for name in _TOOLS:
+        module = sys.modules.get(name)
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str):
+            yield os.path.dirname(file) + os.sep if hasattr(module, "__path__") else file
+
+
+def _codes(function: Any) -> Iterator[CodeType]:
+    """The code of a function, a method, or an object that is called."""
+    calls = type(function).__call__ if callable(function) else None
+    for found in (function, calls):
+        code = getattr(getattr(found, "__func__", found), "__code__", None)
+        if isinstance(code, CodeType):
+            yield code
