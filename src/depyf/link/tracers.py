@@ -14,24 +14,42 @@ from typing import Any
 
 #: Modules of debuggers and coverage tools. (``sys.monitoring`` does not tell whom it calls.)
 _TOOLS = ("bdb", "pdb", "pydevd", "debugpy", "IPython", "ipdb", "coverage", "viztracer")
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 def of_a_tool(code: CodeType) -> bool:
     """Whether a frame of ``code`` that begins now belongs to what watches the program.
 
     It does if it is a trace or profile function that is set (in this thread or on a frame), was called by one, or
-    stands in a file of a known tool.
+    stands in a file of a known tool, or was called from there by way of the standard library at most. Functions of
+    the standard library count as well: tools that are compiled to C call them and leave no frame.
     """
-    if code.co_filename.startswith(tuple(_places())):
+    places = tuple(_places())
+    if code.co_filename.startswith(places) or _in_library(code.co_filename):
         return True
     running = {code}
     watching = {*_codes(sys.gettrace()), *_codes(sys.getprofile())}
     frame: FrameType | None = sys._getframe(1)
+    near = True
     while frame is not None:
         running.add(frame.f_code)
         watching.update(_codes(frame.f_trace))
+        if near:
+            if frame.f_code.co_filename.startswith(places):
+                return True
+            near = _on_the_way(frame)
         frame = frame.f_back
     return not watching.isdisjoint(running)
+
+
+def _on_the_way(frame: FrameType) -> bool:
+    """Whether a frame is none of the program's: the standard library's, or ours and torch's that ask this question."""
+    name = str(frame.f_globals.get("__name__", ""))
+    return _in_library(frame.f_code.co_filename) or name.startswith(("depyf.", "torch._dynamo."))
+
+
+def _in_library(path: str) -> bool:
+    return path.startswith(_LIBRARY) and "-packages" + os.sep not in path
 
 
 def _places() -> Iterator[str]:
