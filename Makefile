@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo inside artefacts models provenance bench large roundtrip roundtrip-old \
+.PHONY: demo test lint unit others zoo inside artefacts lines debuggers linked models provenance bench large roundtrip roundtrip-old \
 	behaviour bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -53,6 +53,18 @@ matrix: $(VENV)/.ready
 # 10,000 compilations in one process, and prepare_debug entered and left as often.
 long-run: $(VENV)/.ready
 	$(PY) benchmarks/long_run.py --write docs/unharmed.md
+
+# A breakpoint on every line of the dumps of small programs and ten models is hit when the line runs.
+lines: $(VENV)/.ready
+	$(PY) benchmarks/lines_hit.py
+
+# pdb and debugpy step through ten programs on three backends (Inductor compiles C++: about half an hour on two cores).
+debuggers: $(VENV)/.ready
+	$(PY) benchmarks/debuggers.py
+
+# What being linked costs a call.
+linked: $(VENV)/.ready
+	$(PY) benchmarks/linked_calls.py
 
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready

@@ -1,10 +1,10 @@
 """Two real debuggers step through what torch.compile made.  (``make debuggers``)
 
-    python benchmarks/debuggers.py [--debuggers pdb debugpy] [--backends eager aot_eager inductor] [--write FILE] [names]
+    python benchmarks/debuggers.py [names] [--debuggers pdb debugpy] [--backends eager aot_eager inductor] [--write FILE]
 
-pdb in a pseudo-terminal, and debugpy (what VS Code uses) over its protocol, run ``stepped_program.py``. In each program
-a breakpoint is set by file and line in each kind of file: transformed code, the captured graph (eager), the forward and
-the backward graph (aot_eager), the generated modules (inductor). Asked is:
+pdb in a pseudo-terminal, and debugpy (what VS Code uses) over its protocol, run ``stepped_program.py``. In each
+program a breakpoint is set by file and line in each kind of file: transformed code, the captured graph (eager), the
+forward and the backward graph (aot_eager), the generated modules (inductor). Asked is:
 
 * ``condition``: with a condition on a live tensor and on the run it does not stop in run 0, and does in run 1;
 * ``locals``: the variables of that line are shown;
@@ -42,7 +42,8 @@ from terminal import Pdb
 DEBUGGERS: dict[str, Any] = {"pdb": Pdb, "debugpy": Debugpy}
 KINDS = {"eager": ("transformed", "captured"), "aot_eager": ("transformed", "forward", "backward"),
          "inductor": ("transformed", "forward", "backward")}
-FILES = {"eager": {"captured": "Captured_Graph.0"}, "aot_eager": {"forward": "Forward_graph.0", "backward": "Backward_graph.0"},
+FILES = {"eager": {"captured": "Captured_Graph.0"},
+         "aot_eager": {"forward": "Forward_graph.0", "backward": "Backward_graph.0"},
          "inductor": {"forward": "kernel_0", "backward": "kernel_1"}}
 CHECKS = ("condition", "locals", "value", "into", "out", "over")
 #: Arguments that hold the tensors, before they have names.
