@@ -1,6 +1,6 @@
 """Two real debuggers step through what torch.compile made.  (``make debuggers``)
 
-    python benchmarks/debuggers.py [names] [--debuggers pdb debugpy] [--backends eager aot_eager inductor] [--write FILE]
+    python benchmarks/debuggers.py [names] [--debuggers pdb debugpy] [--backends eager aot_eager inductor]
 
 pdb in a pseudo-terminal, and debugpy (what VS Code uses) over its protocol, run ``stepped_program.py``. In each
 program a breakpoint is set by file and line in each kind of file: transformed code, the captured graph (eager), the
