@@ -157,3 +157,10 @@ def test_an_error_of_ours_is_a_line_in_the_log(monkeypatch):
 
     monkeypatch.setattr(depyf.decompiler, "decompile_code", fail)
     assert "planted" in logs.source_text(fail.__code__)
+
+
+def test_the_file_that_torch_logs_to_holds_it_too(tmp_path):
+    file = tmp_path / "torch.log"
+    log_of_program("+bytecode", PROGRAM.format(before=INSTALL, after="", late=UNINSTALL), TORCH_LOGS_OUT=str(file))
+    text = file.read_text()
+    assert text.count("MODIFIED BYTECODE simple") == 2 and text.count("possible source code") == 1
