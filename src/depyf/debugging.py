@@ -105,7 +105,9 @@ class _Misses:
         self._said: dict[int, CodeType] = {}
 
     def __call__(self, code: CodeType) -> None:
-        if id(code) in self._said or of_a_tool(code):
+        from .capture.torch_private.touchpoints import DYNAMO
+
+        if id(code) in self._said or of_a_tool(code, DYNAMO):
             return
         self._said[id(code)] = code
         name = getattr(code, "co_qualname", code.co_name)

@@ -17,12 +17,16 @@ _TOOLS = ("bdb", "pdb", "pydevd", "debugpy", "IPython", "ipdb", "coverage", "viz
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
-def of_a_tool(code: CodeType) -> bool:
+def of_a_tool(code: CodeType, asking: str) -> bool:
     """Whether a frame of ``code`` that begins now belongs to what watches the program.
 
     It does if it is a trace or profile function that is set (in this thread or on a frame), was called by one, or
     stands in a file of a known tool, or was called from there by way of the standard library at most. Functions of
     the standard library count as well: tools that are compiled to C call them and leave no frame.
+
+    Args:
+        code: of the frame.
+        asking: how the names of the modules begin that are on the stack because they ask this.
     """
     places = tuple(_places())
     if code.co_filename.startswith(places) or _in_library(code.co_filename):
@@ -37,15 +41,15 @@ def of_a_tool(code: CodeType) -> bool:
         if near:
             if frame.f_code.co_filename.startswith(places):
                 return True
-            near = _on_the_way(frame)
+            near = _on_the_way(frame, asking)
         frame = frame.f_back
     return not watching.isdisjoint(running)
 
 
-def _on_the_way(frame: FrameType) -> bool:
+def _on_the_way(frame: FrameType, asking: str) -> bool:
     """Whether a frame is none of the program's: the standard library's, or ours and torch's that ask this question."""
     name = str(frame.f_globals.get("__name__", ""))
-    return _in_library(frame.f_code.co_filename) or name.startswith(("depyf.", "torch._dynamo."))
+    return _in_library(frame.f_code.co_filename) or name.startswith(("depyf.", asking))
 
 
 def _in_library(path: str) -> bool:

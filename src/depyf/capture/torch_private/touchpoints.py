@@ -219,6 +219,9 @@ NEVER_COMPILE = Touchpoint(
     ("torch._dynamo.trace_rules:add",),
     "keeps Dynamo from compiling our own functions", "2.2",
     "nothing is lost; backward graphs compiled inside a compiled frame may compile our hooks, too")
+#: How the names of Dynamo's modules begin.
+DYNAMO = "torch._dynamo."
+
 TRACE_LOG = Touchpoint(
     ("torch._logging._internal:trace_log",),
     "the logger of torch's structured trace", "2.3",
