@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import explain, optimization
+    from .comparing import Comparison, compare
     from .debugging import BadValueFound, debug
     from .logs import install, uninstall
     from .prepare import prepare_debug
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0.dev0"
 __all__ = [
-    "BadValueFound", "debug", "decompile", "decompile_full", "explain", "install", "optimization", "prepare_debug",
-    "uninstall"]
+    "BadValueFound", "Comparison", "compare", "debug", "decompile", "decompile_full", "explain", "install",
+    "optimization", "prepare_debug", "uninstall"]
 
 _HOMES = {
     "BadValueFound": "debugging",
+    "Comparison": "comparing",
+    "compare": "comparing",
     "debug": "debugging",
     "decompile": "source",
     "decompile_full": "source",

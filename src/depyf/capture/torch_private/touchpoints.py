@@ -345,6 +345,34 @@ SUBCLASS = Touchpoint(
     "the tensors that a tensor subclass is made of", "2.1",
     "debug(stop_on=...) does not look into tensor subclasses",
     key="__tensor_flatten__")
+COMPILE_FX = Touchpoint(
+    ("torch._inductor.compile_fx:compile_fx",),
+    "Inductor, one stage at a time", "2.0", "depyf.compare sees no AOT graphs and no kernels",
+    takes("model_", "example_inputs_", "inner_compile"), "inner_compile")
+POST_GRAD = Touchpoint(
+    ("torch._inductor.compile_fx:_recursive_post_grad_passes",),
+    "the graph that Inductor makes kernels of", "2.1", "depyf.compare does not look at kernels one by one",
+    takes("gm"))
+DYNAMO_SETTINGS = Touchpoint(
+    ("torch._dynamo:config",),
+    "sizes that depyf.compare shows torch are not remembered", "2.0",
+    "a function that was compared may be compiled for dynamic shapes earlier", has("patch", "automatic_dynamic_shapes"))
+INDUCTOR_SETTINGS = Touchpoint(
+    ("torch._inductor:config",),
+    "random numbers as eager PyTorch draws them, and no caches, while depyf.compare runs", "2.0",
+    "depyf.compare finds dropout different", has("patch", "fallback_random", "fx_graph_cache"))
+AUTOGRAD_SETTINGS = Touchpoint(
+    ("torch._functorch:config",),
+    "no cache of AOTAutograd's while depyf.compare runs", "2.0",
+    "depyf.compare may find no AOT graphs", has("patch", "enable_autograd_cache"))
+RESET_CODE = Touchpoint(
+    ("torch._C._dynamo.eval_frame:reset_code",),
+    "takes back what depyf.compare compiled", "2.0",
+    "entries of depyf.compare stay in the cache of a function (no other backend uses them)")
+DELETED_GUARDS = Touchpoint(
+    ("torch._dynamo.guards:DeletedGuardManagerWrapper",),
+    "the same for functions that the user has compiled, too", "2.6",
+    "entries of depyf.compare stay in the cache of a function (no other backend uses them)", takes("reason"))
 
 #: All of them, in the order in which a compilation meets them.
 TABLE: tuple[Touchpoint, ...] = tuple(each for each in dict(globals()).values() if isinstance(each, Touchpoint))

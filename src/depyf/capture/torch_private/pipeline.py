@@ -1,0 +1,142 @@
+"""A compilation apart from the user's: Inductor's stages one by one, and nothing of it left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+from . import hooks, touchpoints
+from .shared import Undo
+
+#: Settings of Inductor's while stages are compared: no caches, random numbers as eager PyTorch draws them, no process
+#: pool, no precompiled header in a directory that is removed at the end.
+_INDUCTOR = {
+    "fx_graph_cache": False, "fx_graph_remote_cache": False, "fallback_random": True, "compile_threads": 1,
+    "cpp_cache_precompile_headers": False}
+_AUTOGRAD = {"enable_autograd_cache": False, "enable_remote_autograd_cache": False}
+#: Settings of Dynamo's: sizes seen are not remembered, and a function that is compiled often is compiled once more.
+_DYNAMO = {"automatic_dynamic_shapes": False, "recompile_limit": 100000, "accumulated_recompile_limit": 1000000,
+           "cache_size_limit": 100000, "accumulated_cache_size_limit": 1000000, "suppress_errors": False}
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Inside, what is compiled goes to a directory that is then removed, and no cache of torch's is read or filled.
+    Afterwards the cache entries made inside are gone from all functions; those from before stay."""
+    names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+    before = {name: os.environ.get(name) for name in names}
+    made: dict[int, tuple[CodeType, set[int]]] = {}
+    known: dict[int, int] = {}
+
+    def on_bytecode(original: CodeType, transformed: CodeType) -> None:
+        if id(original) not in made:
+            known[id(original)] = len(hooks.cache_entries(original))
+            made[id(original)] = (original, set())
+
+    with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory:
+        undo = hooks.on_bytecode(on_bytecode)
+        try:
+            for name in names:
+                os.environ[name] = os.path.join(directory, name.lower())
+            with _patched(touchpoints.DYNAMO_SETTINGS, _DYNAMO), _patched(touchpoints.INDUCTOR_SETTINGS, _INDUCTOR), \
+                    _patched(touchpoints.AUTOGRAD_SETTINGS, _AUTOGRAD):
+                yield
+        finally:
+            undo()
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+            for code, _ in made.values():
+                _forget(code, known[id(code)])
+
+
+def _patched(point: touchpoints.Touchpoint, wanted: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
+    try:
+        config = point.get()
+        there = {name: value for name, value in wanted.items() if hasattr(config, name)}
+        patched: contextlib.AbstractContextManager[Any] = config.patch(there)
+    except (touchpoints.MissingTouchpoint, AttributeError):
+        return contextlib.nullcontext()
+    return patched
+
+
+def _forget(code: CodeType, before: int) -> None:
+    """Takes back the cache entries of a function that are new; the newest come first."""
+    try:
+        if not before:
+            touchpoints.RESET_CODE.get()(code)
+            return
+        entries = hooks.cache_entries(code)
+        deleted = touchpoints.DELETED_GUARDS.get()
+        for entry in [entry for entry in entries if _is_ours(entry)]:
+            entry.guard_manager.extra_state.invalidate(entry, deleted("made by depyf.compare"))
+    except (touchpoints.MissingTouchpoint, AttributeError, TypeError, RuntimeError):
+        pass  # it stays: nobody else's backend fits it
+
+
+def _is_ours(entry: Any) -> bool:
+    backend = getattr(entry, "backend", None)
+    for _ in range(10):
+        if getattr(backend, "depyf_compares", False):
+            return True
+        inner = getattr(backend, touchpoints.BACKEND_CHAIN.key, None) or getattr(
+            backend, touchpoints.ORIGINAL_CALLABLE.key, None) or getattr(backend, "compiler_fn", None)
+        if inner is None:
+            return False
+        backend = inner
+    return False
+
+
+def all_eager() -> contextlib.AbstractContextManager[Any]:
+    """Inside, functions that were compiled run as they are written."""
+    try:
+        stance: contextlib.AbstractContextManager[Any] = touchpoints.PUBLIC_STANCE.get()("force_eager")
+    except touchpoints.MissingTouchpoint:
+        return contextlib.nullcontext()
+    return stance
+
+
+def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> Any:
+    """What Inductor makes of a captured graph.
+
+    Args:
+        gm: the graph.
+        inputs: examples of its inputs.
+        inner: compiles the forward and backward graphs in Inductor's place: ``(graph module, inputs, **options)``.
+
+    Raises:
+        MissingTouchpoint: this torch has no such function.
+    """
+    compile_fx = touchpoints.COMPILE_FX.get()
+    return compile_fx(gm, inputs) if inner is None else compile_fx(gm, inputs, **{touchpoints.COMPILE_FX.key: inner})
+
+
+def inductor_inner() -> Callable[..., Any]:
+    """What compiles forward and backward graphs, unless somebody else is given."""
+    found = inspect.signature(touchpoints.COMPILE_FX.get()).parameters[touchpoints.COMPILE_FX.key].default
+    assert callable(found)
+    return found
+
+
+def on_post_grad(after: Callable[[Any], None]) -> Undo:
+    """``after(graph module)`` once Inductor's passes have changed a graph that it then makes kernels of."""
+
+    def make(original: Any) -> Any:
+        def passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(gm, *args, **kwargs)
+            caller = sys._getframe(2)
+            if caller.f_code.co_name != touchpoints.POST_GRAD.attribute:  # an inner graph comes first
+                after(gm)
+            return result
+
+        return passes
+
+    return hooks._replace(touchpoints.POST_GRAD, make)

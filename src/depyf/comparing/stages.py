@@ -1,0 +1,118 @@
+"""The stages of a compilation, each as a backend that records what its graphs give."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from types import FunctionType, MethodType
+from typing import Any
+
+import torch
+
+from ..capture.torch_private import hooks, pipeline
+from .recording import KernelRecorder, Recorder
+
+#: In the order in which torch makes them.
+NAMES = ("captured", "aot", "inductor")
+#: What they are, in words.
+TITLES = {"eager": "eager Python", "captured": "captured graph", "aot": "AOT graphs", "inductor": "Inductor"}
+
+
+@contextlib.contextmanager
+def backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]]:
+    """The backend that runs graphs as they are at a stage.
+
+    Args:
+        stage: of ``NAMES``.
+        recorder: takes what their nodes (kernels) give.
+    """
+    make = {"captured": _captured, "aot": _aot, "inductor": _inductor}[stage]
+    with make(recorder) as found:
+        found.depyf_compares = True  # type: ignore[attr-defined]
+        yield found
+
+
+@contextlib.contextmanager
+def _captured(recorder: Recorder) -> Iterator[Callable[..., Any]]:
+    def captured(gm: Any, inputs: Any) -> Any:
+        recorder.graphs += 1
+        return recorder.interpreted(gm, recorder.graphs)
+
+    yield captured
+
+
+@contextlib.contextmanager
+def _aot(recorder: Recorder) -> Iterator[Callable[..., Any]]:
+    """The forward and backward graphs that Inductor is given, run node by node."""
+
+    def aot(gm: Any, inputs: Any) -> Any:
+        recorder.graphs += 1
+        number = recorder.graphs
+
+        def inner(graph: Any, examples: Any, **options: Any) -> Any:
+            run = recorder.interpreted(graph, number, bool(options.get("is_backward")))
+
+            def boxed(args: list[Any]) -> Any:
+                given = list(args)
+                args.clear()
+                return run(*given)
+
+            boxed._boxed_call = True  # type: ignore[attr-defined]
+            return boxed
+
+        return pipeline.inductor(gm, inputs, inner)
+
+    yield aot
+
+
+@contextlib.contextmanager
+def _inductor(recorder: Recorder) -> Iterator[Callable[..., Any]]:
+    kernels = KernelRecorder(recorder)
+
+    def inductor(gm: Any, inputs: Any) -> Any:
+        recorder.graphs += 1
+        number = recorder.graphs
+
+        def inner(graph: Any, examples: Any, **options: Any) -> Any:
+            kernels.number, kernels.backward = number, bool(options.get("is_backward"))
+            return pipeline.inductor_inner()(graph, examples, **options)
+
+        return pipeline.inductor(gm, inputs, inner)
+
+    with contextlib.ExitStack() as stack:
+        for install in (lambda: pipeline.on_post_grad(kernels.on_post_grad),
+                        lambda: hooks.on_kernel_module(kernels.on_module)):
+            try:
+                stack.callback(install())
+            except AttributeError as error:  # this torch lacks it
+                recorder.notes.append(f"kernels were not looked at one by one ({error})")
+        stack.callback(kernels.leave)
+        yield inductor
+
+
+def compiled(function: Any, found: Callable[..., Any], dynamic: bool | None) -> Any:
+    """The function as the backend runs it; torch compiles when it is called.
+
+    What is compiled is a copy (the same instructions in a code object of its own), as torch keeps what it compiled with
+    the code object. A module is given a copy of its ``forward``; :meth:`~.state.Start.run` takes it back.
+    """
+    if isinstance(function, torch.nn.Module):
+        forward = function.forward
+        if isinstance(forward, MethodType) and "forward" not in vars(function):
+            vars(function)["forward"] = _copy(forward)
+        return torch.compile(function, backend=found, dynamic=dynamic)
+    return torch.compile(_copy(function), backend=found, dynamic=dynamic)
+
+
+def _copy(function: Any) -> Any:
+    if isinstance(function, MethodType):
+        return MethodType(_copy(function.__func__), function.__self__)
+    if not isinstance(function, FunctionType):
+        return function
+    made = FunctionType(
+        function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__,
+        function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
+    made.__dict__.update(function.__dict__)
+    return made
