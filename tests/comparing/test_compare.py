@@ -198,6 +198,16 @@ def test_nothing_is_left_compiled():
         assert hooks.cache_entries(function.__code__) == []
 
 
+def test_what_the_user_compiled_behind_a_break_stays():
+    compiled = torch.compile(helper, backend="eager", dynamic=False)
+    compiled(torch.ones(3))
+    codes = [entry.code for entry in hooks.cache_entries(helper.__code__)]
+    assert depyf.compare(calls_helper, torch.ones(3), stages=EARLY).equal
+    assert [entry.code for entry in hooks.cache_entries(helper.__code__) if entry.code is not None] == codes
+    with torch.compiler.set_stance("fail_on_recompile"):
+        compiled(torch.ones(3))
+
+
 def test_no_files_are_left(tmp_path, monkeypatch):
     (tmp_path / "cache").mkdir()
     (tmp_path / "temporary").mkdir()
