@@ -100,6 +100,23 @@ def test_a_wrong_decomposition_is_found_at_its_node(monkeypatch):
     assert "DIFFERENT" in str(found)
 
 
+def test_a_wrong_gradient_is_found_at_its_node(monkeypatch):
+    from torch._inductor import decomposition
+
+    def wrong(grad, x):
+        s = torch.sigmoid(x)
+        return grad * s * (1 + x * (1 - s)) + 0.01
+
+    monkeypatch.setitem(decomposition.decompositions, aten.silu_backward.default, wrong)
+    found = depyf.compare(chain, torch.randn(4, requires_grad=True), stages=EARLY, backward=True)
+    assert found.stage("captured").equal
+    assert found.stage("aot").differing == ("gradient of args[0]",)
+    first = found.first
+    assert (first.stage, first.kind, first.backward) == ("aot", "node", True), str(found)
+    assert places(first) == [line_of(chain, "silu")]
+    assert first.max_difference == pytest.approx(0.01, rel=1e-3)
+
+
 @needs_compiler
 def test_a_wrong_lowering_is_found_at_its_kernel(monkeypatch):
     from torch._inductor import lowering

@@ -94,6 +94,15 @@ def compare(
             notes += recorder.notes
             if not recorder.graphs:
                 notes.append(f"{made.TITLES[name]}: torch compiled nothing")
+        if backward and any(stage.stage == "aot" and not stage.equal and not stage.failure for stage in found):
+            # What gradients are held against: no stage before has nodes that compute them.
+            recorder = recorders["plain"] = Recorder()
+            try:
+                with made.backend("plain", recorder) as backend, start.run() as run:
+                    recorder.on = True
+                    _results(made.compiled(function, backend, dynamic), run, backward)
+            except Exception as error:  # noqa: BLE001
+                notes.append(f"gradients could not be compared node by node ({type(error).__name__}: {error})")
     search = Search(tolerance)
     told: list[StageResult] = []
     for stage in found:
@@ -165,7 +174,7 @@ def _located(
     if first is None and stage.stage == "captured":
         first = search.captured(calls, runs("captured"))
     elif first is None and stage.stage == "aot":
-        first = search.aot(runs("captured"), runs("aot"))
+        first = search.aot(runs("captured"), runs("aot")) or search.gradients(runs("plain"), runs("aot"))
     elif first is None:
         first = search.passes(runs("aot"), runs("inductor")) or search.kernels(runs("inductor"))
     if first is None:

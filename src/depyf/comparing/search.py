@@ -93,6 +93,30 @@ class Search:
                               _lines([node.location] if node.location else _location(stage, name)))
         return None
 
+    def gradients(self, plain: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
+        """The first value of a line in a backward graph without decompositions that no line of the one with
+        decompositions gives. (What a line computes on the way is left out on both sides.)"""
+        for before in plain:
+            after = next((run for run in runs if run.backward and run.number == before.number), None)
+            if not before.backward or after is None:
+                continue
+            given, theirs = _of_lines(before), _of_lines(after)
+            nodes, others = _nodes(before), _nodes(after)
+            made = [value.value for value in after.values if value.name in theirs]
+            for value in before.values:
+                node = nodes.get(value.name)
+                if node is None or not node.is_call or value.name not in given:
+                    continue
+                apart = self._apart(value.value, made)
+                if apart is None:
+                    continue
+                places = _found(nodes, value.name)
+                there = [each.name for each in after.values if each.name in theirs and _alike(each.value, value.value)
+                         and others[each.name].is_call and _found(others, each.name) == places]
+                return Difference("aot", "node", there[-1] if there else value.name, after.number, True, (),
+                                  f"{value.name} of the backward graph without decompositions", apart, _lines(places))
+        return None
+
     def passes(self, aot: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
         """The first node of a graph after Inductor's passes that gives what no node of the graph before does."""
         for run in runs:
@@ -190,6 +214,17 @@ def _found(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
             return [node.location]
         pending += node.inputs
     return []
+
+
+def _of_lines(run: GraphRun) -> set[str]:
+    """Nodes that a node of another line takes, or that are returned."""
+    nodes = _nodes(run)
+    found = set(run.results)
+    for node in nodes.values():
+        for name in node.inputs:
+            if name in nodes and nodes[name].location != node.location:
+                found.add(name)
+    return found
 
 
 def _inner(stage: StageNodes) -> dict[str, str]:

@@ -23,10 +23,10 @@ def backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]]:
     """The backend that runs graphs as they are at a stage.
 
     Args:
-        stage: of ``NAMES``.
+        stage: of ``NAMES``, or ``"plain"``: AOT graphs without decompositions.
         recorder: takes what their nodes (kernels) give.
     """
-    make = {"captured": _captured, "aot": _aot, "inductor": _inductor}[stage]
+    make = {"captured": _captured, "aot": _aot, "inductor": _inductor, "plain": _plain}[stage]
     with make(recorder) as found:
         found.depyf_compares = True  # type: ignore[attr-defined]
         yield found
@@ -50,19 +50,37 @@ def _aot(recorder: Recorder) -> Iterator[Callable[..., Any]]:
         number = recorder.graphs
 
         def inner(graph: Any, examples: Any, **options: Any) -> Any:
-            run = recorder.interpreted(graph, number, bool(options.get("is_backward")))
-
-            def boxed(args: list[Any]) -> Any:
-                given = list(args)
-                args.clear()
-                return run(*given)
-
-            boxed._boxed_call = True  # type: ignore[attr-defined]
-            return boxed
+            return _boxed(recorder.interpreted(graph, number, bool(options.get("is_backward"))))
 
         return pipeline.inductor(gm, inputs, inner)
 
     yield aot
+
+
+@contextlib.contextmanager
+def _plain(recorder: Recorder) -> Iterator[Callable[..., Any]]:
+    """The same without decompositions."""
+
+    def plain(gm: Any, inputs: Any) -> Any:
+        recorder.graphs += 1
+        number = recorder.graphs
+        return pipeline.plain_aot(
+            gm, inputs, lambda graph, examples: _boxed(recorder.interpreted(graph, number)),
+            lambda graph, examples: _boxed(recorder.interpreted(graph, number, True)))
+
+    yield plain
+
+
+def _boxed(run: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """Takes its arguments as one list, and lets go of them."""
+
+    def boxed(args: list[Any]) -> Any:
+        given = list(args)
+        args.clear()
+        return run(*given)
+
+    boxed._boxed_call = True  # type: ignore[attr-defined]
+    return boxed
 
 
 @contextlib.contextmanager

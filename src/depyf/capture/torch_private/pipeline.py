@@ -126,6 +126,17 @@ def inductor_inner() -> Callable[..., Any]:
     return found
 
 
+def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+    """A captured graph as AOTAutograd makes it without decompositions.
+
+    Args:
+        gm: the graph.
+        inputs: examples of its inputs.
+        forward, backward: compile its graphs: ``(graph module, inputs)`` -> a function of one list of arguments.
+    """
+    return touchpoints.AOT_AUTOGRAD.get()(fw_compiler=forward, bw_compiler=backward)(gm, inputs)
+
+
 def on_post_grad(after: Callable[[Any], None]) -> Undo:
     """``after(graph module)`` once Inductor's passes have changed a graph that it then makes kernels of."""
 

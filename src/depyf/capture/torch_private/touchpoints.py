@@ -349,6 +349,10 @@ COMPILE_FX = Touchpoint(
     ("torch._inductor.compile_fx:compile_fx",),
     "Inductor, one stage at a time", "2.0", "depyf.compare sees no AOT graphs and no kernels",
     takes("model_", "example_inputs_", "inner_compile"), "inner_compile")
+AOT_AUTOGRAD = Touchpoint(
+    ("torch._dynamo.backends.common:aot_autograd",),
+    "backward graphs without decompositions, to find where gradients begin to differ", "2.0",
+    "depyf.compare names no node for a wrong gradient")
 POST_GRAD = Touchpoint(
     ("torch._inductor.compile_fx:_recursive_post_grad_passes",),
     "the graph that Inductor makes kernels of", "2.1", "depyf.compare does not look at kernels one by one",
