@@ -25,9 +25,11 @@ from depyf.capture.records import (
     KernelCall,
     ModuleCall,
     Phase,
+    SourceFile,
     SourceLocation,
     Span,
     SymbolDecision,
+    TracedLines,
     TransformedCode,
 )
 
@@ -50,9 +52,10 @@ COMPILATION = Compilation(
     (GuardFailure(CompileId(0, 0), "x == 1", "x", "1", "2", PLACE),),
     (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE),),
     (CacheLookup("fx_graph", "bypass", "cannot be pickled"),), (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
-    (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",))
+    (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",),
+    (TracedLines("/a/b.py", (3, 4)),))
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
-                (COMPILATION,))
+                (COMPILATION,), (SourceFile("/a/b.py", "x = \"\udc80\"\n"),))
 
 
 def write(tmp_path, text):

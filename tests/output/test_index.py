@@ -25,8 +25,9 @@ from depyf.capture.records import (
     SymbolDecision,
     TransformedCode,
 )
-from depyf.output.index import index, short_names
+from depyf.output.index import index
 from depyf.output.markdown import code, prose
+from depyf.output.story import short_names
 
 FILE = "/home/me/project/model.py"
 

@@ -17,6 +17,7 @@ A :class:`Capture` is the whole run.  Its tree::
             resume_names: ("__resume_at_10_2",) names of the resume functions it goes on in
       graphs: tuple[CompiledGraph]              by name: stages and kernels
       notes: tuple[str]                         what could not be captured, and why (one line each)
+      sources: tuple[SourceFile]                the user's files that the others name
 
 A :class:`CompileId` ties them together: a cache entry, a graph and a compilation with the same ``frame`` and
 ``recompile`` belong to each other.
@@ -406,6 +407,14 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class TracedLines:
+    """Lines of one file, in order, that Dynamo came to while it traced, whatever became of them."""
+
+    filename: str
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Compilation:
     """One compilation of one frame, whatever came of it.
 
@@ -431,6 +440,7 @@ class Compilation:
         timeline: what it did when, from 1 ms on, in the order in which it began; backward included.
         backward_failure: why the backward graph could not be compiled.
         custom_ops: operators in the graph that are not torch's own.
+        traced: lines that the last attempt came to; empty where torch does not tell.
     """
 
     compile_id: CompileId
@@ -451,6 +461,15 @@ class Compilation:
     timeline: tuple[Span, ...] = ()
     backward_failure: Failure | None = None
     custom_ops: tuple[str, ...] = ()
+    traced: tuple[TracedLines, ...] = ()
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
+
+    path: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -460,3 +479,4 @@ class Capture:
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     compilations: tuple[Compilation, ...] = ()
+    sources: tuple[SourceFile, ...] = ()

@@ -44,8 +44,10 @@ from .records import (
     Kernel,
     ModuleCall,
     SourceLocation,
+    TracedLines,
     TransformedCode,
 )
+from .sources import collect
 from .store import CompiledCode
 from .torch_private import hooks, touchpoints
 
@@ -154,6 +156,8 @@ class Session:
         self.files: dict[tuple[Any, ...], str] = {}  # of graphs' stages and kernels
         #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
         self.captured_texts: dict[tuple[int, int, int, int], str] = {}
+        #: Lines that Dynamo came to, by file, and in which attempt, by ``CompileId.key``.
+        self.traced: dict[tuple[int, int, int], tuple[int, dict[str, set[int]]]] = {}
         self.process = os.getpid()
         self.warned = False
         self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
@@ -163,6 +167,7 @@ class Session:
     def start(self) -> None:
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
+            ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_line))),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: hooks.on_trace(
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
@@ -266,6 +271,15 @@ class Session:
                     "lacks what was being written", RuntimeWarning, stacklevel=2)
             except Exception:
                 pass  # warnings may be errors here
+
+    def _on_line(self, filename: str, line: int) -> None:
+        found = hooks.compile_id()
+        if found is not None and isinstance(line, int):
+            ids = self.events.compile_id(*found)
+            known = self.traced.get(ids.key)
+            if known is None or known[0] != ids.attempt:  # tracing began again
+                known = self.traced[ids.key] = ids.attempt, {}
+            known[1].setdefault(filename, set()).add(line)
 
     # --- graphs -----------------------------------------------------------------------------------
     def _draft(self, new: bool = False) -> _Graph | None:
@@ -534,8 +548,11 @@ class Session:
             self.attempt(lambda: self._graph(draft), None) for drafts in self.graphs.values() for draft in drafts]
         versions: dict[str, str] = self.attempt(environment, {})
         compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
-        return Capture(
+        compilations = tuple(
+            self.attempt(lambda: self._with_lines(compilation), compilation) for compilation in compilations)
+        capture = Capture(
             tuple(filter(None, functions)), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations)
+        return replace(capture, sources=self.attempt(lambda: collect(capture), ()))
 
     def _function(self, code: CodeType, resumed_by: dict[int, list[CodeType]]) -> CompiledFunction:
         """The function of a code object, with its resume functions."""
@@ -549,6 +566,11 @@ class Session:
             frames.append(self._frame(here))
             pending.extend(resumed_by.get(id(here), ()))
         return CompiledFunction(frames[0].name, tuple(frames))
+
+    def _with_lines(self, compilation: Compilation) -> Compilation:
+        _, files = self.traced.get(compilation.compile_id.key, (0, {}))
+        return replace(compilation, traced=tuple(
+            TracedLines(name, tuple(sorted(lines))) for name, lines in files.items()))
 
     def _graph(self, draft: _Graph) -> CompiledGraph:
         def file(*key: Any) -> str:

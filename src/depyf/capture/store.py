@@ -27,6 +27,7 @@ from .records import (
     CompiledGraph,
     CompileId,
     Frame,
+    SourceFile,
     SourceLocation,
     TransformedCode,
 )
@@ -63,7 +64,8 @@ class CompiledCode:
 
 #: Kinds of lines and what they hold.
 _KINDS: dict[str, type] = {
-    "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "code": CompiledCode}
+    "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "code": CompiledCode,
+    "source": SourceFile}
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ def line(record: Any) -> str:
 def lines(capture: Capture) -> Iterator[str]:
     """The final form of the file."""
     yield first_line(capture.environment)
-    for record in (*capture.compilations, *capture.functions, *capture.graphs):
+    for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources):
         yield line(record)
     for note in capture.notes:
         yield _line({"record": "note", "text": note})
@@ -206,7 +208,7 @@ def _read(path: str, file: Iterable[str]) -> Capture:
         notes.append(NOT_ENDED)
         functions = functions or _functions(found["code"].values())
     return Capture(functions, tuple(found["graph"].values()), tuple(notes), environment,
-                   tuple(found["compilation"].values()))
+                   tuple(found["compilation"].values()), tuple(found["source"].values()))
 
 
 def _identity(record: Any, number: int) -> Any:

@@ -7,29 +7,26 @@ repeats is told once with a count: the same break at the same line, the same rea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from ..capture.events import graph_break
-from ..capture.records import (
-    CacheEntry,
-    Capture,
-    Compilation,
-    CompiledFunction,
-    CompiledGraph,
-    Frame,
-    GraphBreak,
-    GuardFailure,
-    SourceLocation,
-)
+from ..capture.records import Capture, Compilation, GraphBreak, GuardFailure, SourceLocation
 from ..capture.resumes import plain_name, resumed_function
 from .markdown import code, count, link, one_line, prose, some, table
+from .story import (
+    Story,
+    breaks_by_place,
+    breaks_by_reason,
+    failures_by_kind,
+    kind_of_failure,
+    not_compiled,
+    path_to,
+    recompiles_by_reason,
+)
 
 FILE = "index.md"
 #: How many of a kind are told one by one.
 ROWS, GROUPS, VALUES, PLACES, SYMBOLS, NOTES = 40, 8, 4, 12, 10, 6
-#: In torch's reasons and failures: what differs between two of the same kind.
-_VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
 
 
 def index(capture: Capture, notes_file: str = "") -> str:
@@ -46,75 +43,13 @@ def index(capture: Capture, notes_file: str = "") -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-# --- what belongs together ------------------------------------------------------------------------
-@dataclass
-class _Unit:
-    """A function with everything that was compiled of it: itself and what goes on behind its graph breaks."""
-
-    name: str
-    location: SourceLocation | None
-    function: CompiledFunction | None = None
-    compilations: list[Compilation] = field(default_factory=list)
-
-    @property
-    def done(self) -> list[Compilation]:
-        return [c for c in self.compilations if c.outcome == "compiled"]
-
-    @property
-    def title(self) -> str:
-        return self.function.frames[0].title or self.name if self.function else self.name
-
-    @property
-    def file(self) -> str:
-        return self.function.file if self.function else ""
-
-
-class _Story:
-    """The capture, with its records tied together."""
+class _Story(Story):
+    """The facts, with the words for them."""
 
     def __init__(self, capture: Capture) -> None:
-        self.capture = capture
-        self.graphs: dict[str, CompiledGraph] = {graph.name: graph for graph in capture.graphs}
-        self.entries: dict[tuple[int, int, int], tuple[Frame, CacheEntry]] = {}
-        self.frames: dict[str, Frame] = {}
-        self.units: list[_Unit] = []
-        self.unit_of: dict[tuple[int, int, int], _Unit] = {}
-        self._tie()
-        self.short = short_names(_files(capture))
+        super().__init__(capture)
         self.named: dict[str, None] = {}  # files that the text names, in order
 
-    def _tie(self) -> None:
-        of_frame: dict[tuple[int, int], tuple[CompiledFunction, Frame]] = {}
-        of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
-        for function in self.capture.functions:
-            for frame in function.frames:
-                self.frames.setdefault(frame.name, frame)
-                if frame.location:
-                    of_code[(frame.code_name, frame.location.filename, frame.location.line)] = function, frame
-                for entry in frame.entries:
-                    self.entries[entry.compile_id.key] = frame, entry
-                    of_frame[entry.compile_id.frame_key] = function, frame
-        units: dict[object, _Unit] = {}
-        for compilation in self.capture.compilations:
-            place = compilation.location
-            found = of_frame.get(compilation.compile_id.frame_key) or (
-                place and of_code.get((compilation.function, place.filename, place.line)))
-            if found:
-                function = found[0]
-                first = function.frames[0]
-                unit = units.setdefault(id(function), _Unit(function.name, first.location, function))
-            else:
-                name, at = plain_name(compilation.function), place
-                unit = units.setdefault((name, place and (place.filename, place.line)), _Unit(name, at))
-            unit.compilations.append(compilation)
-            self.unit_of[compilation.compile_id.key] = unit
-        for function in self.capture.functions:  # of a dump whose compilations are not known
-            if id(function) not in units:
-                units[id(function)] = _Unit(function.name, function.frames[0].location if function.frames else None,
-                                            function)
-        self.units = list(units.values())
-
-    # --- words ---
     def place(self, location: SourceLocation | None) -> str:
         """``model.py:12``; the list of files tells where that is."""
         if location is None:
@@ -131,43 +66,6 @@ class _Story:
             where = f"{code(unit.title if unit else resume[0])} from line {resume[1]} on"
             return f"{code(found[0].name)} ({where})" if found and found[0].name != compilation.function else where
         return code(unit.title if unit else compilation.function or "a function that torch does not name")
-
-    def resume_names(self, compilation: Compilation) -> tuple[str, ...]:
-        found = self.entries.get(compilation.compile_id.key)
-        return found[1].resume_names if found else ()
-
-    def knows_code(self, compilation: Compilation) -> bool:
-        """Whether the transformed code was recorded, and with it what it goes on in."""
-        found = self.entries.get(compilation.compile_id.key)
-        return found is not None and found[1].transformed.known
-
-    def recompiles(self, unit: _Unit) -> list[Compilation]:
-        return [c for c in unit.compilations if c.guard_failures and c.outcome != "limit"]
-
-
-def _files(capture: Capture) -> Iterable[str]:
-    for compilation in capture.compilations:
-        places = [compilation.location, compilation.failure and compilation.failure.location]
-        places += [place for found in compilation.breaks for place in found.stack]
-        places += [found.cause for found in compilation.guard_failures]
-        places += [found.location for found in compilation.symbols]
-        yield from (place.filename for place in places if place)
-    for function in capture.functions:
-        yield from (frame.location.filename for frame in function.frames if frame.location)
-
-
-def short_names(files: Iterable[str]) -> dict[str, str]:
-    """The shortest ends of paths that tell the files from each other."""
-    paths = dict.fromkeys(files)
-    parts = {path: re.split(r"[\\/]", path) for path in paths}
-    named = {}
-    for path in paths:
-        depth = 1
-        while depth < len(parts[path]) and any(
-                other != path and parts[other][-depth:] == parts[path][-depth:] for other in paths):
-            depth += 1
-        named[path] = "/".join(parts[path][-depth:])
-    return named
 
 
 def seconds(value: float) -> str:
@@ -193,7 +91,7 @@ def _head(story: _Story) -> list[str]:
                    f"{count(len(graphs), 'graph')}, {seconds(total)}.")
     lines = ["# What torch.compile did", "", f"{summary} ({prose(', '.join(where))})" if where else summary]
     breaks = [found for c in capture.compilations for found in c.breaks]
-    recompiled = sum(len(story.recompiles(unit)) for unit in story.units)
+    recompiled = sum(len(unit.recompiles) for unit in story.units)
     outcomes = [c.outcome for c in capture.compilations]
     problems = []
     if breaks:
@@ -223,11 +121,11 @@ def _functions(story: _Story) -> list[str]:
         return []
     rows = []
     for unit in units[:ROWS]:
-        graphs = {name for c in unit.done for name in _graph_names(story, c)}
+        graphs = {name for c in unit.done for name in story.graph_names(c)}
         rows.append((
             link(code(unit.title), unit.file), story.place(unit.location),
             str(len(unit.done)) if unit.compilations else "?", str(len(graphs)),
-            str(sum(len(c.breaks) for c in unit.compilations)), str(len(story.recompiles(unit))),
+            str(sum(len(c.breaks) for c in unit.compilations)), str(len(unit.recompiles)),
             seconds(sum(c.seconds for c in unit.compilations))))
     lines = ["## Functions", "", *table(
         ("function", "where", "versions", "graphs", "breaks", "recompiles", "time"), rows)]
@@ -236,11 +134,6 @@ def _functions(story: _Story) -> list[str]:
 
 def _left_out(number: int, what: str) -> list[str]:
     return ["", f"... and {count(number, what)} more (`records.jsonl` has all)."] if number > 0 else []
-
-
-def _graph_names(story: _Story, compilation: Compilation) -> tuple[str, ...]:
-    found = story.entries.get(compilation.compile_id.key)
-    return found[1].graph_names if found else ()
 
 
 def _timeline(story: _Story) -> list[str]:
@@ -292,7 +185,7 @@ _STAGES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph"
 def _graph_links(story: _Story, compilation: Compilation) -> str:
     """The graph, its outline and its other stages, each of which has a file."""
     found = []
-    for name in _graph_names(story, compilation):
+    for name in story.graph_names(compilation):
         graph = story.graphs.get(name)
         if graph is None:
             continue
@@ -322,16 +215,12 @@ def _code_link(story: _Story, compilation: Compilation) -> str:
 
 # --- graph breaks ---------------------------------------------------------------------------------
 def _breaks(story: _Story) -> list[str]:
-    met = [(found, compilation) for compilation in story.capture.compilations for found in compilation.breaks]
-    if not met:
+    if not any(compilation.breaks for compilation in story.capture.compilations):
         return []
-    by_reason: dict[tuple[str, str], list[tuple[GraphBreak, Compilation]]] = {}
-    for found, compilation in met:
-        by_reason.setdefault((found.registry_id, one_line(found.reason)), []).append((found, compilation))
     lines = ["## Graph breaks", "",
              "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins behind "
              "it in a resume function `__resume_at_...`."]
-    for group in by_reason.values():
+    for group in breaks_by_reason(story.capture.compilations):
         lines += _reason(story, group)
     return lines
 
@@ -345,12 +234,8 @@ def _reason(story: _Story, group: list[tuple[GraphBreak, Compilation]]) -> list[
     if explanation:
         lines += ["", prose(explanation, 300)]
     lines.append("")
-    by_place: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
-    for found, compilation in group:
-        where = found.location
-        key = where and (where.filename, where.line), plain_name(compilation.function), found.skips_function
-        by_place.setdefault(key, []).append((found, compilation))
-    for members in list(by_place.values())[:PLACES]:
+    by_place = breaks_by_place(group)
+    for members in by_place[:PLACES]:
         lines += _place_of_break(story, members)
     if len(by_place) > PLACES:
         lines.append(f"* ... and {len(by_place) - PLACES} more places (`records.jsonl` has all)")
@@ -368,7 +253,7 @@ def _place_of_break(story: _Story, members: list[tuple[GraphBreak, Compilation]]
     inside = f" in {code(plain_name(where.function))}" if where and where.function else ""
     times = f", {len(members)} times" if len(members) > 1 else ""
     lines = [f"* {story.place(where) or 'a place that torch does not name'}{inside}{text}{times}"]
-    path = _path_to(found, compilation)
+    path = path_to(found, compilation)
     if len(path) > 1:
         lines.append("  * reached from " + " > ".join(
             f"{story.place(step)} {code(plain_name(step.function))}" for step in path[:-1]))
@@ -389,23 +274,12 @@ def _span(ids: list[str]) -> str:
     return ", ".join(ids) if len(ids) < 4 else f"{ids[0]} to {ids[-1]}"
 
 
-def _path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
-    """The stack from the compiled function to the break; longer than one if functions were inlined."""
-    stack = found.stack
-    own = plain_name(compilation.function)
-    for at in range(len(stack) - 1, -1, -1):
-        if plain_name(stack[at].function) == own and (
-                compilation.location is None or stack[at].filename == compilation.location.filename):
-            return stack[at:]
-    return stack[-1:]
-
-
 def _in_plain_python(story: _Story, found: GraphBreak, compilation: Compilation) -> str:
     if found.skips_function:
         return f"all of {code(plain_name(compilation.function))}; functions that it calls are compiled by themselves"
     if compilation.outcome != "compiled":
         return "see below, the compilation was given up"
-    path = _path_to(found, compilation)
+    path = path_to(found, compilation)
     resumed = {plain_name(story.frames[name].code_name) for name in story.resume_names(compilation)
                if name in story.frames}
     if len(path) > 1 and plain_name(path[-1].function) not in resumed:
@@ -427,16 +301,13 @@ def _resume(story: _Story, name: str) -> str:
 def _recompiles(story: _Story) -> list[str]:
     lines: list[str] = []
     for unit in story.units:
-        recompiled = story.recompiles(unit)
+        recompiled = unit.recompiles
         if not recompiled:
             continue
-        groups: dict[object, list[Compilation]] = {}
-        for compilation in recompiled:
-            kinds = recompile_reasons(compilation)
-            groups.setdefault((compilation.function, tuple(kinds[:2])), []).append(compilation)
+        groups = recompiles_by_reason(unit)
         lines += ["", f"{link(code(unit.title), unit.file)}, {story.place(unit.location)}: "
                       f"{count(len(recompiled), 'recompile')}", ""]
-        for members in list(groups.values())[:GROUPS]:
+        for members in groups[:GROUPS]:
             lines += _recompile_group(story, members)
         if len(groups) > GROUPS:
             lines.append(f"* ... for {len(groups) - GROUPS} more reasons (`records.jsonl` has all)")
@@ -446,38 +317,16 @@ def _recompiles(story: _Story) -> list[str]:
             "(`torch._dynamo.config.recompile_limit`).", *lines]
 
 
-def _kind_of_failure(found: GuardFailure) -> str:
-    text = one_line(found.text)
-    for value in (found.expected, found.seen):
-        if value and not value.isnumeric():
-            text = text.replace(one_line(value), "_")
-    return _VALUES.sub(lambda m: m[0] if m[0] == f"'{found.source}'" or m[0] in found.source else "_", text)
-
-
-def recompile_reasons(compilation: Compilation) -> list[str]:
-    """The guards that failed, values left out, each once."""
-    return list(dict.fromkeys(_kind_of_failure(found) for found in compilation.guard_failures))
-
-
 def _recompile_group(story: _Story, members: list[Compilation]) -> list[str]:
     ids = [code(str(c.compile_id)) for c in members]
     shown = _span(ids) + (f", {len(ids)} times" if len(ids) > 3 else "")
     lines = [f"* {shown}, {story.subject(members[0])}:"]
-    kinds = _by_kind(members)
+    kinds = failures_by_kind(members)
     for found_all in kinds[:3]:
         lines += [f"  * {line}" for line in failure_lines(story, found_all)]
     if len(kinds) > 3:
         lines.append(f"  * ... and {len(kinds) - 3} other guards of older versions")
     return lines
-
-
-def _by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]:
-    """All failures of the guards, those that differ in values only together."""
-    kinds: dict[str, list[GuardFailure]] = {}
-    for compilation in members:
-        for found in compilation.guard_failures:
-            kinds.setdefault(_kind_of_failure(found), []).append(found)
-    return list(kinds.values())
 
 
 def failure_lines(story: _Story, failures: Sequence[GuardFailure]) -> list[str]:
@@ -492,7 +341,7 @@ def failure_lines(story: _Story, failures: Sequence[GuardFailure]) -> list[str]:
     if len(texts) == 1 or not values:
         what = some([code(text, 160) for text in texts], 2)
     else:
-        what = code(_kind_of_failure(first), 160)
+        what = code(kind_of_failure(first), 160)
     against = dict.fromkeys(code(str(found.entry)) for found in failures if found.entry)
     line = what
     if values and not all(v in one_line(first.text) for v in (first.expected, first.seen) if v) or len(texts) > 1:
@@ -509,19 +358,12 @@ def failure_lines(story: _Story, failures: Sequence[GuardFailure]) -> list[str]:
 
 # --- what was not compiled ------------------------------------------------------------------------
 def _left_alone(story: _Story) -> list[str]:
-    groups: dict[object, list[Compilation]] = {}
-    for compilation in story.capture.compilations:
-        if compilation.outcome == "compiled":
-            continue
-        place = compilation.location
-        reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""
-        groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line),
-                           _VALUES.sub("_", reason)), []).append(compilation)
+    groups = not_compiled(story.capture.compilations)
     if not groups:
         return []
     lines = ["## Not compiled", "", "These run in plain Python, as if there were no `torch.compile`, unless an "
              "exception is named.", ""]
-    for members in list(groups.values())[:ROWS]:
+    for members in groups[:ROWS]:
         lines += _not_compiled(story, members)
     return lines + _left_out(len(groups) - ROWS, "reason")
 
@@ -542,7 +384,7 @@ def _not_compiled(story: _Story, members: list[Compilation]) -> list[str]:
         lines.append(f"{name}**the recompile limit is reached.** Calls that fit no version run in plain Python from "
                      "now on.")
         lines += [f"  * {explanation}"] if explanation else []
-        for found_all in _by_kind(members)[:3]:
+        for found_all in failures_by_kind(members)[:3]:
             lines += [f"  * {line}" for line in failure_lines(story, found_all)]
     elif first.outcome == "skipped" and first.breaks:
         lines.append(f"{name}skipped because of a [graph break](#graph-breaks): {prose(first.breaks[-1].reason, 200)} "

@@ -16,8 +16,9 @@ from ..capture import store
 from ..capture.records import Capture, Compilation
 from ..capture.resumes import plain_name
 from .directory import RANK, Directory
-from .index import FILE, index, recompile_reasons, seconds, short_names
+from .index import FILE, index, seconds
 from .markdown import code, count, fenced, link, prose, some, table
+from .story import recompile_reasons, short_names
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
 FEW = 4

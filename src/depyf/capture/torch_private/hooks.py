@@ -350,6 +350,19 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
     return _replace(touchpoints.CAPTURED_GRAPH, make)
 
 
+def on_traced_line(seen: Callable[[str, int], None]) -> Undo:
+    """``seen(file, line)`` for each line that Dynamo comes to."""
+
+    def make(original: Any) -> Any:
+        def set_current_loc(filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
+            original(filename, lineno, *args, **kwargs)
+            seen(filename, lineno)
+
+        return set_current_loc
+
+    return _replace(touchpoints.TRACED_LINE, make)
+
+
 def backend_name(compiler: Any) -> str:
     for _ in range(10):
         name = getattr(compiler, "compiler_name", None)

@@ -215,6 +215,10 @@ COMPILE_ID = Touchpoint(
     ("torch._guards:CompileContext.current_trace_id",),
     "the id of the compilation that runs", "2.1",
     "compile ids, and with them graphs and kernels", takes())
+TRACED_LINE = Touchpoint(
+    ("torch._guards:TracingContext.set_current_loc",),
+    "the line that Dynamo traces", "2.1",
+    "which lines were traced and left nothing in a graph, and which were never reached", takes("filename", "lineno"))
 NEVER_COMPILE = Touchpoint(
     ("torch._dynamo.trace_rules:add",),
     "keeps Dynamo from compiling our own functions", "2.2",

@@ -1,0 +1,126 @@
+"""The user's files that records name, so that a page can show and annotate them whole."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+
+from .records import Capture, SourceFile, SourceLocation
+
+#: A location in the text of a graph (see graph_text.py; all texts are searched, so nothing is parsed for it).
+_LOCATION = re.compile(r"^ *# ?File: (?P<file>.+?):(?P<line>\d+) in ", re.M)
+#: A longer file is not kept: nobody wrote it.
+LONGEST = 2_000_000
+
+
+def files_named(capture: Capture) -> dict[str, bool]:
+    """The files that frames, breaks, graphs and traced lines name -> whether a frame of its own is in it."""
+    found: dict[str, bool] = {}
+    for function in capture.functions:
+        for frame in function.frames:
+            if frame.location is not None and frame.entries:
+                found[frame.location.filename] = True
+    for compilation in capture.compilations:
+        if compilation.location is not None:
+            found[compilation.location.filename] = True
+        for broken in compilation.breaks:
+            for place in broken.stack[-1:]:
+                found.setdefault(place.filename, False)
+    for graph in capture.graphs:
+        for stage in graph.stages:
+            for name in dict.fromkeys(match["file"] for match in _LOCATION.finditer(stage.text)):
+                found.setdefault(name, False)
+    return found
+
+
+def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.getlines) -> tuple[SourceFile, ...]:
+    """The texts of the files that a capture names.
+
+    Args:
+        capture: the run.
+        read: gives the lines of a file with their ends, or none. (``linecache`` knows cells of notebooks too.)
+    """
+    found = []
+    for path, has_frame in files_named(capture).items():
+        if not has_frame and _is_library(path):
+            continue
+        text = "".join(read(path))
+        if text and len(text) <= LONGEST:
+            found.append(SourceFile(path, text))
+    return tuple(found)
+
+
+def _is_library(path: str) -> bool:
+    """Whether it is torch's own file or one of the standard library."""
+    paths = sysconfig.get_paths()
+    packages = tuple(os.path.join(paths[key], "") for key in ("purelib", "platlib"))
+    if path.startswith(packages):
+        return path.startswith(tuple(os.path.join(folder, "torch", "") for folder in packages))
+    return path.startswith(tuple(os.path.join(paths[key], "") for key in ("stdlib", "platstdlib")))
+
+
+# --- where there are no records of them ---------------------------------------------------------------
+def of_capture(
+    capture: Capture, read: Callable[[str], Sequence[str]] | None = linecache.getlines
+) -> tuple[SourceFile, ...]:
+    """The files of a capture: those recorded; else those on this machine's disk, where the lines that are known agree;
+    else what the records hold of them, at its place, with nothing between.
+
+    Args:
+        capture: the run.
+        read: as in :func:`collect`; ``None`` not to look at the disk.
+    """
+    recorded = {source.path: source for source in capture.sources}
+    known: dict[str, dict[int, str]] = {}
+    for place in _places(capture):
+        if place.text and place.line > 0:
+            known.setdefault(place.filename, {}).setdefault(place.line, place.text)
+    found = []
+    for path, has_frame in files_named(capture).items():
+        if path in recorded:
+            found.append(recorded[path])
+            continue
+        lines = known.get(path, {})
+        on_disk = list(read(path)) if read is not None and (has_frame or capture.sources == ()) else []
+        if on_disk and lines and all(
+                number <= len(on_disk) and on_disk[number - 1].strip() == text.strip()
+                for number, text in lines.items()):
+            found.append(SourceFile(path, "".join(on_disk)))
+            continue
+        pieces = _pieces(capture, path, lines)
+        if pieces:
+            found.append(SourceFile(path, pieces))
+    return tuple(found)
+
+
+def _places(capture: Capture) -> Iterator[SourceLocation]:
+    for compilation in capture.compilations:
+        for broken in compilation.breaks:
+            yield from broken.stack
+        for failed in compilation.guard_failures:
+            if failed.cause is not None:
+                yield failed.cause
+        for symbol in compilation.symbols:
+            if symbol.location is not None:
+                yield symbol.location
+    for function in capture.functions:
+        for frame in function.frames:
+            if frame.location is None:
+                continue
+            if frame.original_is_user_text:
+                first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
+                yield SourceLocation(frame.location.filename, frame.location.line, text=first)
+
+
+def _pieces(capture: Capture, path: str, known: dict[int, str]) -> str:
+    lines = dict(known)
+    for function in capture.functions:
+        for frame in function.frames:
+            if frame.location is not None and frame.location.filename == path and frame.original_is_user_text:
+                for offset, text in enumerate(frame.original.text.splitlines()):
+                    lines[frame.location.line + offset] = text
+    last = max((number for number in lines if 0 < number < 1_000_000), default=0)
+    return "\n".join(lines.get(number, "") for number in range(1, last + 1)) + "\n" if last else ""

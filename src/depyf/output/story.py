@@ -1,0 +1,226 @@
+"""What belongs together in the records of a run: the facts behind ``index.md`` and the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..capture.records import (
+    CacheEntry,
+    Capture,
+    Compilation,
+    CompiledFunction,
+    CompiledGraph,
+    Frame,
+    GraphBreak,
+    GuardFailure,
+    SourceLocation,
+)
+from ..capture.resumes import plain_name
+from .markdown import one_line
+
+#: In torch's reasons and failures: what differs between two of the same kind.
+VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
+
+
+@dataclass
+class Unit:
+    """A function with everything that was compiled of it: itself and what goes on behind its graph breaks."""
+
+    name: str
+    location: SourceLocation | None
+    function: CompiledFunction | None = None
+    compilations: list[Compilation] = field(default_factory=list)
+
+    @property
+    def done(self) -> list[Compilation]:
+        return [c for c in self.compilations if c.outcome == "compiled"]
+
+    @property
+    def recompiles(self) -> list[Compilation]:
+        return [c for c in self.compilations if c.guard_failures and c.outcome != "limit"]
+
+    @property
+    def title(self) -> str:
+        return self.function.frames[0].title or self.name if self.function else self.name
+
+    @property
+    def file(self) -> str:
+        return self.function.file if self.function else ""
+
+
+class Story:
+    """A capture, with its records tied together.
+
+    Attributes:
+        graphs: by name.
+        entries: the frame and the cache entry of a compilation, by its ``key``.
+        frames: by the name that code calls them.
+        units: the functions, in the order of their first compilation.
+        unit_of: the function of a compilation, by its ``key``.
+        short: the shortest ends of paths that tell the files from each other.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.graphs: dict[str, CompiledGraph] = {graph.name: graph for graph in capture.graphs}
+        self.entries: dict[tuple[int, int, int], tuple[Frame, CacheEntry]] = {}
+        self.frames: dict[str, Frame] = {}
+        self.units: list[Unit] = []
+        self.unit_of: dict[tuple[int, int, int], Unit] = {}
+        self._tie()
+        self.short = short_names(_files(capture))
+
+    def _tie(self) -> None:
+        of_frame: dict[tuple[int, int], tuple[CompiledFunction, Frame]] = {}
+        of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
+        for function in self.capture.functions:
+            for frame in function.frames:
+                self.frames.setdefault(frame.name, frame)
+                if frame.location:
+                    of_code[(frame.code_name, frame.location.filename, frame.location.line)] = function, frame
+                for entry in frame.entries:
+                    self.entries[entry.compile_id.key] = frame, entry
+                    of_frame[entry.compile_id.frame_key] = function, frame
+        units: dict[object, Unit] = {}
+        for compilation in self.capture.compilations:
+            place = compilation.location
+            found = of_frame.get(compilation.compile_id.frame_key) or (
+                place and of_code.get((compilation.function, place.filename, place.line)))
+            if found:
+                function = found[0]
+                first = function.frames[0]
+                unit = units.setdefault(id(function), Unit(function.name, first.location, function))
+            else:
+                name, at = plain_name(compilation.function), place
+                unit = units.setdefault((name, place and (place.filename, place.line)), Unit(name, at))
+            unit.compilations.append(compilation)
+            self.unit_of[compilation.compile_id.key] = unit
+        for function in self.capture.functions:  # of a dump whose compilations are not known
+            if id(function) not in units:
+                units[id(function)] = Unit(function.name, function.frames[0].location if function.frames else None,
+                                           function)
+        self.units = list(units.values())
+
+    def entry(self, compilation: Compilation) -> CacheEntry | None:
+        found = self.entries.get(compilation.compile_id.key)
+        return found[1] if found else None
+
+    def resume_names(self, compilation: Compilation) -> tuple[str, ...]:
+        found = self.entry(compilation)
+        return found.resume_names if found else ()
+
+    def graph_names(self, compilation: Compilation) -> tuple[str, ...]:
+        found = self.entry(compilation)
+        return found.graph_names if found else ()
+
+    def knows_code(self, compilation: Compilation) -> bool:
+        """Whether the transformed code was recorded, and with it what it goes on in."""
+        found = self.entry(compilation)
+        return found is not None and found.transformed.known
+
+
+def _files(capture: Capture) -> Iterable[str]:
+    for compilation in capture.compilations:
+        places = [compilation.location, compilation.failure and compilation.failure.location]
+        places += [place for found in compilation.breaks for place in found.stack]
+        places += [found.cause for found in compilation.guard_failures]
+        places += [found.location for found in compilation.symbols]
+        yield from (place.filename for place in places if place)
+    for function in capture.functions:
+        yield from (frame.location.filename for frame in function.frames if frame.location)
+
+
+def short_names(files: Iterable[str]) -> dict[str, str]:
+    """The shortest ends of paths that tell the files from each other."""
+    paths = dict.fromkeys(files)
+    parts = {path: re.split(r"[\\/]", path) for path in paths}
+    named = {}
+    for path in paths:
+        depth = 1
+        while depth < len(parts[path]) and any(
+                other != path and parts[other][-depth:] == parts[path][-depth:] for other in paths):
+            depth += 1
+        named[path] = "/".join(parts[path][-depth:])
+    return named
+
+
+# --- breaks ---------------------------------------------------------------------------------------
+def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[GraphBreak, Compilation]]]:
+    """The graph breaks, those of one reason together."""
+    found: dict[tuple[str, str], list[tuple[GraphBreak, Compilation]]] = {}
+    for compilation in compilations:
+        for broken in compilation.breaks:
+            found.setdefault((broken.registry_id, one_line(broken.reason)), []).append((broken, compilation))
+    return list(found.values())
+
+
+def breaks_by_place(
+    group: Iterable[tuple[GraphBreak, Compilation]]
+) -> list[list[tuple[GraphBreak, Compilation]]]:
+    """Those of one reason, by place, by function, and by what was given up."""
+    found: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
+    for broken, compilation in group:
+        where = broken.location
+        key = where and (where.filename, where.line), plain_name(compilation.function), broken.skips_function
+        found.setdefault(key, []).append((broken, compilation))
+    return list(found.values())
+
+
+def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
+    """The stack from the compiled function to the break; longer than one if functions were inlined."""
+    stack = found.stack
+    own = plain_name(compilation.function)
+    for at in range(len(stack) - 1, -1, -1):
+        if plain_name(stack[at].function) == own and (
+                compilation.location is None or stack[at].filename == compilation.location.filename):
+            return stack[at:]
+    return stack[-1:]
+
+
+# --- recompiles -----------------------------------------------------------------------------------
+def kind_of_failure(found: GuardFailure) -> str:
+    """The text of the guard that failed, values left out."""
+    text = one_line(found.text)
+    for value in (found.expected, found.seen):
+        if value and not value.isnumeric():
+            text = text.replace(one_line(value), "_")
+    return VALUES.sub(lambda m: m[0] if m[0] == f"'{found.source}'" or m[0] in found.source else "_", text)
+
+
+def recompile_reasons(compilation: Compilation) -> list[str]:
+    """The guards that failed, values left out, each once."""
+    return list(dict.fromkeys(kind_of_failure(found) for found in compilation.guard_failures))
+
+
+def recompiles_by_reason(unit: Unit) -> list[list[Compilation]]:
+    """Recompiles of a function, those of the same guards together."""
+    groups: dict[object, list[Compilation]] = {}
+    for compilation in unit.recompiles:
+        kinds = recompile_reasons(compilation)
+        groups.setdefault((compilation.function, tuple(kinds[:2])), []).append(compilation)
+    return list(groups.values())
+
+
+def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]:
+    """All failures of the guards, those that differ in values only together."""
+    kinds: dict[str, list[GuardFailure]] = {}
+    for compilation in members:
+        for found in compilation.guard_failures:
+            kinds.setdefault(kind_of_failure(found), []).append(found)
+    return list(kinds.values())
+
+
+# --- what was not compiled ------------------------------------------------------------------------
+def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]:
+    """Compilations that gave no code, those of one function and reason together."""
+    groups: dict[object, list[Compilation]] = {}
+    for compilation in compilations:
+        if compilation.outcome == "compiled":
+            continue
+        place = compilation.location
+        reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""
+        groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line),
+                           VALUES.sub("_", reason)), []).append(compilation)
+    return list(groups.values())
