@@ -110,31 +110,51 @@ def guard_function(name: str, guards: Sequence[Guard], before: Sequence[Guard] |
         guards: of one cache entry.
         before: those of the entry that is tried before it; what differs is said above the function.
     """
+    return "".join(f"{line}\n" for line, _ in guard_lines(name, guards, before))
+
+
+def guard_lines(
+    name: str, guards: Sequence[Guard], before: Sequence[Guard] | None = None
+) -> list[tuple[str, str]]:
+    """The lines of :func:`guard_function`, each with the cause of the condition that it tests (:func:`cause_text`)."""
     head = _difference(guards, before) if before is not None else ""
-    lines = [f"def {name}(L, G):"]
+    lines = [(line, "") for line in head.splitlines()]
+    lines.append((f"def {name}(L, G):", ""))
     if not guards:
-        return "\n".join([*lines, "    # torch gave no guards", "    return True", ""])
+        return [*lines, ("    # torch gave no guards", ""), ("    return True", "")]
     checks = len(guards)
-    lines.append(f'    """{checks} condition{"s" if checks != 1 else ""}, in the order of their objects."""')
-    lines.append("    return (")
+    lines.append((f'    """{checks} condition{"s" if checks != 1 else ""}, in the order of their objects."""', ""))
+    lines.append(("    return (", ""))
     joint = ""
     for one in fold(group(guards)):
-        letters = list(_VARIABLES[: len(one.values[0])]) if one.values else []
-        lines.append(f"        # {_one_line(_fill(one.source, letters)) or 'global state'}")
+        letters = loop_letters(one)
+        lines.append((f"        # {_one_line(_fill(one.source, letters)) or 'global state'}", ""))
         indent = "        "
         if one.values:
-            lines.append(f"{indent}{joint}all(")
+            lines.append((f"{indent}{joint}all(", ""))
             indent, joint = "            ", ""
         for expression, cause in one.conditions:
             text = _fill(expression, letters)
             text = f"({text})" if _is_loose(text) else text
             comment = f"  # {_one_line(cause)}" if cause else ""
-            lines.append(f"{indent}{joint}{text}{comment}")
+            lines += [(line, cause) for line in f"{indent}{joint}{text}{comment}".split("\n")]
             joint = "and "
         if one.values:
-            lines.append(f"{indent}{_loops(letters, one.values)})")
-    lines.append("    )")
-    return head + "\n".join(lines) + "\n"
+            lines.append((f"{indent}{_loops(letters, one.values)})", ""))
+    lines.append(("    )", ""))
+    return lines
+
+
+def loop_letters(one: Group) -> list[str]:
+    """The variables that stand for what differs between the objects of a group; none if it is of one object."""
+    return list(_VARIABLES[: len(one.values[0])]) if one.values else []
+
+
+def shown(one: Group) -> tuple[str, tuple[tuple[str, str], ...], str]:
+    """``(object, conditions with their causes, the loop over its objects)`` with variables for what differs."""
+    letters = loop_letters(one)
+    return (_fill(one.source, letters), tuple((_fill(text, letters), cause) for text, cause in one.conditions),
+            _loops(letters, one.values) if one.values else "")
 
 
 def _is_loose(text: str) -> bool:

@@ -30,10 +30,14 @@ class _Block:
 
 
 @dataclass(frozen=True)
-class _Line:
+class Line:
+    """A line of an outline. ``place``: where its module begins in the graph's file; ``first``: where its first operation
+    stands."""
+
     depth: int
     text: str
-    place: int = 0  # line of the graph's file
+    place: int = 0
+    first: int = 0
 
 
 def outline(provenance: Provenance, stage: StageNodes, title: str, first_line: int = 1) -> str:
@@ -52,16 +56,22 @@ def outline(provenance: Provenance, stage: StageNodes, title: str, first_line: i
     head.append("# Under each module: the user's line, its operations in order, what the last of them gives. "
                 "(n) counts operations.")
     head.append("# On the right: the line of the graph's file at which a module begins.")
-    lines = list(_graph(provenance, stage, stage.graph, "", first_line - 1))
-    for inner, prefix in _inner(stage.graph, ""):
-        lines += [_Line(0, ""), _Line(0, f"graph within the graph: {prefix[:-1]}")]
-        lines += _graph(provenance, stage, inner, prefix, first_line - 1)
+    lines = outline_lines(provenance, stage, first_line)
     width = max((2 * line.depth + len(line.text) for line in lines if line.place), default=0)
     body = []
     for line in lines:
         text = "  " * line.depth + line.text
         body.append(f"{text:<{min(width, 100)}}  line {line.place}" if line.place else text)
     return "\n".join([*head, "", *body]).rstrip() + "\n"
+
+
+def outline_lines(provenance: Provenance, stage: StageNodes, first_line: int = 1) -> list[Line]:
+    """The outline of one stage as lines; arguments as of :func:`outline`."""
+    lines = list(_graph(provenance, stage, stage.graph, "", first_line - 1))
+    for inner, prefix in _inner(stage.graph, ""):
+        lines += [Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")]
+        lines += _graph(provenance, stage, inner, prefix, first_line - 1)
+    return lines
 
 
 def _counts(graph: Graph) -> str:
@@ -83,7 +93,7 @@ def _inner(graph: Graph, prefix: str) -> Iterator[tuple[Graph, str]]:
 
 def _graph(
     provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str, offset: int
-) -> Iterator[_Line]:
+) -> Iterator[Line]:
     root = _Block("", "")
     calls: dict[int, _Block] = {-1: root}
     seen: dict[str, int] = {}
@@ -117,8 +127,8 @@ def _graph(
 
 def _items(
     items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]], offset: int
-) -> Iterator[_Line]:
-    written: list[tuple[list[_Line], _Block | None]] = []
+) -> Iterator[Line]:
+    written: list[tuple[list[Line], _Block | None]] = []
     likes: dict[tuple[str, tuple[tuple[int, str], ...]], int] = {}
     folded: dict[int, list[str]] = {}
     at = 0
@@ -138,14 +148,14 @@ def _items(
             while at < len(items) and isinstance(here := items[at], Node) and _place(here) == _place(item):
                 chunk.append(here)
                 at += 1
-            written.append(([_Line(depth, _chunk(chunk))], None))
+            written.append(([Line(depth, _chunk(chunk), 0, chunk[0].line + offset)], None))
     for number, (lines, written_block) in enumerate(written):
         yield from lines
         if number in folded and written_block is not None:
-            yield _Line(depth, f"{_ranges(folded[number])}: {written_block.cls}, like {written_block.path}")
+            yield Line(depth, f"{_ranges(folded[number])}: {written_block.cls}, like {written_block.path}")
 
 
-def _like(block: _Block, lines: Sequence[_Line]) -> tuple[str, tuple[tuple[int, str], ...]]:
+def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, str], ...]]:
     """What two blocks have in common that differ in the number of their layer only."""
     pattern = _pattern(block.path)
     return pattern, tuple((line.depth, line.text.replace(block.path, pattern, 1)) for line in lines)
@@ -173,14 +183,14 @@ def _ranges(paths: Sequence[str]) -> str:
 
 def _block(
     block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]], offset: int
-) -> Iterator[_Line]:
+) -> Iterator[Line]:
     inside = {node.name for node in block.inside}
     taken = [names[name] for node in block.inside for name in node.inputs
              if name not in inside and name in names and names[name].op != "placeholder"]
     given = [node for node in block.inside if users.get(node.name, set()) - inside]
     border = _border(taken, given)
-    yield _Line(depth, f"{block.path}: {block.cls} ({block.operations}){border}",
-                min((node.line for node in block.inside), default=1) + offset)
+    first = min((node.line for node in block.inside), default=1) + offset
+    yield Line(depth, f"{block.path}: {block.cls} ({block.operations}){border}", first, first)
     yield from _items(block.items, depth + 1, names, users, offset)
 
 
