@@ -1,0 +1,74 @@
+// Guards of a version, as a tree by object; those that failed first.
+
+import { code, count, h } from "./dom.js";
+import { placeLink } from "./overview.js";
+
+export function guards(run, state, app) {
+  if (!run.guards.length) return h("section", { class: "view" }, h("p", { class: "empty" }, "There are no guards."));
+  const chosen = run.guards.find((found) => found.id === state.id) ?? run.guards[0];
+  const failed = chosen.groups.filter((group) => group[4].length);
+  const tree = h("div", { class: "tree" });
+  const filter = h("input", { type: "search", placeholder: "object or condition", "aria-label": "filter guards",
+                              oninput: () => draw(filter.value.toLowerCase()) });
+  const view = h("section", { class: "view guards", "aria-label": "Guards" },
+    h("div", { class: "bar" },
+      h("label", {}, "version ", h("select", { onchange: (event) => app.go("guards", { id: event.target.value }) },
+        run.guards.map((found) => h("option", { value: found.id, selected: found === chosen },
+          `${found.id} ${found.frame}: ${count(found.count, "guard")}`)))),
+      filter,
+      h("a", { href: app.link("side", { panes: [{ key: run.docs[chosen.doc].key, line: 0 }, ...sourcePane(run, chosen)] }) },
+        "as Python"),
+      h("span", { class: "soft" }, `${count(chosen.count, "guard")} on ${count(chosen.groups.length, "object")}`)),
+    h("div", { class: "column" },
+      failed.length ? h("article", { class: "card warn" }, h("h2", {}, "Failed at recompiles"),
+        h("ul", {}, failed.map((group) => h("li", {}, code(group[0] || "global state"), ": ",
+          group[4].slice(0, 4).map((text, index) => [index ? "; " : "", text.slice(0, 200)]), conditions(run, group, app))))) : null,
+      tree));
+
+  function draw(text) {
+    const root = { children: new Map(), groups: [], checks: 0, objects: 0 };
+    for (const group of chosen.groups) {
+      if (text && !group[0].toLowerCase().includes(text) && !group[5].some(([words]) => words.toLowerCase().includes(text))) continue;
+      const checks = group[2] * group[5].length;
+      let node = root;
+      for (const step of group[1].length ? group[1] : ["global state"]) {
+        if (!node.children.has(step)) node.children.set(step, { children: new Map(), groups: [], checks: 0, objects: 0 });
+        node = node.children.get(step);
+        node.checks += checks;
+      }
+      node.groups.push(group);
+    }
+    tree.replaceChildren(...branches(root, Boolean(text), 0));
+    if (!root.children.size) tree.append(h("p", { class: "empty" }, "Nothing fits."));
+  }
+
+  function branches(node, open, depth) {
+    return [...node.children].sort(([a], [b]) => Number(a === "global state") - Number(b === "global state")).map(([step, child]) => {
+      let label = step;
+      // A way without branches stands on one line.
+      while (child.children.size === 1 && !child.groups.length) {
+        const [[next, only]] = child.children;
+        label += next.startsWith("[") ? next : `.${next}`;
+        child = only;
+      }
+      const bad = child.groups.some((group) => group[4].length);
+      return h("details", { open: open || depth < 2 || child.checks <= 6 },
+        h("summary", { class: bad ? "bad" : null }, code(label), h("span", { class: "soft" }, ` ${count(child.checks, "check")}`),
+          bad ? h("span", { class: "tag" }, "failed") : null),
+        child.groups.map((group) => conditions(run, group, app)), branches(child, open, depth + 1));
+    });
+  }
+
+  view.ready = () => draw("");
+  return view;
+}
+
+function conditions(run, group, app) {
+  return h("ul", { class: "conditions" }, group[5].map(([text, place]) => h("li", {}, code(text), " ", placeLink(run, app, place))),
+    group[3] ? h("li", { class: "soft" }, code(group[3]), `: ${group[2]} objects`) : null);
+}
+
+function sourcePane(run, chosen) {
+  const place = run.place(run.entries.get(chosen.id)?.frame.place ?? -1);
+  return place && place.file.doc >= 0 ? [{ key: run.docs[place.file.doc].key, line: 0 }] : [];
+}

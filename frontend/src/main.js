@@ -1,0 +1,176 @@
+// The page: reads its data, shows one view at a time; where it stands is in the address behind the #.
+
+import { append, h } from "./dom.js";
+import { read } from "./model.js";
+import { overview } from "./overview.js";
+import { source } from "./source.js";
+import { side } from "./side.js";
+import { guards } from "./guards.js";
+import { graph } from "./graph.js";
+import { ranks } from "./ranks.js";
+
+const VIEWS = [["overview", "Overview", overview], ["source", "Source", source], ["side", "Side by side", side],
+               ["guards", "Guards", guards], ["graph", "Graph", graph]];
+
+// --- addresses: #/side/0/model.py@12/__compiled_fn_1.Captured_Graph.0@40 -------------------------------
+const encode = (text) => encodeURIComponent(text).replace(/%20/g, "+");
+const decode = (text) => {
+  try {
+    return decodeURIComponent(text.replace(/\+/g, "%20"));
+  } catch {
+    return "";
+  }
+};
+
+export function address(view, state, run) {
+  const parts = [view, String(run)];
+  if (view === "side") parts.push(...(state.panes ?? []).map(({ key, line }) => encode(key) + (line ? `@${line}` : "")));
+  else if (view === "source" && state.key !== undefined) parts.push(encode(state.key) + (state.line ? `@${state.line}` : ""));
+  else if (view === "guards" && state.id !== undefined) parts.push(encode(state.id));
+  else if (view === "graph" && state.key !== undefined) parts.push(encode(state.key));
+  else if (view === "overview" && state.to) parts.push(encode(state.to));
+  return `#/${parts.join("/")}`;
+}
+
+function parse(hash) {
+  const [view = "", run = "0", ...rest] = hash.replace(/^#\/?/, "").split("/");
+  const at = (text) => {
+    const found = /^(.*?)(?:@(\d+))?$/s.exec(text);
+    return { key: decode(found[1]), line: Number(found[2] ?? 0) };
+  };
+  const state = {};
+  if (view === "side" && rest.length) state.panes = rest.slice(0, 3).map(at);
+  else if (view === "source" && rest.length) Object.assign(state, at(rest[0]));
+  else if (view === "guards" && rest.length) state.id = decode(rest[0]);
+  else if (view === "graph" && rest.length) state.key = decode(rest[0]);
+  else if (view === "overview" && rest.length) state.to = decode(rest[0]);
+  return { view, run: Number(run) || 0, state };
+}
+
+function stored(name, value) {
+  try { // (a file of its own origin may have no storage)
+    if (value === undefined) return localStorage.getItem(name);
+    localStorage.setItem(name, value);
+  } catch { /* the choice holds for this visit */ }
+  return null;
+}
+
+class App {
+  constructor(data, root) {
+    Object.assign(this, { data, root, number: 0, name: "", seen: null, states: new Map() });
+    this.views = data.runs.length > 1 ? [...VIEWS, ["ranks", "Ranks", null]] : VIEWS;
+    this.main = h("main", { id: "main", tabindex: "-1" });
+    this.tabs = h("nav", { "aria-label": "Views" });
+    const environment = data.runs[0]?.environment ?? {};
+    this.runs = data.runs.length > 1 ? h("select", { "aria-label": "rank", onchange: (event) => this.go(
+      this.name === "ranks" ? "overview" : this.name, {}, Number(event.target.value)) },
+    data.runs.map((run, index) => h("option", { value: String(index) }, run.name || `run ${index}`))) : null;
+    const keys = h("button", { type: "button", "aria-label": "keyboard", title: "keyboard (?)", onclick: () => this.help() }, "?");
+    const theme = h("button", { type: "button", class: "theme", onclick: () => this.theme() }, "");
+    this.themeButton = theme;
+    root.replaceChildren(
+      h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); this.main.focus(); } }, "to the content"),
+      h("header", {}, h("h1", {}, "depyf"), this.tabs, this.runs,
+        h("span", { class: "soft environment" }, [environment.torch && `torch ${environment.torch}`,
+          environment.python && `Python ${environment.python}`].filter(Boolean).join(", ")), keys, theme),
+      this.main);
+    this.theme(stored("depyf-theme") ?? "auto");
+    window.addEventListener("hashchange", () => this.show());
+    document.addEventListener("keydown", (event) => this.key(event));
+    this.show();
+  }
+
+  link(view, state, run = this.number) {
+    return address(view, state, run);
+  }
+
+  go(view, state, run = this.number) {
+    const to = address(view, state, run);
+    if (location.hash === to) this.show();
+    else location.hash = to;
+  }
+
+  /** The view tells where it stands now. */
+  moved(state) {
+    this.states.set(this.name, state);
+    try {
+      history.replaceState(null, "", address(this.name, state, this.number));
+    } catch { /* no address of its own, in a notebook */ }
+    this.drawTabs();
+  }
+
+  show() {
+    const wanted = parse(location.hash);
+    const found = this.views.find(([name]) => name === wanted.view) ?? this.views[this.data.runs.length > 1 && !wanted.view ? 5 : 0];
+    this.seen?.leave?.();
+    if (wanted.run !== this.number) this.states.clear();
+    this.number = Math.min(Math.max(wanted.run, 0), this.data.runs.length - 1);
+    this.name = found[0];
+    this.states.set(this.name, wanted.state);
+    if (this.runs) this.runs.value = String(this.number);
+    this.drawTabs();
+    const run = this.data.runs[this.number];
+    const view = found[2] ? found[2](run, wanted.state, this) : ranks(this.data, wanted.state, this);
+    this.main.replaceChildren(view);
+    this.seen = view;
+    view.ready?.();
+  }
+
+  drawTabs() {
+    this.tabs.replaceChildren();
+    append(this.tabs, this.views.map(([name, words], index) => h("a", {
+      href: address(name, this.states.get(name) ?? {}, this.number), "aria-current": name === this.name ? "page" : null,
+      title: `${words} (${index + 1})` }, words)));
+  }
+
+  theme(wanted) {
+    const order = ["auto", "light", "dark"];
+    const value = order.includes(wanted) ? wanted : order[(order.indexOf(this.chosen) + 1) % 3];
+    this.chosen = value;
+    if (value === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = value;
+    this.themeButton.textContent = { auto: "\u25d0", light: "\u2600", dark: "\u263e" }[value];
+    this.themeButton.setAttribute("aria-label", `colours: ${value}`);
+    this.themeButton.title = `colours: ${value} (t)`;
+    if (wanted === undefined) stored("depyf-theme", value);
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = event.composedPath()[0];
+    if (target instanceof Element && target.matches("input, select, textarea")) return;
+    const number = Number(event.key);
+    if (number >= 1 && number <= this.views.length) this.go(this.views[number - 1][0], this.states.get(this.views[number - 1][0]) ?? {});
+    else if (event.key === "t") this.theme();
+    else if (event.key === "?") this.help();
+    else return;
+    event.preventDefault();
+  }
+
+  help() {
+    const rows = [["1 to 6", "the views"], ["\u2191 \u2193", "the next line, in a text"], ["/ or Ctrl-F", "search in a text"],
+                  ["g", "the definition of the name in the line"], ["Esc", "let go of the line"], ["t", "light, dark or the system's"],
+                  ["?", "this"]];
+    const dialog = h("dialog", { "aria-label": "Keyboard", onclose: () => dialog.remove() }, h("h2", {}, "Keyboard"),
+      h("dl", {}, rows.map(([keys, words]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, words)])),
+      h("button", { type: "button", onclick: () => dialog.close() }, "close"));
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+}
+
+async function begin() {
+  const root = document.getElementById("app");
+  try {
+    const data = await read(document.getElementById("data"));
+    root.app = new App(data, root);
+    document.documentElement.dataset.ready = "yes";
+  } catch (error) {
+    root.replaceChildren(h("p", { class: "empty" }, typeof DecompressionStream === "undefined"
+      ? "This browser is too old to unpack the page (Chrome 80, Firefox 113, Safari 16.4 can). index.md, beside it, tells the same."
+      : `The page could not be shown: ${error.message}. index.md, beside it, tells the same.`));
+    throw error;
+  }
+}
+
+begin();

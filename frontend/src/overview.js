@@ -1,0 +1,263 @@
+// What happened, function by function: from the original to what runs, breaks and recompiles, time.
+
+import { code, count, h, outside, prose, seconds } from "./dom.js";
+
+export function overview(run, state, app) {
+  const summary = run.summary;
+  const view = h("section", { class: "view overview", "aria-label": "Overview" }, h("div", { class: "column" },
+    head(run, summary),
+    run.units.length ? h("section", { id: "functions" }, h("h2", {}, "Functions"),
+                         run.units.map((unit) => flow(run, unit, app))) : null,
+    breaks(run, app), recompiles(run, app), lost(run, app), shapes(run, app), timeline(run), cost(run), notes(run)));
+  view.ready = () => {
+    if (state.to) view.querySelector(`#${CSS.escape(state.to)}`)?.scrollIntoView();
+  };
+  return view;
+}
+
+export function placeLink(run, app, id) {
+  const place = run.place(id);
+  if (!place) return null;
+  if (place.file.doc < 0) return code(place.name, { title: place.file.path });
+  return h("a", { class: "place", title: place.file.path,
+                  href: app.link("source", { key: run.docs[place.file.doc].key, line: place.line }) }, place.name);
+}
+
+function head(run, summary) {
+  const facts = [[summary.functions, "function"], [summary.versions, "version"], [summary.graphs, "graph"],
+                 [summary.breaks, "graph break", "breaks"], [summary.recompiles, "recompile", "recompiles"]];
+  const bad = [[summary.limit, "at the recompile limit"], [summary.failed, "failed"], [summary.skipped, "skipped"],
+               [summary.unknown, "not finished"]].filter(([number]) => number);
+  if (!run.compilations.length && !run.units.length) {
+    return h("p", { class: "empty" }, "Nothing was compiled: no function under torch.compile was called.");
+  }
+  return h("ul", { class: "facts", "aria-label": "in all" },
+    facts.map(([number, word, to]) => h("li", { class: to && number ? "bad" : null },
+      h("b", {}, String(number)), " ", number === 1 ? word : `${word}s`)),
+    bad.map(([number, words]) => h("li", { class: "bad" }, h("b", {}, String(number)), " ", words)),
+    h("li", {}, h("b", {}, seconds(summary.seconds)), " compiling"));
+}
+
+// --- the flow of a function -------------------------------------------------------------------------
+function flow(run, unit, app) {
+  const frames = new Map(unit.frames.map((frame) => [frame.name, frame]));
+  const shown = new Set();
+  const body = unit.frames.length ? frameFlow(run, unit.frames[0], frames, shown, app) : null;
+  const rest = unit.frames.filter((frame) => !shown.has(frame.name));
+  return h("article", { class: "unit" },
+    h("h3", {}, code(unit.title), " ", placeLink(run, app, unit.place),
+      h("span", { class: "soft" }, ` ${count(unit.versions, "version")}, ${count(unit.graphs, "graph")}, ` +
+        `${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}, ${seconds(unit.seconds)}`)),
+    body, rest.map((frame) => frameFlow(run, frame, frames, shown, app)),
+    unit.lost.length ? h("p", { class: "soft" }, "not compiled: ", unit.lost.slice(0, 8).map(
+      ([id, outcome], index) => [index ? ", " : "", code(id), ` ${outcome}`])) : null);
+}
+
+function chip(kind, label, text, href, title) {
+  return h(href ? "a" : "span", { class: `chip ${kind}`, href, title },
+           h("span", { class: "kind" }, label), text === "" ? null : h("span", {}, text));
+}
+
+function arrow() {
+  return h("span", { class: "arrow", "aria-hidden": "true" }, "\u2192");
+}
+
+function frameFlow(run, frame, frames, shown, app) {
+  shown.add(frame.name);
+  const place = run.place(frame.place);
+  const document = frame.original >= 0 ? run.docs[frame.original] : null;
+  const href = document ? app.link("side", { panes: [{ key: document.key, line: 1 }] })
+    : place && place.file.doc >= 0
+      ? app.link("source", { key: run.docs[place.file.doc].key, line: place.line }) : null;
+  const label = frame.resumes ? `goes on from line ${frame.resumes}` : "original";
+  return h("div", { class: "frame" },
+    h("div", { class: "row first" }, chip("original", label, frame.name, href)),
+    h("ol", { class: "entries" }, frame.entries.map((entry) => entryFlow(run, entry, frames, shown, app)),
+      frame.entries.length ? null : h("li", { class: "row soft" }, "runs in plain Python: never compiled")));
+}
+
+function entryFlow(run, entry, frames, shown, app) {
+  const guards = run.docs[entry.guardsDoc];
+  const compilation = run.compilationsById.get(entry.id);
+  const row = [h("span", { class: "id", title: "torch's compile id: frame / recompile" }, entry.id),
+               chip("guards", "guards", String(entry.guards), app.link("guards", { id: entry.id }),
+                    `${guards.title}: they decide whether this version is used`)];
+  if (entry.transformed >= 0) {
+    const doc = run.docs[entry.transformed];
+    row.push(arrow(), chip("transformed", "transformed code", entry.fidelity,
+                           app.link("side", { panes: [{ key: doc.key, line: 0 }, ...graphPane(run, entry)] }), doc.note));
+  }
+  for (const number of entry.graphs) row.push(arrow(), graphChip(run, run.graphs[number], app));
+  if (!entry.graphs.length) row.push(arrow(), h("span", { class: "soft" }, "no graph"));
+  if (compilation) row.push(h("span", { class: "soft time" }, seconds(compilation.seconds)));
+  const broken = run.breaks.flatMap((reason) => reason.places.filter((at) => at.ids.includes(entry.id)).map(
+    (at) => [reason, at]));
+  const resumes = entry.resumes.map((name) => frames.get(name)).filter(Boolean);
+  return h("li", {}, h("div", { class: "row" }, row),
+    compilation?.again ? h("p", { class: "why soft" }, "compiled again: ", failed(run, entry.id)) : null,
+    broken.map(([reason, at]) => h("p", { class: "broke" }, h("span", { class: "sign break" }, "\u2716"),
+      h("a", { href: app.link("overview", { to: "breaks" }) }, "graph break"), " at ", placeLink(run, app, at.place), ": ",
+      prose(reason.title))),
+    resumes.length ? h("div", { class: "resumes" }, resumes.map((frame) => (
+      shown.has(frame.name) ? h("p", { class: "soft" }, "goes on in ", code(frame.name), ", see above")
+        : frameFlow(run, frame, frames, shown, app)))) : null);
+}
+
+function graphPane(run, entry) {
+  const graph = run.graphs[entry.graphs[0]];
+  return graph?.stages.length ? [{ key: run.docs[graph.stages[0]].key, line: 0 }] : [];
+}
+
+function failed(run, id) {
+  for (const group of run.recompiles) {
+    if (group.ids.includes(id)) return code(group.guards[0]?.kind.slice(0, 120) ?? "");
+  }
+  return "no version fitted";
+}
+
+function graphChip(run, graph, app) {
+  const captured = run.docs[graph.stages[0]];
+  const entry = run.entries.get(graph.id);
+  const place = entry && run.place(entry.frame.place);
+  const left = place && place.file.doc >= 0 ? [{ key: run.docs[place.file.doc].key, line: 0 }] : [];
+  const others = [...graph.stages.slice(1), ...graph.kernels].map((id) => run.docs[id]);
+  const inputs = captured?.inputs;
+  return h("span", { class: "chip graph" },
+    captured ? h("a", { class: "kind", href: app.link("side", { panes: [...left, { key: captured.key, line: 0 }] }) },
+                 graph.name) : h("span", { class: "kind" }, graph.name),
+    inputs ? h("a", { href: app.link("graph", { key: captured.key }), title: "outline" }, count(inputs[1], "operation")) : null,
+    others.map((doc) => h("a", { href: app.link("side", { panes: [...left, { key: captured.key, line: 0 },
+                                                                 { key: doc.key, line: 0 }] }) },
+      doc.kind === "kernel" ? count(doc.calls.length, "kernel call") : doc.stage)));
+}
+
+// --- breaks -----------------------------------------------------------------------------------------
+function breaks(run, app) {
+  if (!run.breaks.length) return null;
+  return h("section", { id: "breaks" }, h("h2", {}, "Graph breaks"),
+    run.breaks.map((reason) => h("article", { class: "card bad" },
+      h("h3", {}, prose(reason.title), " ", reason.id ? h("span", { class: "tag" }, outside(reason.url, reason.id)) : null,
+        reason.times > 1 ? h("span", { class: "soft" }, ` ${reason.times} times`) : null),
+      reason.explanation ? h("p", {}, prose(reason.explanation.split("\n")[0])) : null,
+      h("ul", {}, reason.places.slice(0, 12).map((at) => h("li", {},
+        placeLink(run, app, at.place) ?? "a place that torch does not name", at.function ? [" in ", code(at.function)] : null,
+        at.text ? [": ", code(at.text)] : null, at.times > 1 ? `, ${at.times} times` : "",
+        at.path.length ? h("div", { class: "soft" }, "reached from ", at.path.map(([place, name], index) => [
+          index ? " \u203a " : "", placeLink(run, app, place), " ", code(name)])) : null,
+        h("div", { class: "soft" }, at.skips ? ["all of ", code(at.of), " runs in plain Python"]
+          : at.resumes.length ? ["goes on in ", at.resumes.slice(0, 4).map((name, index) => [index ? ", " : "", resume(run, name, app)])]
+            : "nothing is left to compile behind it"))),
+      reason.places.length > 12 ? h("li", {}, `and ${reason.places.length - 12} more places`) : null),
+      reason.hints.length ? h("div", { class: "fix" }, h("h4", {}, "How to mend it (torch's advice)"),
+        h("ul", {}, reason.hints.map((hint) => h("li", {}, prose(hint))))) : null)));
+}
+
+function resume(run, name, app) {
+  const doc = run.definition(name);
+  return doc ? h("a", { href: app.link("side", { panes: [{ key: doc.key, line: 0 }] }) }, code(name)) : code(name);
+}
+
+// --- recompiles -------------------------------------------------------------------------------------
+function guardFailure(run, found, app) {
+  return h("li", {}, code(found.texts.length === 1 ? found.texts[0] : found.kind),
+    found.expected.length || found.seen.length ? h("div", {},
+      found.expected.length ? ["expected ", list(found.expected)] : null,
+      found.seen.length ? [found.expected.length ? ", seen " : "seen ", list(found.seen)] : null) : null,
+    h("div", { class: "soft" }, found.entries.length ? ["versions that did not fit: ", found.entries.slice(0, 6).map((id, index) => [
+      index ? ", " : "", h("a", { href: app.link("guards", { id }) }, id)])] : null,
+    found.causes.length ? [" guarded because of ", found.causes.slice(0, 3).map(([place, text], index) => [
+      index ? ", " : "", placeLink(run, app, place), text ? [" ", code(text)] : null])] : null));
+}
+
+function list(values) {
+  return values.map((value, index) => [index ? ", " : "", code(value.slice(0, 80))]);
+}
+
+function recompiles(run, app) {
+  if (!run.recompiles.length) return null;
+  return h("section", { id: "recompiles" }, h("h2", {}, "Recompiles"),
+    run.recompiles.map((group) => h("article", { class: "card warn" },
+      h("h3", {}, code(group.subject), h("span", { class: "soft" }, ` ${group.ids.slice(0, 6).join(", ")}` +
+        (group.ids.length > 6 ? ` and ${group.ids.length - 6} more` : ""))),
+      h("p", {}, "A call fitted no version, so it was compiled again. What failed:"),
+      h("ul", {}, group.guards.slice(0, 6).map((found) => guardFailure(run, found, app))))));
+}
+
+// --- what was not compiled ----------------------------------------------------------------------------
+const LOST = { limit: "recompile limit: calls that fit no version run in plain Python", skipped: "skipped: runs in plain Python",
+               failed: "failed", unknown: "its end was not seen" };
+
+function lost(run, app) {
+  if (!run.lost.length) return null;
+  return h("section", { id: "lost" }, h("h2", {}, "Not compiled"), run.lost.map((found) => h("article", { class: "card" },
+    h("h3", {}, code(found.subject), " ", placeLink(run, app, found.place),
+      h("span", { class: "soft" }, ` ${found.ids.slice(0, 4).join(", ")}${found.ids.length > 4 ? ", ..." : ""}`)),
+    h("p", {}, h("b", {}, LOST[found.outcome] ?? found.outcome),
+      found.broke ? [" because of a ", h("a", { href: app.link("overview", { to: "breaks" }) }, "graph break")] : null,
+      found.reason ? [": ", found.kind ? [code(found.kind), " "] : null, prose(found.reason)] : null,
+      found.at >= 0 ? [" at ", placeLink(run, app, found.at)] : null),
+    found.explanation ? h("p", {}, prose(found.explanation.split("\n")[0])) : null,
+    found.outcome === "limit" ? h("ul", {}, found.guards.slice(0, 3).map((one) => guardFailure(run, one, app))) : null,
+    found.hints.length ? h("ul", {}, found.hints.slice(0, 4).map((hint) => h("li", {}, prose(hint)))) : null)));
+}
+
+// --- shapes -------------------------------------------------------------------------------------------
+function shapes(run, app) {
+  if (!run.symbols.length) return null;
+  const words = {
+    created: (found) => [code(found.symbol), " stands for ", code(found.source || "a value"), ", any in ", code(found.range),
+                         found.value ? [", first seen as ", code(found.value)] : null],
+    unbacked: (found) => [code(found.symbol), " is known from the data only"],
+    fixed: (found) => [h("b", {}, "fixed: "), code(found.symbol), " is ", code(found.value), " only",
+                       found.reason ? [", because of ", code(found.reason.slice(0, 120))] : null],
+    guarded: (found) => ["condition ", code(found.symbol)],
+  };
+  const shown = run.symbols.slice(0, 60);
+  return h("section", { id: "shapes" }, h("h2", {}, "Dynamic shapes"), h("ul", { class: "card" }, shown.map((found) => h("li", {},
+    h("span", { class: "id" }, found.ids.slice(0, 3).join(" ")), " ", (words[found.kind] ?? words.guarded)(found), " ",
+    placeLink(run, app, found.place)))),
+  run.symbols.length > 60 ? h("p", { class: "soft" }, `and ${run.symbols.length - 60} more (records.jsonl has all)`) : null);
+}
+
+// --- time ---------------------------------------------------------------------------------------------
+function bar(element, left, width) {
+  element.style.marginLeft = `${left}%`;
+  element.style.width = `${Math.max(width, 0.4)}%`;
+  return element;
+}
+
+function timeline(run) {
+  const known = run.compilations.filter((found) => found.start > 0);
+  if (!known.length) return null;
+  const begin = Math.min(...known.map((found) => found.start));
+  const end = Math.max(...known.map((found) => found.start + found.seconds));
+  const whole = Math.max(end - begin, 1e-6);
+  const shown = known.slice(0, 200);
+  return h("section", { id: "timeline" }, h("h2", {}, "Timeline"),
+    h("p", { class: "soft" }, `${seconds(whole)} from the first compilation to the end of the last. A bar counts its backward too.`),
+    h("ol", { class: "timeline" }, shown.map((found) => h("li", {},
+      h("span", { class: "who" }, h("span", { class: "id" }, found.id), " ", code(found.subject)),
+      h("span", { class: "track" }, bar(h("span", { class: `mark ${found.outcome === "compiled" ? (found.again ? "again" : "done") : "not"}` }),
+        (100 * (found.start - begin)) / whole, (100 * found.seconds) / whole)),
+      h("span", { class: "much" }, `${seconds(found.seconds)}`,
+        h("span", { class: "soft" }, found.outcome === "compiled" ? (found.again ? " again" : "") : ` ${found.outcome}`,
+          found.broke ? " break" : ""))))),
+    known.length > 200 ? h("p", { class: "soft" }, `and ${known.length - 200} more`) : null);
+}
+
+function cost(run) {
+  if (!run.phases.length) return null;
+  const most = Math.max(...run.phases.map(([, value]) => value), 1e-9);
+  return h("section", { id: "cost" }, h("h2", {}, "Time by part of torch"),
+    h("p", { class: "soft" }, "Inner parts count in outer ones."),
+    h("ol", { class: "timeline phases" }, run.phases.map(([name, value]) => h("li", {}, h("span", { class: "who" }, name),
+      h("span", { class: "track" }, bar(h("span", { class: "mark done" }), 0, (100 * value) / most)),
+      h("span", { class: "much" }, seconds(value))))),
+    run.caches.length ? h("p", {}, "Torch's caches: ", run.caches.slice(0, 12).map(([cache, outcome, reason, times], index) => [
+      index ? ", " : "", code(cache), ` ${outcome} ${times > 1 ? `${times} times` : ""}`, reason ? ` (${reason.slice(0, 160)})` : ""])) : null);
+}
+
+function notes(run) {
+  if (!run.notes.length) return null;
+  return h("section", { id: "notes" }, h("h2", {}, "Notes"), h("ul", {}, run.notes.slice(0, 40).map((note) => h("li", {}, prose(note)))));
+}

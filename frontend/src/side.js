@@ -1,0 +1,173 @@
+// Side by side: two or three texts, their lines tied together.
+
+import { append, code, h } from "./dom.js";
+import { Editor } from "./pane.js";
+
+const KINDS = [
+  ["source", "your files"], ["original", "what goes on behind a break"], ["guards", "guards"],
+  ["transformed", "transformed code"], ["graph", "graphs"], ["kernel", "kernels"]];
+
+/** The documents to begin with: source, captured graph, and the last of what was made of it. */
+export function firstPanes(run, graphNumber = 0) {
+  const graph = run.graphs[graphNumber];
+  const unit = run.units.find((found) => found.frames.length) ?? run.units[0];
+  const entry = graph && run.entries.get(graph.id);
+  const places = entry ? entry.frame.place : unit?.place ?? -1;
+  const source = run.docs[run.place(places)?.file.doc ?? -1] ?? run.docs.find((doc) => doc.kind === "source");
+  const docs = [source];
+  if (graph) {
+    const stages = graph.stages.map((id) => run.docs[id]);
+    docs.push(stages.find((doc) => doc.captured) ?? stages[0]);
+    const last = run.docs[graph.kernels[0]] ?? stages[stages.length - 1];
+    if (last && !docs.includes(last)) docs.push(last);
+  }
+  if (docs.length < 3) {
+    const transformed = run.docs.find((doc) => doc.kind === "transformed");
+    if (transformed) docs.splice(1, 0, transformed);
+  }
+  return docs.filter(Boolean).slice(0, 3);
+}
+
+/** `state`: `{panes: [{key, line}]}`; `app.moved(state)` is told when it changes. */
+export function side(run, state, app) {
+  const panes = [];
+  let chosen = null;
+  const body = h("div", { class: "panes" });
+  const status = h("p", { class: "hint", role: "status" });
+  const view = h("section", { class: "view side", "aria-label": "Side by side" },
+    h("div", { class: "bar" },
+      h("button", { type: "button", onclick: () => add() }, "+ pane"),
+      h("label", { class: "check" }, h("input", {
+        type: "checkbox", checked: true,
+        onchange: (event) => body.classList.toggle("plain", !event.target.checked) }), "colours"),
+      status),
+    body);
+
+  function tell() {
+    const words = [];
+    if (chosen) {
+      const places = [...chosen.selection.places];
+      words.push(...places.slice(0, 3).flatMap((id, index) => [
+        index ? ", " : "", code(run.place(id).name), " ", h("span", { class: "soft" }, run.textOf(id).slice(0, 70))]));
+      if (places.length > 3) words.push(` and ${places.length - 3} more lines`);
+      if (!places.length) words.push("Nothing is tied to this line.");
+    } else words.push("Point at a line to see where it went; click to stay with it. Underlined names lead to their definition.");
+    status.replaceChildren();
+    append(status, words);
+  }
+
+  function moved() {
+    app.moved({ panes: panes.map((pane) => ({ key: pane.doc.key, line: pane.editor.current || 0 })) });
+  }
+
+  function hover(from, line) {
+    const selection = line ? run.selection(from.doc, line) : null;
+    const tied = selection && (selection.places.size || selection.captured?.size);
+    for (const pane of panes) {
+      pane.editor.mark({ hover: tied ? run.linked(pane.doc, selection) : null });
+    }
+  }
+
+  function pin(from, line, quiet) {
+    if (!line) {
+      chosen = null;
+      for (const pane of panes) pane.editor.mark({ pinned: null, at: 0 });
+    } else {
+      chosen = { pane: from, selection: run.selection(from.doc, line) };
+      for (const pane of panes) follow(pane, pane === from);
+      if (!from.editor.isVisible(line)) from.editor.reveal(line, quiet ? "nearest" : "center");
+    }
+    tell();
+    moved();
+  }
+
+  function follow(pane, isOwn) {
+    const found = run.linked(pane.doc, chosen.selection);
+    const nothing = !chosen.selection.places.size && !chosen.selection.captured?.size && !found.exact.size;
+    pane.editor.mark({ pinned: nothing ? null : found, hover: null, at: isOwn ? chosen.selection.line : 0 });
+    const lines = [...(found.exact.size ? found.exact : found.same)].sort((a, b) => a - b);
+    pane.count.textContent = isOwn || nothing ? "" : lines.length ? `${lines.length} tied` : "none tied";
+    if (!isOwn && lines.length) {
+      pane.editor.unfold(lines[0]);
+      if (!lines.some((line) => pane.editor.isVisible(line))) pane.editor.reveal(lines[0]);
+    }
+  }
+
+  function show(pane, doc, line) {
+    const editor = new Editor(run, doc, {
+      label: doc.title,
+      hover: (at) => hover(pane, at),
+      pin: (at, quiet) => pin(pane, at, quiet),
+      jump: (name) => {
+        const target = run.definition(name);
+        if (!target) return false;
+        show(pane, target, 0);
+        pane.editor.view.focus();
+        if (chosen) follow(pane, false);
+        moved();
+        return true;
+      },
+    });
+    pane.editor?.destroy();
+    pane.editor?.host.remove();
+    Object.assign(pane, { doc, editor });
+    pane.select.value = String(doc.index);
+    pane.note.textContent = "";
+    if (doc.fidelity) pane.note.textContent = doc.fidelity;
+    pane.note.title = doc.note ?? "";
+    pane.folds.hidden = !editor.spans.length;
+    pane.element.append(editor.host);
+    if (line) requestAnimationFrame(() => {
+      editor.unfold(line);
+      editor.reveal(line);
+    });
+  }
+
+  function add(doc, line = 0) {
+    if (panes.length >= 3) return;
+    const options = KINDS.map(([kind, words]) => {
+      const docs = run.docs.filter((found) => found.kind === kind);
+      return docs.length ? h("optgroup", { label: words }, docs.map(
+        (found) => h("option", { value: String(found.index) }, found.title))) : null;
+    });
+    const pane = { doc: null, editor: null };
+    pane.select = h("select", { "aria-label": `text of pane ${panes.length + 1}`, onchange: (event) => {
+      show(pane, run.docs[Number(event.target.value)], 0);
+      if (chosen) follow(pane, false);
+      moved();
+    } }, options);
+    pane.note = h("span", { class: "tag" });
+    pane.count = h("span", { class: "soft count" });
+    pane.folds = h("span", { class: "folds" },
+      h("button", { type: "button", onclick: () => pane.editor.foldModules(true) }, "fold"),
+      h("button", { type: "button", onclick: () => pane.editor.foldModules(false) }, "unfold"));
+    const close = h("button", { type: "button", class: "close", "aria-label": "close this pane", onclick: () => {
+      if (panes.length === 1) return;
+      panes.splice(panes.indexOf(pane), 1);
+      pane.editor.destroy();
+      pane.element.remove();
+      body.style.setProperty("--panes", panes.length);
+      moved();
+    } }, "\u00d7");
+    pane.element = h("div", { class: "pane" },
+      h("div", { class: "head" }, pane.select, pane.note, pane.folds, pane.count,
+        h("button", { type: "button", title: "search (/)", onclick: () => pane.editor.find() }, "search"), close));
+    panes.push(pane);
+    body.append(pane.element);
+    body.style.setProperty("--panes", panes.length);
+    show(pane, doc ?? firstPanes(run)[0] ?? run.docs[0], line);
+    return pane;
+  }
+
+  const wanted = (state.panes ?? []).map(({ key, line }) => [run.byKey.get(key), line]).filter(([doc]) => doc);
+  const docs = wanted.length ? wanted : firstPanes(run).map((doc) => [doc, 0]);
+  if (!docs.length) return h("section", { class: "view" }, h("p", { class: "empty" }, "There is no text in this run."));
+  view.ready = () => {
+    for (const [doc, line] of docs) add(doc, line);
+    const first = panes.find((pane, index) => docs[index]?.[1]);
+    if (first) requestAnimationFrame(() => pin(first, docs[panes.indexOf(first)][1]));
+    else tell();
+  };
+  view.leave = () => panes.forEach((pane) => pane.editor.destroy());
+  return view;
+}
