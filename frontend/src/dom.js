@@ -22,9 +22,10 @@ export function append(element, children) {
   return element;
 }
 
-/** Torch's sentences have `code` in them. */
+/** Torch's sentences have `code` and addresses in them. */
 export function prose(text) {
-  return text.split(/(?<!`)`([^`\n]+)`(?!`)/).map((part, index) => (index % 2 ? code(part) : part));
+  return text.split(/(?<!`)`([^`\n]+)`(?!`)/).map((part, index) => (index % 2 ? code(part) : part.split(
+    /(https:\/\/[\w./%#?=&+-]*[\w/])/).map((piece, at) => (at % 2 ? outside(piece, piece) : piece))));
 }
 
 export function code(text, props) {

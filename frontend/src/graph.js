@@ -1,6 +1,7 @@
 // A graph by module, with shapes and dtypes; repeated layers are told once.
 
 import { count, h } from "./dom.js";
+import { sourceOf } from "./side.js";
 
 export function graph(run, state, app) {
   const docs = run.docs.filter((doc) => doc.kind === "graph");
@@ -8,10 +9,8 @@ export function graph(run, state, app) {
   const doc = run.byKey.get(state.key)?.kind === "graph" ? run.byKey.get(state.key) : docs[0];
   const [inputs, operations, results] = doc.inputs;
   const tree = h("div", { class: "tree outline" });
-  const graphOf = run.graphs[doc.graph];
-  const entry = run.entries.get(graphOf.id);
-  const place = entry && run.place(entry.frame.place);
-  const left = place && place.file.doc >= 0 ? [{ key: run.docs[place.file.doc].key, line: 0 }] : [];
+  const from = sourceOf(run, run.graphs[doc.graph]);
+  const left = from ? [{ key: from.key, line: 0 }] : [];
 
   function build(text) {
     const wanted = doc.outline.map(([, words]) => !text || words.toLowerCase().includes(text));

@@ -164,7 +164,7 @@ async function begin() {
   try {
     const data = await read(document.getElementById("data"));
     root.app = new App(data, root);
-    document.documentElement.dataset.ready = "yes";
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
   } catch (error) {
     root.replaceChildren(h("p", { class: "empty" }, typeof DecompressionStream === "undefined"
       ? "This browser is too old to unpack the page (Chrome 80, Firefox 113, Safari 16.4 can). index.md, beside it, tells the same."

@@ -42,7 +42,7 @@ export class Run {
 
   // --- places ---
   place(id) {
-    if (id < 0) return null;
+    if (!(id >= 0)) return null;
     const file = this.files[this.places[2 * id]];
     return { id, file, line: this.places[2 * id + 1], name: `${file.short}:${this.places[2 * id + 1]}` };
   }

@@ -1,5 +1,6 @@
 // What happened, function by function: from the original to what runs, breaks and recompiles, time.
 
+import { sourceOf } from "./side.js";
 import { code, count, h, outside, prose, seconds } from "./dom.js";
 
 export function overview(run, state, app) {
@@ -71,7 +72,8 @@ function frameFlow(run, frame, frames, shown, app) {
       ? app.link("source", { key: run.docs[place.file.doc].key, line: place.line }) : null;
   const label = frame.resumes ? `goes on from line ${frame.resumes}` : "original";
   return h("div", { class: "frame" },
-    h("div", { class: "row first" }, chip("original", label, frame.name, href)),
+    h("div", { class: "row first" }, chip("original", label, frame.name, href), frame.entries.length > 1
+      ? h("span", { class: "soft time" }, `${frame.entries.length} versions, in the order in which they are tried`) : null),
     h("ol", { class: "entries" }, frame.entries.map((entry) => entryFlow(run, entry, frames, shown, app)),
       frame.entries.length ? null : h("li", { class: "row soft" }, "runs in plain Python: never compiled")));
 }
@@ -117,9 +119,8 @@ function failed(run, id) {
 
 function graphChip(run, graph, app) {
   const captured = run.docs[graph.stages[0]];
-  const entry = run.entries.get(graph.id);
-  const place = entry && run.place(entry.frame.place);
-  const left = place && place.file.doc >= 0 ? [{ key: run.docs[place.file.doc].key, line: 0 }] : [];
+  const source = sourceOf(run, graph);
+  const left = source ? [{ key: source.key, line: 0 }] : [];
   const others = [...graph.stages.slice(1), ...graph.kernels].map((id) => run.docs[id]);
   const inputs = captured?.inputs;
   return h("span", { class: "chip graph" },
@@ -160,7 +161,7 @@ function resume(run, name, app) {
 // --- recompiles -------------------------------------------------------------------------------------
 function guardFailure(run, found, app) {
   return h("li", {}, code(found.texts.length === 1 ? found.texts[0] : found.kind),
-    found.expected.length || found.seen.length ? h("div", {},
+    !(found.texts.length === 1 && found.expected.concat(found.seen).every((value) => found.texts[0].includes(value))) ? h("div", {},
       found.expected.length ? ["expected ", list(found.expected)] : null,
       found.seen.length ? [found.expected.length ? ", seen " : "seen ", list(found.seen)] : null) : null,
     h("div", { class: "soft" }, found.entries.length ? ["versions that did not fit: ", found.entries.slice(0, 6).map((id, index) => [
@@ -184,7 +185,7 @@ function recompiles(run, app) {
 }
 
 // --- what was not compiled ----------------------------------------------------------------------------
-const LOST = { limit: "recompile limit: calls that fit no version run in plain Python", skipped: "skipped: runs in plain Python",
+const LOST = { __proto__: null, limit: "recompile limit: calls that fit no version run in plain Python", skipped: "skipped: runs in plain Python",
                failed: "failed", unknown: "its end was not seen" };
 
 function lost(run, app) {
@@ -205,6 +206,7 @@ function lost(run, app) {
 function shapes(run, app) {
   if (!run.symbols.length) return null;
   const words = {
+    __proto__: null, // (kinds come from the records)
     created: (found) => [code(found.symbol), " stands for ", code(found.source || "a value"), ", any in ", code(found.range),
                          found.value ? [", first seen as ", code(found.value)] : null],
     unbacked: (found) => [code(found.symbol), " is known from the data only"],

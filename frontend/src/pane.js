@@ -325,7 +325,7 @@ export class Editor {
       lineMarker: (view, block) => {
         const number = view.state.doc.lineAt(block.from).number;
         const places = index.places.get(number);
-        if (!places) return null;
+        if (!places || index.places.get(number - 1)?.[0] === places[0]) return null;
         const first = this.run.place(places[0]);
         const more = places.length > 1 ? ` +${places.length - 1}` : "";
         const all = places.slice(0, 12).map((id) => this.run.place(id).name).join(", ");
@@ -402,6 +402,14 @@ export class Editor {
   unfold(line) {
     if (!this.modules || line < 1 || line > this.view.state.doc.lines) return;
     this.view.dispatch({ selection: EditorSelection.cursor(this.view.state.doc.line(line).from) });
+  }
+
+  /** The first line of which there is something to say. */
+  firstTied() {
+    const index = this.run.index(this.doc);
+    if (this.doc.kind === "kernel") return Math.min(Infinity, ...this.doc.calls.map(([, , first, , call]) => first || call));
+    if (this.doc.kind === "graph") return Math.min(Infinity, ...index.places.keys());
+    return 0;
   }
 
   foldModules(closed) {

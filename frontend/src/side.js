@@ -7,14 +7,22 @@ const KINDS = [
   ["source", "your files"], ["original", "what goes on behind a break"], ["guards", "guards"],
   ["transformed", "transformed code"], ["graph", "graphs"], ["kernel", "kernels"]];
 
+/** The file of the user's that most of a graph comes from. */
+export function sourceOf(run, graph) {
+  const counts = new Map();
+  const captured = graph && run.docs[graph.stages[0]];
+  for (const place of captured ? run.index(captured).byPlace.keys() : []) {
+    const doc = run.place(place).file.doc;
+    if (doc >= 0) counts.set(doc, (counts.get(doc) ?? 0) + 1);
+  }
+  const best = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0];
+  return run.docs[best] ?? run.docs.find((doc) => doc.kind === "source");
+}
+
 /** The documents to begin with: source, captured graph, and the last of what was made of it. */
 export function firstPanes(run, graphNumber = 0) {
   const graph = run.graphs[graphNumber];
-  const unit = run.units.find((found) => found.frames.length) ?? run.units[0];
-  const entry = graph && run.entries.get(graph.id);
-  const places = entry ? entry.frame.place : unit?.place ?? -1;
-  const source = run.docs[run.place(places)?.file.doc ?? -1] ?? run.docs.find((doc) => doc.kind === "source");
-  const docs = [source];
+  const docs = [sourceOf(run, graph)];
   if (graph) {
     const stages = graph.stages.map((id) => run.docs[id]);
     docs.push(stages.find((doc) => doc.captured) ?? stages[0]);
@@ -117,10 +125,22 @@ export function side(run, state, app) {
     pane.note.title = doc.note ?? "";
     pane.folds.hidden = !editor.spans.length;
     pane.element.append(editor.host);
-    if (line) requestAnimationFrame(() => {
-      editor.unfold(line);
-      editor.reveal(line);
+    requestAnimationFrame(() => {
+      if (line) {
+        editor.unfold(line);
+        editor.reveal(line);
+      } else {
+        const first = doc.kind === "source" ? home(doc) : editor.firstTied();
+        if (first > 12 && first < Infinity) editor.reveal(Math.max(1, first - 3), "start");
+      }
     });
+  }
+
+  /** Where the first compiled function of a file of the user's begins. */
+  function home(doc) {
+    const lines = run.units.map((unit) => run.place(unit.place)).filter((place) => place?.file.doc === doc.index)
+      .map((place) => place.line);
+    return lines[0] ?? doc.status.find((found) => found[1] === "graph")?.[0] ?? 0;
   }
 
   function add(doc, line = 0) {
@@ -139,8 +159,8 @@ export function side(run, state, app) {
     pane.note = h("span", { class: "tag" });
     pane.count = h("span", { class: "soft count" });
     pane.folds = h("span", { class: "folds" },
-      h("button", { type: "button", onclick: () => pane.editor.foldModules(true) }, "fold"),
-      h("button", { type: "button", onclick: () => pane.editor.foldModules(false) }, "unfold"));
+      h("button", { type: "button", title: "fold repeated modules", onclick: () => pane.editor.foldModules(true) }, "fold"),
+      h("button", { type: "button", title: "open all modules", onclick: () => pane.editor.foldModules(false) }, "open"));
     const close = h("button", { type: "button", class: "close", "aria-label": "close this pane", onclick: () => {
       if (panes.length === 1) return;
       panes.splice(panes.indexOf(pane), 1);
@@ -151,7 +171,7 @@ export function side(run, state, app) {
     } }, "\u00d7");
     pane.element = h("div", { class: "pane" },
       h("div", { class: "head" }, pane.select, pane.note, pane.folds, pane.count,
-        h("button", { type: "button", title: "search (/)", onclick: () => pane.editor.find() }, "search"), close));
+        h("button", { type: "button", title: "search (/)", onclick: () => pane.editor.find() }, "find"), close));
     panes.push(pane);
     body.append(pane.element);
     body.style.setProperty("--panes", panes.length);

@@ -67,7 +67,8 @@ export function source(run, state, app) {
       const calls = other.kind === "kernel" ? new Set(lines.flatMap((at) => run.index(other).calls.get(at) ?? [])) : null;
       const shown = calls ? [...calls].map((number) => [other.calls[number][4], other.calls[number][0]])
         : lines.map((at) => [at, run.lines(other)[at - 1].trim()]);
-      parts.push(h("details", { open: shown.length <= 6 },
+      const isFirst = other === groups.keys().next().value;
+      parts.push(h("details", { open: isFirst || shown.length <= 6 },
         h("summary", {}, other.title, h("span", { class: "soft" }, ` ${count(shown.length, calls ? "call" : "line")}`)),
         h("ol", { class: "went" }, shown.slice(0, MOST).map(([at, text]) => h("li", {}, h("a", {
           href: app.link("side", { panes: [{ key: doc.key, line }, { key: other.key, line: at }] }) },
@@ -91,7 +92,7 @@ export function source(run, state, app) {
     if (state.line) {
       choose(state.line);
       editor.reveal(state.line);
-    } else if (doc.status.length) editor.reveal(doc.status[0][0], "start");
+    } else if (doc.status.length) editor.reveal(Math.max(1, doc.status[0][0] - 3), "start");
   };
   view.leave = () => editor.destroy();
   return view;

@@ -423,13 +423,15 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=decompile)
     command = commands.add_parser(
         "report", help="make the files of a run again, from its records or a log of TORCH_TRACE",
-        description="Makes the index of a run again (of a run that was killed, or of all its ranks). With -o, makes "
-                    "all files that records tell, also from a log that TORCH_TRACE wrote. Needs no torch.",
+        description="Makes the index and the page of a run again (of a run that was killed, or of all its ranks). With "
+                    "-o, makes all files that records tell, also from a log that TORCH_TRACE wrote. Needs no torch.",
         epilog="Exit status: 0 done, 2 there is nothing that can be read or the output cannot be written.")
     command.add_argument("path", metavar="PATH",
                          help="directory that depyf.prepare_debug wrote, its records.jsonl, or a log of TORCH_TRACE")
     command.add_argument("-o", "--output", metavar="DIR", help="where all files go (default: only the "
-                                                                        "index, beside the records)")
+                                                                        "index and the page, beside the records)")
+    command.add_argument("--page", action=argparse.BooleanOptionalAction, default=True,
+                         help="write the page index.html (default: yes)")
     command.set_defaults(run=report)
     command = commands.add_parser(
         "doctor", help="show what depyf finds of the installed torch, and what is lost",
@@ -446,7 +448,7 @@ def report(given: argparse.Namespace) -> int:
     from .report import report as make
 
     try:
-        print(make(given.path, given.output))
+        print(make(given.path, given.output, given.page))
     except (RecordsError, OSError) as error:
         print(f"depyf: {error}", file=sys.stderr)
         return BAD_INPUT

@@ -36,6 +36,7 @@ class prepare_debug:
             function runs where it is proven, so that a debugger can stop at every line and shows every name;
             where it is not, torch's bytecode runs with lines that point at the file, and ``notes.txt`` says so.
             (``"source"`` means the same as ``True``.) ``False``: nothing is tied.
+        page: write the page ``index.html``. ``None``: unless the graphs are large; ``depyf report DIR`` makes it then.
 
     Raises:
         TypeError, ValueError: wrong arguments.
@@ -47,7 +48,7 @@ class prepare_debug:
     def __init__(
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
         internal_stages: bool = False, caches: str = "separate", link: bool | str = True,
-        unsimplified: bool = False, dump_src_dir: str | os.PathLike[str] | None = None,
+        unsimplified: bool = False, page: bool | None = None, dump_src_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.wanted = _directory_of(args if dump_src_dir is None else (*args, dump_src_dir))
         if caches not in CACHES:
@@ -60,6 +61,7 @@ class prepare_debug:
         self.caches = caches
         self.link = link
         self.unsimplified = unsimplified
+        self.page = page
         self.path = ""
         self._session: Session | None = None
 
@@ -135,7 +137,7 @@ class prepare_debug:
             whole = capture
             capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
         views.write_views(capture, self._directory, session._report, self._linker.notes,
-                          clean=self.clean_wild_fx_code)
+                          clean=self.clean_wild_fx_code, page=self.page)
         session.attempt(lambda: ranks.rank_ended(self.path), None)
         recorded = capture
         nothing: dict[str, str] = {}

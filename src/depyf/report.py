@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 
+from . import page as pages
 from .capture import store, trace_log
 from .capture.records import Capture
 from .capture.store import RecordsError
@@ -16,14 +17,15 @@ from .output.index import FILE
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
 
 
-def report(path: str, output: str | None = None) -> str:
+def report(path: str, output: str | None = None, page: bool = True) -> str:
     """Makes the files of a run that are made of records.
 
     Args:
         path: the directory of a run (or of all its ranks), its ``records.jsonl``, or a log that ``TORCH_TRACE`` wrote
             (or the directory of such logs).
         output: where all files go; a directory that holds something is left as it is, and a folder in it is used.
-            ``None``: the index of a run is made again beside its records. A log needs an output.
+            ``None``: the index and the page of a run are made again beside its records. A log needs an output.
+        page: write the page ``index.html``; for several ranks one of all.
 
     Returns:
         The path of the ``index.md``.
@@ -38,6 +40,10 @@ def report(path: str, output: str | None = None) -> str:
     if output is None:
         if captures is None:
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
+        if page:
+            pages.write(path, _named(captures))
+        if captures.keys() == {""}:
+            return ranks.write_index(path, pages.FILE if page else "")
         return ranks.write_index(path)
     if captures is None:
         captures = _logged(path)
@@ -46,8 +52,14 @@ def report(path: str, output: str | None = None) -> str:
         own = os.path.join(target, folder)
         os.makedirs(own, exist_ok=True)
         directory = Directory(own)
-        views.write_views(views.write_artefacts(capture, directory), directory, _say)
+        views.write_views(views.write_artefacts(capture, directory), directory, _say, page=page)
+    if page and captures.keys() != {""}:
+        pages.write(target, _named(captures))
     return ranks.write_index(target) if captures.keys() != {""} else os.path.join(target, FILE)
+
+
+def _named(captures: dict[str, Capture]) -> Capture | dict[str, Capture]:
+    return captures.get("") or {folder.replace("_", " "): capture for folder, capture in captures.items()}
 
 
 def _recorded(path: str) -> dict[str, Capture] | None:

@@ -29,16 +29,17 @@ FILE = "index.md"
 ROWS, GROUPS, VALUES, PLACES, SYMBOLS, NOTES = 40, 8, 4, 12, 10, 6
 
 
-def index(capture: Capture, notes_file: str = "") -> str:
+def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
     """The text of ``index.md``.
 
     Args:
         capture: the run. Files that its records name are linked; they stand beside the index.
         notes_file: where all notes stand, if there is such a file.
+        page: the file of the page, if there is one.
     """
     story = _Story(capture)
     parts = [
-        _head(story), _functions(story), _timeline(story), _breaks(story), _recompiles(story), _left_alone(story),
+        _head(story, page), _functions(story), _timeline(story), _breaks(story), _recompiles(story), _left_alone(story),
         _shapes(story), _cost(story), _notes(story, notes_file)]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -73,7 +74,7 @@ def seconds(value: float) -> str:
 
 
 # --- the head -------------------------------------------------------------------------------------
-def _head(story: _Story) -> list[str]:
+def _head(story: _Story, page: str) -> list[str]:
     capture = story.capture
     done = [c for c in capture.compilations if c.outcome == "compiled"]
     total = sum(c.seconds for c in capture.compilations)
@@ -111,6 +112,8 @@ def _head(story: _Story) -> list[str]:
     if first is not None:
         lines += ["", f"Start with {link(code(first.file), first.file)}: the function, its guards, its graphs and the "
                       "code that torch made of it, from top to bottom."]
+    if page:
+        lines += ["", f"The same to look at, in a browser: {link(code(page), page)}."]
     return lines
 
 

@@ -31,8 +31,8 @@ class _Block:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of an outline. ``place``: where its module begins in the graph's file; ``first``: where its first operation
-    stands."""
+    """A line of an outline. ``place``: where its module begins in the graph's file; ``first``: where its first
+    operation stands."""
 
     depth: int
     text: str

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from .. import page as pages
 from ..capture import store
 from ..capture.attempt import attempt
 from ..capture.provenance import Provenance
@@ -54,9 +55,9 @@ def _name(path: str | None) -> str:
 
 def write_views(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], notes: Iterable[str] = (),
-    clean: bool = False,
+    clean: bool = False, page: bool | None = None,
 ) -> Capture:
-    """Writes what is made of the whole: full code, outlines, notes, ``records.jsonl`` and ``index.md``.
+    """Writes what is made of the whole: full code, outlines, notes, ``records.jsonl``, ``index.html`` and ``index.md``.
 
     Args:
         capture: the run; its artefacts are written already, and their records name the files.
@@ -64,6 +65,7 @@ def write_views(
         report: told of an error of ours, which costs the file that it concerns.
         notes: more than those of the capture.
         clean: remove the files of graphs that no compiled function calls.
+        page: write ``index.html``; ``None``: unless that takes long (:func:`depyf.page.is_large`).
 
     Returns:
         The capture as it was recorded, with the names of all files.
@@ -79,14 +81,18 @@ def write_views(
     if clean:
         whole = capture
         capture = attempt(lambda: _without_wild(whole, directory), whole, noted)
+    known: dict[str, Provenance] = {}
     capture = replace(capture, graphs=tuple(
-        attempt(lambda: _with_outlines(graph, directory), graph, noted) for graph in capture.graphs))
+        attempt(lambda: _with_outlines(graph, directory, known), graph, noted) for graph in capture.graphs))
     said = _notes(capture, notes, errors, directory)
     notes_file = _write_notes(said, directory)
     final = replace(capture, notes=said)
     # Records that cannot be written leave what was written while the run went on.
     attempt(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
-    attempt(lambda: directory.write(index.FILE, index.index(final, notes_file)), None, noted)
+    wanted = not pages.is_large(final) if page is None else page
+    shown = attempt(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
+        if wanted else ""
+    attempt(lambda: directory.write(index.FILE, index.index(final, notes_file, shown)), None, noted)
     later = _notes(capture, notes, errors, directory)
     if later != said:
         _write_notes(later, directory)
@@ -123,13 +129,13 @@ def _with_full_code(capture: Capture, directory: Directory, report: Callable[[Ex
     return replace(capture, functions=tuple(functions))
 
 
-def _with_outlines(graph: CompiledGraph, directory: Directory) -> CompiledGraph:
+def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, Provenance]) -> CompiledGraph:
     """The graph with the calls of its kernels, and an outline written beside the file of each stage, if modules are
-    called in it, and of each generated module."""
+    called in it, and of each generated module. What was found of its nodes is left in ``known``."""
     modules = any(stage.modules for stage in graph.stages)
     if not modules and not graph.kernels:
         return graph
-    provenance = Provenance(graph)
+    provenance = known[graph.name] = Provenance(graph)
     kernels = []
     for kernel in provenance.kernels:
         if kernel.file in directory.files:

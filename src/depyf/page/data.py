@@ -76,6 +76,7 @@ class _Run:
         self.file_names: list[str] = []
         self.graph_numbers = {graph.name: number for number, graph in enumerate(capture.graphs)}
         self.statuses = Statuses()
+        self.whole = _whole_paths(capture, files)
 
     def data(self) -> Json:
         capture = self.capture
@@ -89,6 +90,7 @@ class _Run:
                       for members in story.recompiles_by_reason(unit)]
         lost = [self._not_compiled(members) for members in story.not_compiled(capture.compilations)]
         compilations = [self._compilation(compilation) for compilation in capture.compilations]
+        symbols = self._symbols()
         self._traced()
         documents = self._sources()
         short = story.short_names(self.file_names)
@@ -97,11 +99,12 @@ class _Run:
             "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in self.file_names],
             "places": [number for place in self.places for number in (self.file_numbers[place[0]], place[1])],
             "docs": self.documents, "graphs": graphs, "units": units, "breaks": breaks, "recompiles": recompiles,
-            "lost": lost, "compilations": compilations, "guards": guards, "symbols": self._symbols(),
+            "lost": lost, "compilations": compilations, "guards": guards, "symbols": symbols,
             "phases": self._phases(), "caches": self._caches()}
 
     # --- numbers ----------------------------------------------------------------------------------
     def _file(self, name: str) -> int:
+        name = self.whole.get(name, name)
         number = self.file_numbers.setdefault(name, len(self.file_names))
         if number == len(self.file_names):
             self.file_names.append(name)
@@ -110,8 +113,9 @@ class _Run:
     def _place(self, location: SourceLocation | None) -> int:
         if location is None or location.line <= 0:
             return -1
-        self._file(location.filename)
-        return self.places.setdefault((location.filename, location.line), len(self.places))
+        name = self.whole.get(location.filename, location.filename)
+        self._file(name)
+        return self.places.setdefault((name, location.line), len(self.places))
 
     def _document(self, kind: str, key: str, title: str, text: str, **more: Any) -> int:
         while key in self.keys:
@@ -143,7 +147,7 @@ class _Run:
                       [known_nodes[name] for name in call.nodes if name in known_nodes], int(call.inferred)]
                      for call in kernel.calls]
             kernels.append(self._document(
-                "kernel", f"{graph.name}.kernel_{kernel.index}", f"{graph.name}: kernels {kernel.index}", text,
+                "kernel", f"{graph.name}.kernel_{kernel.index}", f"kernels {kernel.index} of {graph.name}", text,
                 graph=number, stage=stages.get(kernel.stage, -1), calls=calls, file=kernel.file))
         return {"name": graph.name, "id": str(graph.compile_id), "backend": graph.backend,
                 "stages": list(stages.values()), "kernels": kernels,
@@ -165,7 +169,7 @@ class _Run:
         title = STAGES.get(record.stage, record.stage.replace("_", " ")) + (f" {record.index + 1}" * bool(record.index))
         lines = outline.outline_lines(provenance, stage)
         return self._document(
-            "graph", f"{graph.name}.{record.stage}.{record.index}", f"{graph.name}: {title}", record.text,
+            "graph", f"{graph.name}.{record.stage}.{record.index}", f"{title} of {graph.name}", record.text,
             stage=title, graph=number, names=names, nodes=flat, file=record.file, captured=stage is provenance.captured,
             outline=[[line.depth, line.text, line.first] for line in lines], inputs=_inputs(stage.graph))
 
@@ -188,7 +192,7 @@ class _Run:
         if resumed or not frame.original_is_user_text:
             if shown:
                 original = self._document(
-                    "original", f"original {frame.name}", f"{frame.name}: decompiled", shown,
+                    "original", f"original {frame.name}", f"decompiled {frame.name}", shown,
                     fidelity=frame.original.fidelity, note=frame.original.note)
         entries = []
         before: CacheEntry | None = None
@@ -212,14 +216,14 @@ class _Run:
             if place >= 0:
                 links += [at, at, place]
         document = self._document(
-            "guards", f"guards {ids}", f"{frame.name}: guards of {ids}", "".join(f"{line}\n" for line, _ in lines),
+            "guards", f"guards {ids}", f"guards of {ids} {frame.name}", "".join(f"{line}\n" for line, _ in lines),
             links=links)
         guards.append(self._guards(frame, entry, document, causes))
         code = entry.transformed
         transformed = -1
         if code.known:
             transformed = self._document(
-                "transformed", f"transformed {ids}", f"{frame.name}: transformed code of {ids}", code.source.text,
+                "transformed", f"transformed {ids}", f"transformed code of {ids} {frame.name}", code.source.text,
                 fidelity=code.source.fidelity, note=code.source.note, file=code.file)
         return {"id": ids, "guards": len(entry.guards), "guardsDoc": document, "transformed": transformed,
                 "fidelity": code.source.fidelity if code.known else "",
@@ -255,7 +259,8 @@ class _Run:
         return {
             "id": str(compilation.compile_id), "subject": self._subject(compilation),
             "unit": self.story.units.index(unit) if unit else -1, "place": self._place(compilation.location),
-            "outcome": compilation.outcome, "again": bool(compilation.guard_failures or compilation.compile_id.recompile),
+            "outcome": compilation.outcome,
+            "again": bool(compilation.guard_failures or compilation.compile_id.recompile),
             "start": compilation.start, "seconds": compilation.seconds, "broke": bool(compilation.breaks),
             "restarts": len(compilation.restarts),
             "graphs": [self.graph_numbers[name] for name in self.story.graph_names(compilation)
@@ -383,6 +388,18 @@ class _Run:
                 "source", short[file.path], short[file.path], text, path=file.path,
                 file=self.file_numbers[file.path], status=self.statuses.of(file.path, text))
         return documents
+
+
+def _whole_paths(capture: Capture, files: Sequence[SourceFile]) -> dict[str, str]:
+    """Torch cuts paths in guards (``transformers/activations.py``) -> the one file that can be meant."""
+    known = dict.fromkeys([file.path for file in files] + list(sources.files_named(capture)) + [
+        traced.filename for compilation in capture.compilations for traced in compilation.traced])
+    ends: dict[str, list[str]] = {}
+    for path in known:
+        parts = path.replace("\\", "/").split("/")
+        for count in range(2, len(parts)):
+            ends.setdefault("/".join(parts[-count:]), []).append(path)
+    return {end: paths[0] for end, paths in ends.items() if len(paths) == 1 and end not in known}
 
 
 def _key(stage: StageNodes) -> str:

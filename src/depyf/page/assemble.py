@@ -15,9 +15,12 @@ from typing import Any
 
 from ..capture.provenance import Provenance
 from ..capture.records import Capture, SourceFile
+from ..output.markdown import one_line
 from .data import FORMAT, run_data
 
 FILE = "index.html"
+#: Characters of graphs up to which the page is made when the run ends.
+AT_ONCE = 300_000
 _STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
 
 
@@ -38,13 +41,18 @@ def build(
         provenances: where the nodes of graphs come from, by name of the graph, as far as that is known already.
 
     Returns:
-        The text; ASCII, except for what is in ``title``.
+        The text; ASCII, unless the title is not.
     """
     runs = {"": capture} if isinstance(capture, Capture) else dict(capture)
     data = {
         "format": FORMAT, "title": title,
         "runs": [{"name": name, **run_data(run, sources, provenances)} for name, run in runs.items()]}
     return page(data, title or _title(runs))
+
+
+def is_large(capture: Capture) -> bool:
+    """Whether the page takes a while (0.2 s and more): the end of a run leaves it to ``depyf report`` then."""
+    return sum(len(stage.text) for graph in capture.graphs for stage in graph.stages) > AT_ONCE
 
 
 def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -> str:
@@ -77,7 +85,7 @@ def page(data: Mapping[str, Any], title: str) -> str:
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
     shell = string.Template(_asset("shell.html"))
     return shell.substitute(
-        policy=policy, title=html.escape(" ".join(title.split())), style=style, script=script, data=packed(data))
+        policy=policy, title=html.escape(one_line(title)), style=style, script=script, data=packed(data))
 
 
 def packed(data: Mapping[str, Any]) -> str:

@@ -1,0 +1,150 @@
+"""The page of a large model in a headless Chromium: its size, the time until it can be used, the time per interaction.
+
+    python benchmarks/page_speed.py DUMP [--write docs/page.md]
+
+An interaction is measured in the page, from the event to the second frame after it; "work" is the time that the page's
+own thread computed meanwhile, which other processes on the machine do not change. The dump of ``make large`` is one
+of a llama of 48 layers, forward and backward.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import tempfile
+import time
+
+from _shared import table
+from playwright.sync_api import Page, sync_playwright
+
+from depyf import page
+from depyf.capture import store
+
+MARK = "<!-- measured -->"
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+
+#: Milliseconds from the beginning of ``act`` to the second frame after it.
+TIMED = """async (act) => {
+    const begin = performance.now();
+    await (new Function('return ' + act))()();
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    return performance.now() - begin;
+}"""
+PANE = "document.querySelectorAll('.pane')[{}].querySelector('.editor').shadowRoot"
+
+
+class Clock:
+    """The page's own thread: seconds that it computed."""
+
+    def __init__(self, tab: Page) -> None:
+        self.session = tab.context.new_cdp_session(tab)
+        self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def __call__(self) -> float:
+        metrics = self.session.send("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+
+
+def measured(tab: Page, act: str, clock: Clock, times: int = 7, before: str = "") -> tuple[str, str, str]:
+    found, worked = [], []
+    for _ in range(times):
+        if before:
+            tab.evaluate(before)
+            tab.wait_for_timeout(150)
+        begun = clock()
+        found.append(tab.evaluate(TIMED, act))
+        worked.append(1000 * (clock() - begun))
+    return f"{statistics.median(found):.0f} ms", f"{max(found):.0f} ms", f"{statistics.median(worked):.0f} ms"
+
+
+def scroll(pane: int) -> str:
+    scroller = PANE.format(pane) + ".querySelector('.cm-scroller')"
+    return f"() => {{ const s = {scroller}; s.scrollTop = Math.random() * s.scrollHeight; }}"
+
+
+def click(pane: int) -> str:
+    """A click on a line that is in view."""
+    return f"""() => {{
+        const lines = [...{PANE.format(pane)}.querySelectorAll('.cm-line')].filter((line) => {{
+            const box = line.getBoundingClientRect();
+            return box.top > 200 && box.bottom < 700 && /c[0-7]|exact|same/.test(line.className); }});
+        const line = lines[Math.floor(Math.random() * lines.length)];
+        if (!line) throw Error('no line in view leads anywhere');
+        const box = line.getBoundingClientRect();
+        for (const type of ['mousemove', 'mousedown', 'mouseup', 'click']) line.dispatchEvent(new MouseEvent(type, {{
+            bubbles: true, composed: true, clientX: box.left + 20, clientY: box.top + 8 }}));
+    }}"""
+
+
+def hover(pane: int) -> str:
+    return click(pane).replace("['mousemove', 'mousedown', 'mouseup', 'click']", "['mousemove']")
+
+
+def go(route: str) -> str:
+    return f"() => {{ location.hash = '#/{route}'; return new Promise((done) => addEventListener('hashchange', done)); }}"
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("dump")
+    arguments.add_argument("--write", metavar="FILE")
+    given = arguments.parse_args()
+    capture = store.read(given.dump)
+    begun = time.perf_counter()
+    text = page.build(capture)
+    building = time.perf_counter() - begun
+    rows: list[tuple[str, ...]] = [
+        ("size", f"{len(text) / 1e6:.2f} MB", "", ""), ("`depyf.page.build`", f"{building:.1f} s", "", "")]
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as running:
+        path = os.path.join(folder, "index.html")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for view in ("overview", "side/0"):
+            found, worked = [], []
+            for _ in range(5):
+                tab = browser.new_page(viewport={"width": 1280, "height": 800})
+                clock = Clock(tab)
+                tab.goto(f"file://{path}#/{view}")
+                tab.wait_for_selector("html[data-ready]", state="attached")
+                found.append(float(tab.evaluate("Number(document.documentElement.dataset.ready)")))
+                worked.append(1000 * clock())
+                tab.close()
+            rows.append((f"opened, until it can be used, at {view.partition('/')[0]}", f"{statistics.median(found):.0f} ms",
+                         f"{max(found):.0f} ms", f"{statistics.median(worked):.0f} ms"))
+        context = browser.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True)
+        tab = context.new_page()
+        tab.goto(f"file://{path}#/side/0")
+        tab.wait_for_selector("html[data-ready]", state="attached")
+        tab.wait_for_timeout(1500)
+        clock = Clock(tab)
+        for pane in range(tab.locator(".pane").count()):
+            if tab.locator(".pane").nth(pane).get_by_role("button", name="open", exact=True).is_visible():
+                tab.locator(".pane").nth(pane).get_by_role("button", name="open", exact=True).click()
+        names = tab.locator(".pane select").evaluate_all("all => all.map(s => s.selectedOptions[0].textContent)")
+        for pane, name in enumerate(names):
+            shown = name.partition(" of ")[0]
+            for what, act in (("scroll anywhere", scroll(pane)), ("point", hover(pane)), ("click", click(pane))):
+                if what == "scroll anywhere" or pane:
+                    rows.append((f"side by side: {what} in {shown}", *measured(tab, act, clock)))
+        for view in ("overview/0", "source/0", "guards/0", "graph/0", "side/0"):
+            rows.append((f"to the view {view.partition('/')[0]}", *measured(
+                tab, go(view), clock, 5, "() => { location.hash = '#/none/0' }")))
+        version = browser.version
+        browser.close()
+    lines = [f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.0f}), Chromium {version}, "
+             f"`python benchmarks/page_speed.py {given.dump}`:", "", table(("what", "median", "most", "work, median"), rows)]
+    print("\n".join(lines))
+    if given.write:
+        target = pathlib.Path(given.write)
+        old = target.read_text(encoding="utf-8") if target.exists() else ""
+        target.write_text(old.partition(MARK)[0] + MARK + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""What the page is made of: links counted, lines judged, one file with a strict policy. Without a browser."""
+
+import base64
+import dataclasses
+import hashlib
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+from depyf import page
+from depyf.capture.records import Capture, SourceFile, SourceLocation
+from depyf.page import assemble as building
+from depyf.page.data import _path, run_data, shares
+from depyf.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
+
+DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")
+
+
+# --- links ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", DUMPS)
+def test_graph_nodes_lead_to_user_lines_and_kernels_to_nodes(name, page_of):
+    """The share of operations that lead to a line of the user's, and of calls of kernels that lead to operations,
+    counted from the data in the page."""
+    totals = [0, 0, 0, 0]
+    for run in building.unpacked(page_of(name).read_text())["runs"]:
+        totals = [a + b for a, b in zip(totals, shares(run))]
+    nodes, leading, calls, known = totals
+    assert nodes > 0 and leading / nodes >= 0.98, totals
+    assert calls == 0 or known / calls >= 0.95, totals
+    if name in ("toy", "training", "shapes"):
+        assert calls > 0
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_every_number_leads_somewhere(name, page_of):
+    for run in building.unpacked(page_of(name).read_text())["runs"]:
+        places, docs, files = run["places"], run["docs"], run["files"]
+        assert len({doc["key"] for doc in docs}) == len(docs)
+        assert all(0 <= file < len(files) for file in places[::2]) and all(line > 0 for line in places[1::2])
+        count = len(places) // 2
+        for doc in docs:
+            lines = doc["text"].count("\n") + 1
+            if doc["kind"] == "graph":
+                rows = list(zip(*[iter(doc["nodes"])] * 5))
+                assert len(rows) == len(doc["names"])
+                captured = next(docs[i] for i in run["graphs"][doc["graph"]]["stages"] if docs[i]["captured"])
+                for line, place, origin, module, _ in rows:
+                    assert 0 <= line <= lines and -1 <= place < count and -1 <= origin < len(captured["names"])
+                    assert -1 <= module < len(run["graphs"][doc["graph"]]["modules"])
+            elif doc["kind"] == "kernel":
+                for _, _, first, last, call, nodes, _ in doc["calls"]:
+                    assert 0 <= first <= last <= lines and 0 < call <= lines
+                    assert all(0 <= node < len(docs[doc["stage"]]["names"]) for node in nodes)
+            elif doc["kind"] == "source":
+                assert all(0 < found[0] <= lines for found in doc["status"])
+
+
+def test_a_captured_line_of_the_toy_leads_to_forward_graph_and_kernel(page_of):
+    run = building.unpacked(page_of("toy").read_text())["runs"][0]
+    source = next(doc for doc in run["docs"] if doc["kind"] == "source")
+    line = 1 + next(at for at, text in enumerate(source["text"].split("\n")) if "torch.abs(a) + 1" in text)
+    pairs = list(zip(run["places"][::2], run["places"][1::2]))
+    place = pairs.index((source["file"], line))
+    stages = [run["docs"][i] for i in run["graphs"][0]["stages"]]
+    assert [doc["stage"] for doc in stages] == ["captured graph", "forward graph", "after Inductor's passes"]
+    for doc in stages:
+        names = [name for name, at in zip(doc["names"], doc["nodes"][1::5]) if at == place]
+        assert any("abs" in name for name in names) and any("add" in name for name in names)
+    kernel = run["docs"][run["graphs"][0]["kernels"][0]]
+    assert any(stages[-1]["names"][node].startswith("abs") for call in kernel["calls"] for node in call[5])
+
+
+# --- lines ----------------------------------------------------------------------------------------
+SOURCE = textwrap.dedent('''\
+    import torch
+
+    @torch.compile
+    def f(x,
+          y):
+        """Nothing to run."""
+        n = x.shape[0]
+        if n > 3:
+            return x + 1
+        z = (x *
+             y)
+        print(z)
+        def inner():
+            return z
+        try:
+            return z.sin()
+        finally:
+            pass
+
+    def given_up(x):
+        return x
+
+    def never(x):
+        return x
+''')
+
+
+def judged(statuses, text=SOURCE):
+    lines = text.split("\n")
+    return {lines[found[0] - 1].strip(): found[1] for found in statuses.of("m.py", text)}
+
+
+def test_what_became_of_lines():
+    statuses = Statuses()
+    statuses.compiled(SourceLocation("m.py", 3))
+    statuses.traced("m.py", [3, 4, 7, 8, 10, 11, 12, 16])
+    statuses.in_graph(SourceLocation("m.py", 10), 0)
+    statuses.in_graph(SourceLocation("m.py", 16), 1)
+    statuses.at_break(SourceLocation("m.py", 12), 0, "print")
+    statuses.in_python(SourceLocation("m.py", 20), "skipped")
+    assert judged(statuses) == {
+        "n = x.shape[0]": FOLDED, "if n > 3:": FOLDED, "return x + 1": UNREACHED, "z = (x *": GRAPH, "y)": FOLDED,
+        "print(z)": BREAK, "return z.sin()": GRAPH, "return x": PYTHON}
+
+
+def test_without_traced_lines_nothing_is_claimed():
+    statuses = Statuses()
+    statuses.compiled(SourceLocation("m.py", 3))
+    statuses.in_graph(SourceLocation("m.py", 10), 0)
+    found = judged(statuses)
+    assert found["z = (x *"] == found["y)"] == GRAPH
+    assert {found["n = x.shape[0]"], found["return x + 1"], found["print(z)"]} == {UNKNOWN}
+
+
+def test_a_file_that_this_python_cannot_read():
+    statuses = Statuses()
+    statuses.in_graph(SourceLocation("m.py", 2), 0)
+    statuses.traced("m.py", [1, 2])
+    assert judged(statuses, "f(: new syntax\nx + 1\n") == {"f(: new syntax": FOLDED, "x + 1": GRAPH}
+
+
+def test_lines_of_the_dumps(page_of):
+    for name, wanted in (("toy", {"if b.sum() < 0:": BREAK, "b = b * -1": GRAPH}),
+                         ("decoder", {"if token.item() == 2:  # the end of the text": BREAK, "return tokens": UNREACHED}),
+                         ("shapes", {"if x.shape[0] > 6:": FOLDED, 'if mode == "twice":': FOLDED}),
+                         ("ranks", {"y = x.sin()": GRAPH})):
+        run = building.unpacked(page_of(name).read_text())["runs"][0]
+        source = next(doc for doc in run["docs"] if doc["kind"] == "source" and doc["key"] == "programs.py")
+        lines = source["text"].split("\n")
+        found = {lines[line - 1].strip(): status for line, status, *_ in source["status"]}
+        assert {text: found.get(text) for text in wanted} == wanted
+
+
+# --- the file -------------------------------------------------------------------------------------
+class Reader(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.texts = [], {}
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        if self.tags and self.tags[-1][0] in ("script", "style") and data.strip():
+            self.texts.setdefault((self.tags[-1][0], self.tags[-1][1].get("type", "")), []).append(data)
+
+
+def read(text):
+    reader = Reader()
+    reader.feed(text)
+    return reader
+
+
+def test_the_policy_allows_the_script_and_the_style_and_nothing_else():
+    reader = read(page.build(Capture()))
+    policy = next(attributes["content"] for tag, attributes in reader.tags
+                  if attributes.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    for kind, rule in (("script", "script-src"), ("style", "style-src")):
+        [text] = reader.texts[(kind, "")]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert "unsafe" not in policy and "http" not in policy
+    assert [tag for tag, _ in reader.tags].count("script") == 2
+    names = {name for _, attributes in reader.tags for name in attributes}
+    assert not names & {"src", "href", "style"} and not any(name.startswith("on") for name in names)
+
+
+def test_the_script_has_no_way_to_read_text_as_html():
+    script = building._asset("page.js")
+    for sink in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc"):
+        assert sink not in script
+    assert "</script" not in script.lower() and "<!--" not in script
+
+
+HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "$title ${script} $data", "\u2028\u2029",
+           "\udc80", "\0", "\u202e", "]]>", "<!--", "&lt;b&gt;", "`${alert(1)}`", "javascript:alert(1)"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_stays_what_it_is(text):
+    whole = page.build(Capture(notes=(text,), environment={text: text}, sources=(SourceFile(text, text),)), title=text)
+    assert building.unpacked(whole)["runs"][0]["notes"] == [text]
+    reader, plain = read(whole), read(page.build(Capture()))
+    assert [tag for tag, _ in reader.tags] == [tag for tag, _ in plain.tags]
+
+
+def test_the_same_records_give_the_same_page(captures):
+    capture = captures("toy")[""]
+    assert page.build(capture) == page.build(capture)
+    assert page.build(capture).isascii()
+
+
+def test_sources_that_are_given_count(captures):
+    capture = captures("toy")[""]
+    given = page.build(dataclasses.replace(capture, sources=()), [SourceFile(capture.sources[0].path, "given\n")])
+    docs = building.unpacked(given)["runs"][0]["docs"]
+    assert [doc["text"] for doc in docs if doc["kind"] == "source"] == ["given\n"]
+
+
+def test_an_empty_run_has_a_page():
+    data = building.unpacked(page.build(Capture()))
+    assert data["runs"][0]["docs"] == [] and data["runs"][0]["summary"]["versions"] == 0
+
+
+def test_paths_of_guarded_objects():
+    assert _path("L['self']._modules['layers']._modules[i]._parameters['w']") == ["L", "self", "layers", "[i]", "w"]
+    assert _path("G['torch'].nn.functional") == ["G", "torch", "nn", "functional"]
+    assert _path("len(L['x'])") == ["len(L['x'])"]
+    assert _path("L['x'].size()[0]") == ["L", "x", "size()", "[0]"]
+    assert _path("") == []
+
+
+def test_cut_paths_in_guards_lead_to_the_file(captures):
+    run = run_data(captures("decoder")[""])
+    shown = [file for file in run["files"] if file["path"].endswith("transformers/masking_utils.py")]
+    assert len(shown) == 1 and shown[0]["doc"] >= 0
+
+
+# --- who writes it --------------------------------------------------------------------------------
+def test_it_is_written_when_the_run_ends(dump):
+    text = (dump("toy") / "index.html").read_text()
+    assert building.unpacked(text)["runs"][0]["units"][0]["title"] == "toy_example"
+    assert "(index.html)" in (dump("toy") / "index.md").read_text()
+    assert "index.html" not in (dump("toy") / "records.jsonl").read_text().split("\n", 1)[0]
+
+
+def test_report_makes_the_page_of_all_ranks(dump, tmp_path):
+    from depyf.cli import main
+
+    shutil.copytree(dump("ranks"), tmp_path / "ranks")
+    assert main(["report", str(tmp_path / "ranks")]) == 0
+    data = building.unpacked((tmp_path / "ranks" / "index.html").read_text())
+    assert [run["name"] for run in data["runs"]] == ["rank 0", "rank 1"]
+    assert [run["summary"]["breaks"] for run in data["runs"]] == [0, 1]
+    os.unlink(tmp_path / "ranks" / "index.html")
+    assert main(["report", str(tmp_path / "ranks"), "--no-page"]) == 0
+    assert not (tmp_path / "ranks" / "index.html").exists()
+
+
+# --- the built files ------------------------------------------------------------------------------
+def test_the_built_files_are_those_of_the_sources(tmp_path):
+    """``make page-assets`` gives what is in the package."""
+    frontend = os.path.join(os.path.dirname(__file__), "..", "..", "frontend")
+    if shutil.which("node") is None or not os.path.isdir(os.path.join(frontend, "node_modules")):
+        pytest.skip("the front-end's packages are not installed (make page-assets)")
+    subprocess.run(["node", "build.mjs"], cwd=frontend, check=True, env={**os.environ, "OUT": str(tmp_path)})
+    for name in ("page.js", "page.css"):
+        assert (tmp_path / name).read_text(encoding="utf-8") == building._asset(name), f"{name} is stale: make page-assets"
+
+
+def test_the_lock_names_every_package():
+    frontend = os.path.join(os.path.dirname(__file__), "..", "..", "frontend")
+    with open(os.path.join(frontend, "package.json")) as file:
+        wanted = json.load(file)
+    with open(os.path.join(frontend, "package-lock.json")) as file:
+        locked = json.load(file)["packages"]
+    for name, version in {**wanted["dependencies"], **wanted["devDependencies"]}.items():
+        assert re.fullmatch(r"[\d.]+", version) and locked[f"node_modules/{name}"]["version"] == version
