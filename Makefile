@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo inside artefacts lines debuggers linked models provenance bench large roundtrip roundtrip-old \
+.PHONY: demo test lint unit others zoo inside artefacts lines debuggers linked models provenance bench large page page-assets roundtrip roundtrip-old \
 	behaviour bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -81,6 +81,18 @@ bench: $(VENV)/.ready
 # The same on a llama of 48 layers, forward and backward.
 large: $(VENV)/.ready
 	$(PY) benchmarks/large_model.py --write docs/large_model.md
+
+# The page's script and style, from the packages that the lock names.
+page-assets:
+	cd frontend && npm ci --no-fund --no-audit && npm run build
+
+# The page in a real Chromium (CHROMIUM names it), with axe; its speed on 48 layers.
+LARGE := .large
+page: $(VENV)/.ready page-assets
+	$(PY) -m pip install -q playwright==1.65.2
+	test -e $(LARGE)/index.md || $(PY) benchmarks/large_model.py --one $(LARGE)
+	DEPYF_PAGE_LARGE=$(LARGE) $(PY) -m pytest tests/page
+	PYTHONPATH=src $(PY) benchmarks/page_speed.py $(LARGE) --write docs/page.md
 
 # Decompile whole libraries, compile the text again, compare; on every interpreter that is there.
 roundtrip: $(VENV)/.ready

@@ -20,9 +20,10 @@ export function guards(run, state, app) {
         "as Python"),
       h("span", { class: "soft" }, `${count(chosen.count, "guard")} on ${count(chosen.groups.length, "object")}`)),
     h("div", { class: "column" },
-      failed.length ? h("article", { class: "card warn" }, h("h2", {}, "Failed at recompiles"),
+      failed.length || chosen.failed.length ? h("article", { class: "card warn" }, h("h2", {}, "Failed at recompiles"),
         h("ul", {}, failed.map((group) => h("li", {}, code(group[0] || "global state"), ": ",
-          group[4].slice(0, 4).map((text, index) => [index ? "; " : "", text.slice(0, 200)]), conditions(run, group, app))))) : null,
+          group[4].slice(0, 4).map((text, index) => [index ? "; " : "", text.slice(0, 200)]), conditions(run, group, app))),
+          chosen.failed.map((text) => h("li", {}, code(text))))) : null,
       tree));
 
   function draw(text) {

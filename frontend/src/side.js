@@ -1,6 +1,6 @@
 // Side by side: two or three texts, their lines tied together.
 
-import { append, code, h } from "./dom.js";
+import { append, code, count, h } from "./dom.js";
 import { Editor } from "./pane.js";
 
 const KINDS = [
@@ -94,7 +94,9 @@ export function side(run, state, app) {
     const nothing = !chosen.selection.places.size && !chosen.selection.captured?.size && !found.exact.size;
     pane.editor.mark({ pinned: nothing ? null : found, hover: null, at: isOwn ? chosen.selection.line : 0 });
     const lines = [...(found.exact.size ? found.exact : found.same)].sort((a, b) => a - b);
-    pane.count.textContent = isOwn || nothing ? "" : lines.length ? `${lines.length} tied` : "none tied";
+    const calls = pane.doc.kind === "kernel" ? new Set(lines.flatMap((line) => run.index(pane.doc).calls.get(line) ?? [])) : null;
+    pane.count.textContent = isOwn || nothing ? "" : !lines.length ? "none tied"
+      : calls ? count(calls.size, "call") : count(lines.length, "line");
     if (!isOwn && lines.length) {
       pane.editor.unfold(lines[0]);
       if (!lines.some((line) => pane.editor.isVisible(line))) pane.editor.reveal(lines[0]);

@@ -169,7 +169,7 @@ def test_guards(name, page_of, visit):
     assert tab.locator(".conditions li").count() > 0
     tab.get_by_role("searchbox").fill("nothing of that kind")
     assert tab.locator(".tree .empty").count() == 1
-    failed = data(tab, "(run.guards.find(g => g.groups.some(x => x[4].length)) ?? {}).id ?? ''")
+    failed = data(tab, "(run.guards.find(g => g.failed.length || g.groups.some(x => x[4].length)) ?? {}).id ?? ''")
     if failed:
         tab.locator(".bar select").select_option(failed)
         tab.wait_for_selector(".card.warn")

@@ -233,19 +233,24 @@ class _Run:
     def _guards(
         self, frame: Frame, entry: CacheEntry, document: int, causes: Mapping[str, SourceLocation | None]
     ) -> Json:
-        failed: dict[str, list[str]] = {}
-        for compilation in self.capture.compilations:
-            for found in compilation.guard_failures:
-                if found.entry is not None and found.entry.key == entry.compile_id.key and found.source:
-                    failed.setdefault(found.source, []).append(_difference(found))
+        failures = [found for compilation in self.capture.compilations for found in compilation.guard_failures
+                    if found.entry is not None and found.entry.key == entry.compile_id.key]
+        told: set[str] = set()
         groups = []
         for one in guards_view.fold(guards_view.group(entry.guards)):
             source, conditions, loop = guards_view.shown(one)
-            said = list(dict.fromkeys(failed.get(source, ())))
-            groups.append([source, _path(source), max(1, len(one.values)), loop, said,
+            said: list[str] = []
+            for found in failures:
+                plain = _plain(found.text)
+                if found.source and _plain(found.source) == _plain(source) or any(
+                        _plain(text) == plain for text, _ in conditions):
+                    said.append(_difference(found))
+                    told.add(found.text)
+            groups.append([source, _path(source), max(1, len(one.values)), loop, list(dict.fromkeys(said)),
                            [[text, self._place(causes.get(cause))] for text, cause in conditions]])
+        others = list(dict.fromkeys(_words(found.text) for found in failures if found.text not in told))
         return {"id": str(entry.compile_id), "frame": frame.name, "doc": document, "count": len(entry.guards),
-                "groups": groups}
+                "groups": groups, "failed": others}
 
     # --- what happened ----------------------------------------------------------------------------
     def _subject(self, compilation: Compilation) -> str:
@@ -413,6 +418,11 @@ def plain_lines(text: str) -> str:
 
 def _words(text: str) -> str:
     return _ADDRESS.sub("", text)
+
+
+def _plain(text: str) -> str:
+    """A guard as torch's reasons for recompiles have it: ``x.size()[0]`` for ``L['x'].size()[0]``."""
+    return re.sub(r"\bL\['(\w+)'\]", r"\1", text)
 
 
 def _difference(found: GuardFailure) -> str:
