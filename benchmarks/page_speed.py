@@ -86,7 +86,8 @@ def hover(pane: int) -> str:
 
 
 def go(route: str) -> str:
-    return f"() => {{ location.hash = '#/{route}'; return new Promise((done) => addEventListener('hashchange', done)); }}"
+    return (f"() => {{ location.hash = '#/{route}'; "
+            "return new Promise((done) => addEventListener('hashchange', done)); }")
 
 
 def main() -> None:
@@ -115,8 +116,9 @@ def main() -> None:
                 found.append(float(tab.evaluate("Number(document.documentElement.dataset.ready)")))
                 worked.append(1000 * clock())
                 tab.close()
-            rows.append((f"opened, until it can be used, at {view.partition('/')[0]}", f"{statistics.median(found):.0f} ms",
-                         f"{max(found):.0f} ms", f"{statistics.median(worked):.0f} ms"))
+            rows.append((
+                f"opened, until it can be used, at {view.partition('/')[0]}", f"{statistics.median(found):.0f} ms",
+                f"{max(found):.0f} ms", f"{statistics.median(worked):.0f} ms"))
         context = browser.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True)
         tab = context.new_page()
         tab.goto(f"file://{path}#/side/0")
@@ -137,8 +139,9 @@ def main() -> None:
                 tab, go(view), clock, 5, "() => { location.hash = '#/none/0' }")))
         version = browser.version
         browser.close()
-    lines = [f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.0f}), Chromium {version}, "
-             f"`python benchmarks/page_speed.py {given.dump}`:", "", table(("what", "median", "most", "work, median"), rows)]
+    lines = [f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.0f}), "
+             f"Chromium {version}, `python benchmarks/page_speed.py {given.dump}`:", "",
+             table(("what", "median", "most", "work, median"), rows)]
     print("\n".join(lines))
     if given.write:
         target = pathlib.Path(given.write)

@@ -19,8 +19,9 @@ from depyf.capture import store
 #: Picture -> dump, view, size, colours.
 PICTURES = {
     "overview": ("decoder", "overview/0", (1280, 800), "light"),
-    "side_by_side": ("training", "side/0/decoder.py@37/__compiled_fn_1.Captured_Graph.0/__compiled_fn_1.Backward_graph.0",
-                     (1500, 760), "light"),
+    "side_by_side": (
+        "training", "side/0/decoder.py@37/__compiled_fn_1.Captured_Graph.0/__compiled_fn_1.Backward_graph.0",
+        (1500, 760), "light"),
     "kernels_dark": ("toy", "side/0/programs.py@18/__compiled_fn_1.AFTER_POST_GRAD.0/__compiled_fn_1.kernel_0",
                      (1500, 760), "dark"),
     "source": ("decoder", "source/0/programs.py@42", (1280, 700), "light"),

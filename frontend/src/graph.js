@@ -35,11 +35,11 @@ export function graph(run, state, app) {
         h("span", { class: "what" }, words)];
       if (!isModule) {
         const isLike = /, like /.test(words);
-        stack[stack.length - 1].element.append(h("div", { class: isLike ? "leaf like" : "leaf" }, label, link));
+        stack[stack.length - 1].element.append(h("div", { class: isLike ? "leaf like" : "leaf" }, link, label));
         return;
       }
-      const element = h("details", { open: Boolean(text) || depth < 2 }, h("summary", {}, label, link));
-      stack[stack.length - 1].element.append(element);
+      const element = h("details", { open: Boolean(text) || depth < 2 }, h("summary", {}, label));
+      stack[stack.length - 1].element.append(h("div", { class: "item" }, link, element));
       stack.push({ depth, element });
     });
     if (!tree.childNodes.length) tree.append(h("p", { class: "empty" }, text ? "Nothing fits." : "This graph has no operations."));

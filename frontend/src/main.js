@@ -110,10 +110,15 @@ class App {
     if (this.runs) this.runs.value = String(this.number);
     this.drawTabs();
     const run = this.data.runs[this.number];
-    const view = found[2] ? found[2](run, wanted.state, this) : ranks(this.data, wanted.state, this);
-    this.main.replaceChildren(view);
-    this.seen = view;
-    view.ready?.();
+    try {
+      const view = found[2] ? found[2](run, wanted.state, this) : ranks(this.data, wanted.state, this);
+      this.main.replaceChildren(view);
+      this.seen = view;
+      view.ready?.();
+    } catch (error) { // the other views can still be used
+      this.main.replaceChildren(h("p", { class: "empty", role: "alert" }, `This view could not be shown: ${error.message}`));
+      console.error(error);
+    }
   }
 
   drawTabs() {

@@ -20,7 +20,10 @@ function put(map, key, value) {
 export class Run {
   constructor(raw) {
     Object.assign(this, raw);
-    this.docs.forEach((doc, index) => { doc.index = index; });
+    this.docs.forEach((doc, index) => {
+      doc.index = index;
+      doc.key = doc.key.replace(/[\ud800-\udfff]/gu, "\ufffd"); // an address cannot hold half a letter
+    });
     this.byKey = new Map(this.docs.map((doc) => [doc.key, doc]));
     this.placeIds = new Map();
     for (let id = 0; id < this.places.length / 2; id++) {

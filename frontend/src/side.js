@@ -186,7 +186,7 @@ export function side(run, state, app) {
   if (!docs.length) return h("section", { class: "view" }, h("p", { class: "empty" }, "There is no text in this run."));
   view.ready = () => {
     for (const [doc, line] of docs) add(doc, line);
-    const first = panes.find((pane, index) => docs[index]?.[1]);
+    const first = panes.find((pane, index) => docs[index]?.[1] > 0 && docs[index][1] <= run.lines(docs[index][0]).length);
     if (first) requestAnimationFrame(() => pin(first, docs[panes.indexOf(first)][1]));
     else tell();
   };

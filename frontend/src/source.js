@@ -89,7 +89,7 @@ export function source(run, state, app) {
     h("div", { class: "split" }, h("div", { class: "pane" }, editor.host), detail));
   view.ready = () => {
     append(detail, legend());
-    if (state.line) {
+    if (state.line > 0 && state.line <= run.lines(doc).length) {
       choose(state.line);
       editor.reveal(state.line);
     } else if (doc.status.length) editor.reveal(Math.max(1, doc.status[0][0] - 3), "start");

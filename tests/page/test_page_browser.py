@@ -242,7 +242,8 @@ def test_modules_fold(page_of, visit):
     pane.get_by_role("button", name="fold").click()
     assert pane.locator(".module button[aria-expanded=false]").count() == 3  # layers.0 to layers.2
     pane.locator(".module button", has_text="layers.1").click()
-    assert pane.locator(".module button[aria-expanded=false]").count() == 2
+    assert pane.locator(".module button", has_text="layers.1").first.get_attribute("aria-expanded") == "true"
+    assert pane.locator(".module button", has_text="layers.0").first.get_attribute("aria-expanded") == "false"
     pane.get_by_role("button", name="open").click()
     assert pane.locator(".module button[aria-expanded=false]").count() == 0 and lines
 

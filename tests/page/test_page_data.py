@@ -238,6 +238,15 @@ def test_cut_paths_in_guards_lead_to_the_file(captures):
     assert len(shown) == 1 and shown[0]["doc"] >= 0
 
 
+def test_guards_that_failed_stand_at_their_object(captures):
+    run = run_data(captures("shapes")[""])
+    failed = {entry["id"]: {group[0]: group[4] for group in entry["groups"] if group[4]} for entry in run["guards"]}
+    assert failed["[0/0]"] == {"L['x']": ["expected 3, seen 4", "expected 3, seen 9"]}
+    assert list(failed["[0/1]"]) == [""]  # a condition on sizes
+    assert "expected 'twice', seen 'once'" in failed["[1/0]"]["L['mode']"]
+    assert [entry["failed"] for entry in run["guards"]] == [[]] * len(run["guards"])
+
+
 # --- who writes it --------------------------------------------------------------------------------
 def test_it_is_written_when_the_run_ends(dump):
     text = (dump("toy") / "index.html").read_text()
