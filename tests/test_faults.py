@@ -181,6 +181,7 @@ OF_HOOK = {
     "_before_backend": r"__compiled_fn.*\.Captured_Graph\..*",
     "_after_backend": "",
     "_on_aot_graph": "",
+    "_on_line": "",
 }
 
 
