@@ -22,7 +22,7 @@ export function guards(run, state, app) {
     h("div", { class: "column" },
       failed.length || chosen.failed.length ? h("article", { class: "card warn" }, h("h2", {}, "Failed at recompiles"),
         h("ul", {}, failed.map((group) => h("li", {}, code(group[0] || "global state"), ": ",
-          group[4].slice(0, 4).map((text, index) => [index ? "; " : "", text.slice(0, 200)]), conditions(run, group, app))),
+          group[4].slice(0, 4).map((text, index) => [index ? "; " : "", text.slice(0, 200)]), group[0] ? conditions(run, group, app) : null)),
           chosen.failed.map((text) => h("li", {}, code(text))))) : null,
       tree));
 
