@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from .records import Capture, SourceFile, SourceLocation
 
 #: A location in the text of a graph (see graph_text.py; all texts are searched, so nothing is parsed for it).
-_LOCATION = re.compile(r"^ *# ?File: (?P<file>.+?):(?P<line>\d+) in ", re.M)
+_LOCATION = re.compile(r"^ *# ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$", re.M)
 #: A longer file is not kept: nobody wrote it.
 LONGEST = 2_000_000
 
@@ -75,7 +75,7 @@ def of_capture(
     """
     recorded = {source.path: source for source in capture.sources}
     known: dict[str, dict[int, str]] = {}
-    for place in _places(capture):
+    for place in (*_places(capture), *_graph_places(capture)):
         if place.text and place.line > 0:
             known.setdefault(place.filename, {}).setdefault(place.line, place.text)
     found = []
@@ -83,8 +83,10 @@ def of_capture(
         if path in recorded:
             found.append(recorded[path])
             continue
+        if not has_frame and _is_library(path):
+            continue
         lines = known.get(path, {})
-        on_disk = list(read(path)) if read is not None and (has_frame or capture.sources == ()) else []
+        on_disk = list(read(path)) if read is not None else []
         if on_disk and lines and all(
                 number <= len(on_disk) and on_disk[number - 1].strip() == text.strip()
                 for number, text in lines.items()):
@@ -113,6 +115,13 @@ def _places(capture: Capture) -> Iterator[SourceLocation]:
             if frame.original_is_user_text:
                 first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
                 yield SourceLocation(frame.location.filename, frame.location.line, text=first)
+
+
+def _graph_places(capture: Capture) -> Iterator[SourceLocation]:
+    for graph in capture.graphs:
+        for stage in graph.stages[:1]:  # (the captured one; the others name the same lines)
+            for found in _LOCATION.finditer(stage.text):
+                yield SourceLocation(found["file"], int(found["line"]), found["function"], found["text"])
 
 
 def _pieces(capture: Capture, path: str, known: dict[int, str]) -> str:
