@@ -45,6 +45,7 @@ from _shared import table
 SOURCE_TESTS: dict[str, str] = {
     "test_doctest.test_unicode": "expects a source line of doctest.py in a traceback",
     "test_imp.ImportTests.test_issue1267": "compares the first line of tokenize.py",
+    "test_pdb.test_pdb_return_to_different_file": "expects the text of a line of pprint.py",
     "test_pdb.test_pdb_breakpoints_preserved_across_interactive_sessions": "expects the line of a function of pdb.py",
 }
 
