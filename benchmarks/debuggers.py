@@ -92,7 +92,8 @@ def stop_in(program: str, kind: str, path: str) -> Stop | None:
 def stops_of(program: str, backend: str, folder: pathlib.Path) -> list[Stop]:
     """One place in each kind of file; the files belong to one graph, where there is one that is run backward."""
     best: list[Stop] = []
-    for path in sorted(folder.glob("__transformed_code_*.py")):
+    files = sorted(folder.glob("__transformed_code_*.py"), key=lambda path: ("___resume_at_" in path.name, path.name))
+    for path in files:  # (which resume functions run is a matter of the values)
         first = stop_in(program, "transformed", str(path))
         if first is None:
             continue
@@ -227,7 +228,12 @@ def main() -> None:
             begun = time.monotonic()
             with tempfile.TemporaryDirectory(prefix="dbg") as folder:
                 session = Session(debugger, backend, chosen.names, folder)
-                output = session.run()
+                try:
+                    output = session.run()
+                except Exception as error:  # the rows say what is missing
+                    output = f"{type(error).__name__}: {error}"
+                    print(debugger, backend, output, flush=True)
+                    session.debugger.close()
             for row in rows_of(debugger, backend, session, output):
                 rows.append(row)
                 print(*row, flush=True)

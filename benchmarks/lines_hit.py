@@ -64,7 +64,7 @@ class Watch:
         self.hits[path].add(line)
         if path not in self.reads:
             self.reads[path] = variables_of_lines(path)
-        if lacking := self.reads[path].get(line, set()) - frame.f_locals.keys():
+        if lacking := self.reads[path].get(line, set()) - set(frame.f_locals):
             self.lacking[path][line] = lacking
 
     @contextlib.contextmanager

@@ -48,11 +48,10 @@ def containers(x: torch.Tensor) -> dict[str, Any]:
 
 def make_closure() -> Callable[..., torch.Tensor]:
     scale = torch.ones(1) * 3
-    calls = [0]
+    powers = [2.0]
 
     def closure(x: torch.Tensor, *rest: torch.Tensor, bias: float = 1.0) -> torch.Tensor:
-        calls[0] += 1
-        return x * scale + sum(rest) + bias
+        return x ** powers[0] * scale + sum(rest) + bias
     return closure
 
 

@@ -72,6 +72,8 @@ def debug(pause: bool = True, stop_on: StopOn | None = None) -> Iterator[None]:
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(no_compilation(_Misses()))
+            if pause:
+                stack.enter_context(_breakpoints_that_stop())
             if stop_on is not None:
                 from .watch.stop import Watch
 
@@ -152,7 +154,34 @@ def message(session: DebugSession) -> str:
 
 def can_pause() -> bool:
     """Whether someone is there to continue the program."""
-    return _under_debugger() or _custom_breakpoint() or _has_terminal()
+    return _under_debugger() or _custom_breakpoint() or _has_terminal() or _notebook_asks()
+
+
+@contextlib.contextmanager
+def _breakpoints_that_stop() -> Iterator[None]:
+    """Loaded, but with no editor connected, debugpy makes ``breakpoint()`` do nothing (every notebook loads it): where
+    somebody can answer, ``breakpoint()`` is pdb's again inside."""
+    before = sys.breakpointhook
+    if not (_is_idle(before) and (_has_terminal() or _notebook_asks())):
+        yield
+        return
+    sys.breakpointhook = sys.__breakpointhook__
+    try:
+        yield
+    finally:
+        if sys.breakpointhook is sys.__breakpointhook__:
+            sys.breakpointhook = before
+
+
+def _is_idle(hook: object) -> bool:
+    module = str(getattr(hook, "__module__", "")).split(".")[0]
+    return module in ("debugpy", "pydevd", "_pydevd_bundle") and not _under_debugger()
+
+
+def _notebook_asks() -> bool:
+    """Whether this is the kernel of a notebook whose reader can be asked for input."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return bool(getattr(getattr(shell, "kernel", None), "_allow_stdin", False))
 
 
 def _under_debugger() -> bool:
@@ -179,7 +208,7 @@ def _custom_breakpoint() -> bool:
     """``PYTHONBREAKPOINT`` or a tool (a notebook, a test runner) says what ``breakpoint()`` does."""
     if os.environ.get("PYTHONBREAKPOINT") == "0":
         return False
-    return sys.breakpointhook is not sys.__breakpointhook__
+    return sys.breakpointhook is not sys.__breakpointhook__ and not _is_idle(sys.breakpointhook)
 
 
 def _has_terminal() -> bool:

@@ -7,7 +7,7 @@ import pexpect
 from dap import Ended
 
 PROMPT = r"\(Pdb\) "
-PLACE = re.compile(r"(?<!-)> (/.+?)\((\d+)\)")  # (behind what the program printed last)
+PLACE = re.compile(r"(?<!-)> ([/<].+?)\((\d+)\)")  # (behind what the program printed last)
 
 
 class Pdb:
