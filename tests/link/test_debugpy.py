@@ -1,7 +1,6 @@
 """A real debugpy client: what an editor does when someone clicks beside a line of the dump."""
 
 import os
-import sys
 import textwrap
 
 import pytest
@@ -13,7 +12,6 @@ from dap import Debugpy, Ended
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src")
 PROGRAM = """
-import sys
 import torch
 import depyf
 
