@@ -187,7 +187,8 @@ def _notebook_asks() -> bool:
 def _under_debugger() -> bool:
     if sys.gettrace() is not None:
         return _is_debugger(sys.gettrace())
-    debugpy = sys.modules.get("debugpy")
+    # (Asked before it has loaded pydevd, it does so, and replaces the hook of ``breakpoint()``.)
+    debugpy = sys.modules.get("debugpy") if "pydevd" in sys.modules else None
     if debugpy is not None and getattr(debugpy, "is_client_connected", lambda: False)():
         return True
     monitoring = getattr(sys, "monitoring", None)

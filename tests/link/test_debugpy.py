@@ -12,6 +12,7 @@ from dap import Debugpy, Ended
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src")
 PROGRAM = """
+import sys
 import torch
 import depyf
 
@@ -42,7 +43,10 @@ def test_breakpoints_locals_values_and_steps(tmp_path):
     environment = dict(os.environ, PYTHONPATH=SOURCES, PYDEVD_DISABLE_FILE_VALIDATION="1")
     session = Debugpy([str(script), str(dump)], environment, just_my_code=True)
     try:
-        path, _ = session.pause()
+        try:
+            path, _ = session.pause()
+        except Ended:
+            raise AssertionError(session.output()) from None
         assert path.endswith(("debugging.py", "program.py"))
         transformed = str(dump / "__transformed_code_0_for_toy_example.py")
         graph = str(dump / "__compiled_fn_1.Captured_Graph.0.py")

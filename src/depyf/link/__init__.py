@@ -4,6 +4,7 @@
 ``functions``    graphs and generated modules: the function keeps its instructions, the lines are the dump's
 ``transformed``  Dynamo's code: the proven source runs in its place, or its own line table points there
 ``lifetimes``    what the text no longer uses is freed where it runs
+``marks``        torch's marks for its profiler
 ``patches``      instructions that source has no word for
 ``linker``       what capture calls; never raises
 ``lines``        tracebacks show the text even when the file is gone

@@ -3,7 +3,7 @@
 Dynamo's bytecode for a frame comes from no text. Its decompiled source, compiled again, is proven to be
 the same program, and *that* code has lines in a file and a live local for every name in the text. What source
 cannot say is put back before it runs: constants that are objects (``patches``), and that values are let go
-of where they are last used (``lifetimes``).
+of where they are last used (``lifetimes``), torch's marks for its profiler (``marks``).
 
 torch checks a hook's result against the user's function (argument names, free variables and cell
 variables, in order; everything else it takes on trust) and dies if they differ. So the stand-in is built
@@ -26,6 +26,7 @@ from ..decompiler.constants import constant_values
 from ..decompiler.dynamo_names import CONSTANT_PREFIX
 from ..decompiler.standing_in import why_not_the_same
 from .lifetimes import free_unused
+from .marks import add_marks, flag_modules
 from .patches import CannotPatch, with_constants, with_moves
 
 if TYPE_CHECKING:
@@ -98,10 +99,15 @@ def _recompiled(
     how = "recompiled"
     if Fidelity(decompiled.fidelity).value != "exact":
         try:
-            code = _freeing(definition, code, transformed, path, rename)
+            code = _completed(definition, code, transformed, path, rename)
         except (CannotStandIn, CannotPatch) as why:
-            how = f"recompiled; values may live until it returns: {why}"
+            how = f"recompiled; values may live until it returns, and torch's profiler has no marks of it: {why}"
     code = _with_real_names(code, _real_names(transformed, rename))
+    if any(name in code.co_names for name in flag_modules()) and how == "recompiled":
+        try:
+            code = with_constants(code, flag_modules())
+        except CannotPatch as why:
+            raise CannotStandIn(f"its marks for the profiler: {why}") from None
     if CONSTANT_PREFIX in decompiled.text:
         values = constant_values(transformed)
         unknown = [name for name in _all_names(code) if name.startswith(CONSTANT_PREFIX) and name not in values]
@@ -118,20 +124,24 @@ def _recompiled(
     return code, how
 
 
-def _freeing(
+def _completed(
     definition: ast.FunctionDef | ast.AsyncFunctionDef, plain: CodeType, transformed: CodeType, path: str,
     rename: Mapping[str, str],
 ) -> CodeType:
-    """The function again, letting go of values where Dynamo's code does. ``plain`` if it holds none longer."""
+    """The function again, letting go of values and marking graphs for the profiler where Dynamo's code does.
+
+    ``plain``, which the text compiles to, if there is nothing to be added.
+    """
     local = set(plain.co_varnames) - set(parameters(plain)) - set(plain.co_cellvars)
     freed = free_unused(definition, local)
-    if not freed.changed:
+    marked = add_marks(freed.definition, _all_names(transformed))
+    if not freed.changed and not marked:
         return plain
     code = _compile_inside(freed.definition, transformed, path)
     if freed.mark is not None:
         code = with_moves(code, freed.mark)
     if different := why_not_the_same(transformed, code, rename):
-        raise CannotStandIn(f"freeing them is not proven ({different})")
+        raise CannotStandIn(f"not proven ({different})")
     return code
 
 
