@@ -12,6 +12,7 @@ from .records import Capture, SourceFile, SourceLocation
 
 #: A location in the text of a graph (see graph_text.py; all texts are searched, so nothing is parsed for it).
 _LOCATION = re.compile(r"^ *# ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$", re.M)
+_FILE = re.compile(r"^ *# ?File: (.+?):\d+ in ", re.M)
 #: A longer file is not kept: nobody wrote it.
 LONGEST = 2_000_000
 
@@ -30,8 +31,8 @@ def files_named(capture: Capture) -> dict[str, bool]:
             for place in broken.stack[-1:]:
                 found.setdefault(place.filename, False)
     for graph in capture.graphs:
-        for stage in graph.stages:
-            for name in dict.fromkeys(match["file"] for match in _LOCATION.finditer(stage.text)):
+        for stage in graph.stages[:1]:  # (the captured one; the others name the same lines)
+            for name in dict.fromkeys(_FILE.findall(stage.text)):
                 found.setdefault(name, False)
     return found
 
@@ -119,7 +120,7 @@ def _places(capture: Capture) -> Iterator[SourceLocation]:
 
 def _graph_places(capture: Capture) -> Iterator[SourceLocation]:
     for graph in capture.graphs:
-        for stage in graph.stages[:1]:  # (the captured one; the others name the same lines)
+        for stage in graph.stages[:1]:
             for found in _LOCATION.finditer(stage.text):
                 yield SourceLocation(found["file"], int(found["line"]), found["function"], found["text"])
 
