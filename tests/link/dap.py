@@ -31,6 +31,8 @@ class Debugpy:
         environment: of the process.
         timeout: seconds that any answer may take.
         just_my_code: as in ``launch.json``: step over library code.
+
+    Child processes are left alone: those in which Inductor tries the processor's instructions would wait for a client.
     """
 
     def __init__(self, command, environment, timeout=300, just_my_code=False):
@@ -40,7 +42,7 @@ class Debugpy:
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed with the session)
         self.process = subprocess.Popen(
             [sys.executable, "-X", "frozen_modules=off", "-m", "debugpy", "--listen", f"127.0.0.1:{port}",
-             "--wait-for-client", *command],
+             "--wait-for-client", "--configure-subProcess", "False", *command],
             env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
         self.socket = self._connect(port)
         self.buffer = b""
