@@ -58,7 +58,7 @@ long-run: $(VENV)/.ready
 lines: $(VENV)/.ready
 	$(PY) benchmarks/lines_hit.py
 
-# pdb and debugpy step through ten programs on three backends (Inductor compiles C++: about half an hour on two cores).
+# pdb and debugpy step through ten programs on three backends (Inductor compiles C++: about ten minutes on two cores).
 debuggers: $(VENV)/.ready
 	$(PY) benchmarks/debuggers.py
 

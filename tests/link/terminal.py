@@ -76,7 +76,8 @@ class Pdb:
         return set(re.findall(r"'(.*?)'", self.ask("p sorted(locals())")))
 
     def value(self, expression):
-        return self.ask(f"p {expression}")
+        """What pdb prints last: before that, the expression may have warned."""
+        return (self.ask(f"p {expression}").splitlines() or [""])[-1]
 
     def output(self):
         return self.said
