@@ -156,6 +156,9 @@ class Session:
         self.files: dict[tuple[Any, ...], str] = {}  # of graphs' stages and kernels
         #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
         self.captured_texts: dict[tuple[int, int, int, int], str] = {}
+        #: What is being traced, as torch counts it, and its lines by file.
+        self.tracing: tuple[Any, Any, Any] | None = None
+        self.traced_now: dict[str, set[int]] = {}
         #: Lines that Dynamo came to, by file, and in which attempt, by ``CompileId.key``.
         self.traced: dict[tuple[int, int, int], tuple[int, dict[str, set[int]]]] = {}
         self.process = os.getpid()
@@ -167,7 +170,7 @@ class Session:
     def start(self) -> None:
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
-            ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_line))),
+            ("traced lines", lambda: hooks.on_traced_line(self._lightly(self._on_line))),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: hooks.on_trace(
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
@@ -272,14 +275,32 @@ class Session:
             except Exception:
                 pass  # warnings may be errors here
 
-    def _on_line(self, filename: str, line: int) -> None:
-        found = hooks.compile_id()
-        if found is not None and isinstance(line, int):
-            ids = self.events.compile_id(*found)
-            known = self.traced.get(ids.key)
-            if known is None or known[0] != ids.attempt:  # tracing began again
-                known = self.traced[ids.key] = ids.attempt, {}
-            known[1].setdefault(filename, set()).add(line)
+    def _lightly(self, function: Callable[..., None]) -> Callable[..., None]:
+        """:meth:`_safely` for what is called thousands of times, by one thread at a time (Dynamo has a lock)."""
+
+        def hook(*args: Any) -> None:
+            if self.stopped or os.getpid() != self.process:
+                return
+            try:
+                function(*args)
+            except Exception as error:
+                self._report(error)
+
+        return hook
+
+    def _on_line(self, found: tuple[Any, Any, Any], filename: str, line: int) -> None:
+        if found != self.tracing:
+            with self.lock:
+                ids = self.events.compile_id(*map(int, found))
+                known = self.traced.get(ids.key)
+                if known is None or known[0] != ids.attempt:  # tracing began again
+                    known = self.traced[ids.key] = ids.attempt, {}
+                self.tracing, self.traced_now = found, known[1]
+        lines = self.traced_now.get(filename)
+        if lines is None:
+            lines = self.traced_now[filename] = set()
+        if isinstance(line, int):
+            lines.add(line)
 
     # --- graphs -----------------------------------------------------------------------------------
     def _draft(self, new: bool = False) -> _Graph | None:
@@ -345,6 +366,8 @@ class Session:
         self.events.feed(metadata, payload, hooks.seen_in_recompiled_frame)
         if "frame_id" not in metadata:
             return
+        if "dynamo_start" in metadata:
+            self.tracing = None  # behind a reset the same numbers mean another compilation
         compile_id = self.events.compile_id(
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
         if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:

@@ -16,9 +16,10 @@ still needed (loops, handlers), it is left alone. Nothing is trusted here: the c
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
+
+from .trees import copied
 
 #: Operators that can mark a move; the first that the text applies to nothing is taken.
 MARKS: tuple[type[ast.unaryop], ...] = (ast.Invert, ast.USub)
@@ -55,7 +56,7 @@ def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, local: Itera
         definition: the function.
         local: the variables that may be freed: fast locals that are no parameters.
     """
-    definition = copy.deepcopy(definition)
+    definition = copied(definition)
     nodes = list(ast.walk(definition))
     if any(isinstance(node, ast.Name) and node.id in _SHOWS_NAMES for node in nodes):
         return Freed(definition, None, False)

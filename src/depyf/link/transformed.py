@@ -14,7 +14,6 @@ and merely has its line table pointed at the text.
 from __future__ import annotations
 
 import ast
-import copy
 import sys
 from collections.abc import Iterator, Mapping
 from types import CodeType
@@ -28,6 +27,7 @@ from ..decompiler.standing_in import why_not_the_same
 from .lifetimes import free_unused
 from .marks import add_marks, flag_modules
 from .patches import CannotPatch, with_constants, with_moves
+from .trees import copied
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
@@ -148,7 +148,7 @@ def _completed(
 def _definition(tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef:
     if len(tree.body) != 1 or not isinstance(tree.body[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
         raise CannotStandIn("the source is not one function definition")
-    return copy.deepcopy(tree.body[0])
+    return copied(tree.body[0])
 
 
 def _declare_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, transformed: CodeType) -> None:
@@ -193,7 +193,7 @@ def _compile_inside(
 ) -> CodeType:
     """Compile the function inside another one that owns its free variables."""
     outer: ast.Module
-    definition = copy.deepcopy(definition)
+    definition = copied(definition)
     _declare_unused(definition, transformed)
     if transformed.co_freevars:
         owner = ast.parse("def __depyf_owner__():\n pass").body[0]

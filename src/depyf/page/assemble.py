@@ -21,6 +21,9 @@ from .data import FORMAT, run_data
 FILE = "index.html"
 #: Characters of graphs up to which the page is made when the run ends.
 AT_ONCE = 300_000
+#: A page of so few characters of graphs takes no time to speak of; a larger one is made when the run ends if that takes
+#: no more than this share of the time that was spent compiling.
+SMALL, SHARE, SECONDS_A_CHARACTER = 20_000, 0.03, 0.9e-6
 _STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
 
 
@@ -51,8 +54,11 @@ def build(
 
 
 def is_large(capture: Capture) -> bool:
-    """Whether the page takes a while (0.2 s and more): the end of a run leaves it to ``depyf report`` then."""
-    return sum(len(stage.text) for graph in capture.graphs for stage in graph.stages) > AT_ONCE
+    """Whether the page takes a while, against the time that was spent compiling: the end of a run leaves it to
+    ``depyf report`` then."""
+    size = sum(len(stage.text) for graph in capture.graphs for stage in graph.stages)
+    share = SECONDS_A_CHARACTER * size / max(sum(c.seconds for c in capture.compilations), 1e-9)
+    return size > AT_ONCE or size > SMALL and share > SHARE
 
 
 def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -> str:

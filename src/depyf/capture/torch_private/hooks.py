@@ -350,13 +350,17 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
     return _replace(touchpoints.CAPTURED_GRAPH, make)
 
 
-def on_traced_line(seen: Callable[[str, int], None]) -> Undo:
-    """``seen(file, line)`` for each line that Dynamo comes to."""
+def on_traced_line(seen: Callable[[tuple[Any, Any, Any], str, int], None]) -> Undo:
+    """``seen((frame, recompile, attempt), file, line)`` for each line that Dynamo comes to: thousands for a model."""
+    current = touchpoints.COMPILE_ID.get()  # looked up once
 
     def make(original: Any) -> Any:
         def set_current_loc(filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
             original(filename, lineno, *args, **kwargs)
-            seen(filename, lineno)
+            trace_id = current()
+            ids = getattr(trace_id, "compile_id", None)
+            if ids is not None:
+                seen((ids.frame_id, ids.frame_compile_id, trace_id.attempt), filename, lineno)
 
         return set_current_loc
 
