@@ -41,7 +41,7 @@ class Debugpy:
         port = free_port()
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed with the session)
         self.process = subprocess.Popen(
-            [sys.executable, "-X", "frozen_modules=off", "-m", "debugpy", "--listen", f"127.0.0.1:{port}",
+            [sys.executable, "-u", "-X", "frozen_modules=off", "-m", "debugpy", "--listen", f"127.0.0.1:{port}",
              "--wait-for-client", "--configure-subProcess", "False", *command],
             env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
         self.socket = self._connect(port)

@@ -22,7 +22,10 @@ def made(name, target):
     target.parent.mkdir(parents=True, exist_ok=True)
     ranks = (0, 1) if name == "ranks" else (None,)
     for rank in ranks:
-        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1",
+                       # Entries of torch's caches name the files from which they were first compiled.
+                       "TORCHINDUCTOR_CACHE_DIR": str(target.parent / "cache"),
+                       "PYTHONPATH": os.pathsep.join(sys.path)}
         if rank is not None:
             environment |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_PORT": "29511"}
         done = subprocess.run([sys.executable, PROGRAMS, name, target], env=environment, capture_output=True, text=True)
