@@ -20,7 +20,7 @@ import tempfile
 import time
 
 from _shared import table
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from depyf import page
 from depyf.capture import store
@@ -85,9 +85,32 @@ def hover(pane: int) -> str:
     return click(pane).replace("['mousemove', 'mousedown', 'mouseup', 'click']", "['mousemove']")
 
 
-def go(route: str) -> str:
-    return (f"() => {{ location.hash = '#/{route}'; "
-            "return new Promise((done) => addEventListener('hashchange', done)); }")
+def follow(selector: str) -> str:
+    """A click on a link of the page."""
+    return (f"() => {{ document.querySelector({selector!r}).click(); "
+            "return new Promise((done) => addEventListener('hashchange', done, {once: true})); }")
+
+
+#: What is clicked: the views by their number, and a graph of the overview with the source next to it.
+LINKS = [*((f"to the view {view}", f"nav a:nth-child({number})") for number, view in enumerate(
+    ("overview", "source", "side by side", "guards", "graph"), 1)),
+    ("from the overview to a graph next to its source", ".chip.graph a:last-child")]
+
+
+def first_time(browser: Browser, path: str, selector: str, times: int = 5) -> tuple[str, str, str]:
+    """A link that is followed on a page that has just been opened, and looked at for a second."""
+    found, worked = [], []
+    for _ in range(times):
+        tab = browser.new_page(viewport={"width": 1280, "height": 800}, bypass_csp=True)
+        tab.goto(f"file://{path}#/{'graph' if selector == 'nav a:nth-child(1)' else 'overview'}/0")
+        tab.wait_for_selector("html[data-ready]", state="attached")
+        tab.wait_for_timeout(1000)
+        clock = Clock(tab)
+        begun = clock()
+        found.append(tab.evaluate(TIMED, follow(selector)))
+        worked.append(1000 * (clock() - begun))
+        tab.close()
+    return f"{statistics.median(found):.0f} ms", f"{max(found):.0f} ms", f"{statistics.median(worked):.0f} ms"
 
 
 def main() -> None:
@@ -134,9 +157,11 @@ def main() -> None:
             for what, act in (("scroll anywhere", scroll(pane)), ("point", hover(pane)), ("click", click(pane))):
                 if what == "scroll anywhere" or pane:
                     rows.append((f"side by side: {what} in {shown}", *measured(tab, act, clock)))
-        for view in ("overview/0", "source/0", "guards/0", "graph/0", "side/0"):
-            rows.append((f"to the view {view.partition('/')[0]}", *measured(
-                tab, go(view), clock, 5, "() => { location.hash = '#/none/0' }")))
+        for what, link in LINKS:
+            elsewhere = "graph" if "(1)" in link else "overview"
+            rows.append((f"{what}, the first time", *first_time(browser, path, link)))
+            rows.append((f"{what}, again", *measured(
+                tab, follow(link), clock, 5, f"() => {{ location.hash = '#/{elsewhere}/0' }}")))
         version = browser.version
         browser.close()
     lines = [f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.0f}), "

@@ -4,7 +4,7 @@ import { append, h } from "./dom.js";
 import { read } from "./model.js";
 import { overview } from "./overview.js";
 import { source } from "./source.js";
-import { side } from "./side.js";
+import { prepare, side } from "./side.js";
 import { guards } from "./guards.js";
 import { graph } from "./graph.js";
 import { ranks } from "./ranks.js";
@@ -55,6 +55,9 @@ function stored(name, value) {
   return null;
 }
 
+/** (Safari has no idle callbacks.) */
+const later = window.requestIdleCallback ?? ((act) => setTimeout(act, 50));
+
 class App {
   constructor(data, root) {
     Object.assign(this, { data, root, number: 0, name: "", seen: null, states: new Map() });
@@ -78,6 +81,7 @@ class App {
     window.addEventListener("hashchange", () => this.show());
     document.addEventListener("keydown", (event) => this.key(event));
     this.show();
+    this.prepare();
   }
 
   link(view, state, run = this.number) {
@@ -93,6 +97,7 @@ class App {
   /** The view tells where it stands now. */
   moved(state) {
     this.states.set(this.name, state);
+    if (this.kept?.view === this.seen) this.kept.address = address(this.name, state, this.number);
     try {
       history.replaceState(null, "", address(this.name, state, this.number));
     } catch { /* no address of its own, in a notebook */ }
@@ -104,21 +109,57 @@ class App {
     const found = this.views.find(([name]) => name === wanted.view) ?? this.views[this.data.runs.length > 1 && !wanted.view ? 5 : 0];
     this.seen?.leave?.();
     if (wanted.run !== this.number) this.states.clear();
+    if (wanted.run !== this.number) this.forget();
     this.number = Math.min(Math.max(wanted.run, 0), this.data.runs.length - 1);
     this.name = found[0];
     this.states.set(this.name, wanted.state);
     if (this.runs) this.runs.value = String(this.number);
     this.drawTabs();
     const run = this.data.runs[this.number];
+    const to = address(this.name, wanted.state, this.number);
     try {
-      const view = found[2] ? found[2](run, wanted.state, this) : ranks(this.data, wanted.state, this);
+      const known = this.kept?.address === to ? this.kept : null;
+      const view = known?.view ?? (found[2] ? found[2](run, wanted.state, this) : ranks(this.data, wanted.state, this));
+      if (view.back && !known) this.keep(to, view);
+      while (view.steps?.length) view.steps.shift()();
       this.main.replaceChildren(view);
       this.seen = view;
-      view.ready?.();
+      if (known?.shown) view.back();
+      else view.ready?.();
+      if (view === this.kept?.view) this.kept.shown = true;
     } catch (error) { // the other views can still be used
       this.main.replaceChildren(h("p", { class: "empty", role: "alert" }, `This view could not be shown: ${error.message}`));
       console.error(error);
     }
+  }
+
+  keep(address, view) {
+    this.forget();
+    this.kept = { address, view, shown: false };
+  }
+
+  /** Lets go of the view that is kept. */
+  forget() {
+    this.kept?.view.destroy();
+    this.kept = null;
+  }
+
+  /** Makes "Side by side" ahead, step by step while nothing else is to be done: it takes longest to make. */
+  prepare() {
+    const run = this.data.runs[this.number];
+    const steps = prepare(run);
+    const next = () => {
+      if (run !== this.data.runs[this.number] || this.kept && !steps.length && !this.kept.view.steps.length) return;
+      if (steps.length) steps.shift()();
+      else if (this.kept) this.kept.view.steps.shift()();
+      else {
+        const view = side(run, {}, this);
+        if (!view.back) return;
+        this.keep(address("side", {}, this.number), view);
+      }
+      later(next);
+    };
+    later(next);
   }
 
   drawTabs() {

@@ -214,6 +214,14 @@ export class Run {
     return this.docs[entry ? entry.transformed : frame.original] ?? null;
   }
 
+  /** The first line of a graph or of kernels of which there is something to say; Infinity: none. */
+  firstTied(doc) {
+    let first = doc.kind === "kernel" || doc.kind === "graph" ? Infinity : 0;
+    if (doc.kind === "kernel") for (const [, , defined, , call] of doc.calls) first = Math.min(first, defined || call);
+    if (doc.kind === "graph") for (const line of this.index(doc).places.keys()) first = Math.min(first, line);
+    return first;
+  }
+
   /** Calls of modules as spans of lines of a graph, outermost first: `{path, cls, first, last, depth, count}`. */
   spans(doc) {
     if (doc.spans) return doc.spans;

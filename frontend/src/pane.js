@@ -226,7 +226,9 @@ function moduleHeadings(spans, isComment) {
     (number) => begins[number] <= line && line <= spans[number].last);
   return StateField.define({
     create: (state) => {
-      const closed = new Set(state.doc.lines > LONG ? repeated(spans) : []);
+      let closed = new Set(state.doc.lines > LONG ? repeated(spans) : []);
+      const hiding = inside(closed, state.doc.lineAt(state.selection.main.head).number);
+      if (hiding.length) closed = new Set([...closed].filter((number) => !hiding.includes(number)));
       return { closed, decorations: build(state.doc, closed) };
     },
     update(value, transaction) {
@@ -304,9 +306,26 @@ export class Editor {
       this.modules = moduleHeadings(this.spans, (line) => /^\s*(#.*)?$/.test(lines[line - 1]));
       extensions.push(this.modules);
     }
+    const text = Text.of(run.lines(doc));
+    const begin = options.begin && options.begin.line <= text.lines ? text.line(options.begin.line).from : -1;
     this.view = new EditorView({
-      state: EditorState.create({ doc: Text.of(run.lines(doc)), extensions }), root, parent: root });
+      // (the selection opens the modules in which the line stands)
+      state: EditorState.create({ doc: text, extensions, selection: begin >= 0 && options.begin.y === "center"
+        ? EditorSelection.cursor(begin) : undefined }),
+      scrollTo: begin >= 0 ? EditorView.scrollIntoView(begin, { y: options.begin.y }) : undefined, root, parent: root });
     this.current = 0;
+  }
+
+  /** Taken out of the document for a while ... */
+  rest() {
+    this.options.hover?.(0);
+    this.place = this.view.scrollSnapshot();
+  }
+
+  /** ... and put back: where it stood, in the size that there is now. */
+  wake() {
+    this.view.dispatch({ effects: this.place });
+    this.view.requestMeasure();
   }
 
   statusGutter(status) {
@@ -402,14 +421,6 @@ export class Editor {
   unfold(line) {
     if (!this.modules || line < 1 || line > this.view.state.doc.lines) return;
     this.view.dispatch({ selection: EditorSelection.cursor(this.view.state.doc.line(line).from) });
-  }
-
-  /** The first line of which there is something to say. */
-  firstTied() {
-    const index = this.run.index(this.doc);
-    if (this.doc.kind === "kernel") return Math.min(Infinity, ...this.doc.calls.map(([, , first, , call]) => first || call));
-    if (this.doc.kind === "graph") return Math.min(Infinity, ...index.places.keys());
-    return 0;
   }
 
   foldModules(closed) {

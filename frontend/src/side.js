@@ -104,8 +104,11 @@ export function side(run, state, app) {
   }
 
   function show(pane, doc, line) {
+    const first = line || (doc.kind === "source" ? home(doc) : run.firstTied(doc));
     const editor = new Editor(run, doc, {
       label: doc.title,
+      // What is asked for stands in the middle; else the first line of which there is something to say, near the top.
+      begin: line ? { line, y: "center" } : first > 12 && first < Infinity ? { line: Math.max(1, first - 3), y: "start" } : null,
       hover: (at) => hover(pane, at),
       pin: (at, quiet) => pin(pane, at, quiet),
       jump: (name) => {
@@ -127,15 +130,6 @@ export function side(run, state, app) {
     pane.note.title = doc.note ?? "";
     pane.folds.hidden = !editor.spans.length;
     pane.element.append(editor.host);
-    requestAnimationFrame(() => {
-      if (line) {
-        editor.unfold(line);
-        editor.reveal(line);
-      } else {
-        const first = doc.kind === "source" ? home(doc) : editor.firstTied();
-        if (first > 12 && first < Infinity) editor.reveal(Math.max(1, first - 3), "start");
-      }
-    });
   }
 
   /** Where the first compiled function of a file of the user's begins. */
@@ -184,12 +178,27 @@ export function side(run, state, app) {
   const wanted = (state.panes ?? []).map(({ key, line }) => [run.byKey.get(key), line]).filter(([doc]) => doc);
   const docs = wanted.length ? wanted : firstPanes(run).map((doc) => [doc, 0]);
   if (!docs.length) return h("section", { class: "view" }, h("p", { class: "empty" }, "There is no text in this run."));
+  // All panes are made before the view is in the document: it is laid out once, and not once more for each of them.
+  // Each is a step of its own, so that they can be made ahead while nothing else is to be done.
+  let begun = null;
+  view.steps = docs.map(([doc, line]) => () => {
+    const pane = add(doc, line);
+    if (!begun && line > 0 && line <= run.lines(doc).length) begun = [pane, line];
+  });
   view.ready = () => {
-    for (const [doc, line] of docs) add(doc, line);
-    const first = panes.find((pane, index) => docs[index]?.[1] > 0 && docs[index][1] <= run.lines(docs[index][0]).length);
-    if (first) requestAnimationFrame(() => pin(first, docs[panes.indexOf(first)][1]));
+    if (begun) requestAnimationFrame(() => pin(...begun));
     else tell();
   };
-  view.leave = () => panes.forEach((pane) => pane.editor.destroy());
+  // The view is kept while others are looked at: the way back takes no time, and leads to where the reader was.
+  view.leave = () => panes.forEach((pane) => pane.editor.rest());
+  view.back = () => panes.forEach((pane) => pane.editor.wake());
+  view.destroy = () => panes.forEach((pane) => pane.editor.destroy());
   return view;
+}
+
+/** What the first sight of a run takes, as steps: made while the reader looks at something else. */
+export function prepare(run) {
+  const docs = firstPanes(run);
+  return [...docs.map((doc) => () => run.lines(doc)), ...docs.map((doc) => () => run.index(doc)),
+          ...docs.filter((doc) => doc.kind === "graph").map((doc) => () => run.spans(doc)), () => run.colour(0)];
 }

@@ -235,6 +235,35 @@ def test_names_lead_to_definitions(page_of, visit):
         tab.evaluate("() => { location.hash = '#/overview/0' }")
 
 
+def test_the_way_back_leads_to_where_one_was(page_of, visit):
+    tab = visit(page_of("training"), "side")
+    tab.wait_for_timeout(200)
+    scroller = "document.querySelectorAll('.pane')[1].querySelector('.editor').shadowRoot.querySelector('.cm-scroller')"
+    tab.evaluate(f"() => {{ {scroller}.scrollTop = 700 }}")
+    tab.wait_for_timeout(200)
+    tab.mouse.click(*tab.evaluate(f"""() => {{
+        const area = {scroller}.getBoundingClientRect();
+        const boxes = [...{scroller}.querySelectorAll('.cm-line')].filter((line) => /\\bc[0-7]\\b/.test(line.className))
+            .map((line) => line.getBoundingClientRect());
+        const box = boxes.find((box) => box.top > area.top + 60);
+        return [area.left + area.width / 2, box.top + 5];
+    }}"""))
+    tab.wait_for_timeout(200)
+    place, lines, address = tab.evaluate(f"{scroller}.scrollTop"), marked(tab, 1), tab.url
+    assert place > 300 and lines
+    tab.keyboard.press("1")
+    tab.wait_for_selector("#functions")
+    tab.keyboard.press("3")
+    tab.wait_for_selector(".pane")
+    tab.wait_for_timeout(200)
+    assert abs(tab.evaluate(f"{scroller}.scrollTop") - place) < 30 and marked(tab, 1) == lines and tab.url == address
+    # a link to something else shows that, not what was kept
+    key = data(tab, "run.docs.find(d => d.kind === 'transformed').key")
+    tab.evaluate("key => { location.hash = `#/side/0/${encodeURIComponent(key)}` }", key)
+    tab.wait_for_function("document.querySelectorAll('.pane').length === 1")
+    assert tab.locator(".pane select").evaluate("s => s.selectedOptions[0].textContent").startswith("transformed code")
+
+
 def test_modules_fold(page_of, visit):
     tab = visit(page_of("training"), "side")
     pane = tab.locator(".pane").nth(1)
