@@ -181,7 +181,7 @@ OF_HOOK = {
     "_before_backend": r"__compiled_fn.*\.Captured_Graph\..*",
     "_after_backend": "",
     "_on_aot_graph": "",
-    "_on_line": "",
+    "_on_lines": "",
 }
 
 
@@ -212,7 +212,7 @@ ASKED_BY_THE_USER = {
     "Linker.__init__", "EventReader.__init__", "GuardReader.__init__", "FullPaths.__init__", "session_started", "session_ended", "standing", "numbers",
     "rank_and_world"}
 #: A line or two around the guard itself (``Session._safely``).
-OUTSIDE_THE_GUARD = {"_TraceHandler.handle", "Shared.wanted"}
+OUTSIDE_THE_GUARD = {"_TraceHandler.handle"}
 #: What takes hooks back.
 TAKES_BACK = {"Session.detach", "_rebind"}
 #: How our code says that something is wrong: not what is tried.

@@ -38,9 +38,9 @@ def freeing(text):
     """``(code of the text, code that frees)``, both of one function."""
     text = textwrap.dedent(text)
     plain = compiled(text)
-    local = set(plain.co_varnames) - set(plain.co_varnames[: plain.co_argcount])
-    freed = free_unused(ast.parse(text).body[0], local - set(plain.co_cellvars))
-    code = compiled(ast.unparse(freed.definition))
+    definition = ast.parse(text).body[0]
+    freed = free_unused(definition, plain.co_cellvars)
+    code = compiled(ast.unparse(definition))
     return plain, with_moves(code, freed.mark) if freed.mark else code
 
 
@@ -210,7 +210,7 @@ def test_a_name_is_there_until_the_next_statement():
 
 def test_names_that_others_may_see_are_kept():
     text = "def f():\n    x = new('a')\n    y = locals()\n    note(1)\n    return y\n"
-    assert not free_unused(ast.parse(text).body[0], {"x", "y"}).changed
+    assert not free_unused(ast.parse(text).body[0], ()).changed
 
 
 def test_an_operator_of_the_text_is_never_taken_for_a_mark():
@@ -219,7 +219,7 @@ def test_an_operator_of_the_text_is_never_taken_for_a_mark():
     assert "UNARY_INVERT" in {i.opname for i in dis.get_instructions(code)}
     assert why_not_the_same(plain, code, {}) == ""
     text = "def f(a):\n    x = note(a)\n    y = note(-a)\n    return note(~x, y)\n"
-    assert free_unused(ast.parse(text).body[0], {"x", "y"}).mark is None
+    assert free_unused(ast.parse(text).body[0], ()).mark is None
 
 
 def test_a_wrong_move_is_not_proven(monkeypatch):

@@ -156,11 +156,8 @@ class Session:
         self.files: dict[tuple[Any, ...], str] = {}  # of graphs' stages and kernels
         #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
         self.captured_texts: dict[tuple[int, int, int, int], str] = {}
-        #: What is being traced, as torch counts it, and its lines by file.
-        self.tracing: tuple[Any, Any, Any] | None = None
-        self.traced_now: dict[str, set[int]] = {}
-        #: Lines that Dynamo came to, by file, and in which attempt, by ``CompileId.key``.
-        self.traced: dict[tuple[int, int, int], tuple[int, dict[str, set[int]]]] = {}
+        #: In which attempt Dynamo came to which lines, ``(file, line)``, by ``CompileId.key``.
+        self.traced: dict[tuple[int, int, int], tuple[int, set[tuple[str, int]]]] = {}
         self.process = os.getpid()
         self.warned = False
         self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
@@ -170,7 +167,7 @@ class Session:
     def start(self) -> None:
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
-            ("traced lines", lambda: hooks.on_traced_line(self._lightly(self._on_line))),
+            ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_lines))),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: hooks.on_trace(
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
@@ -275,32 +272,16 @@ class Session:
             except Exception:
                 pass  # warnings may be errors here
 
-    def _lightly(self, function: Callable[..., None]) -> Callable[..., None]:
-        """:meth:`_safely` for what is called thousands of times, by one thread at a time (Dynamo has a lock)."""
-
-        def hook(*args: Any) -> None:
-            if self.stopped or os.getpid() != self.process:
-                return
-            try:
-                function(*args)
-            except Exception as error:
-                self._report(error)
-
-        return hook
-
-    def _on_line(self, found: tuple[Any, Any, Any], filename: str, line: int) -> None:
-        if found != self.tracing:
-            with self.lock:
-                ids = self.events.compile_id(*map(int, found))
-                known = self.traced.get(ids.key)
-                if known is None or known[0] != ids.attempt:  # tracing began again
-                    known = self.traced[ids.key] = ids.attempt, {}
-                self.tracing, self.traced_now = found, known[1]
-        lines = self.traced_now.get(filename)
-        if lines is None:
-            lines = self.traced_now[filename] = set()
-        if isinstance(line, int):
-            lines.add(line)
+    def _on_lines(self) -> Callable[[tuple[str, int]], None] | None:
+        """What takes the lines of the attempt that begins or goes on: a plain ``set.add``, as there are thousands."""
+        found = hooks.compile_id()
+        if found is None:
+            return None
+        ids = self.events.compile_id(*found)
+        known = self.traced.get(ids.key)
+        if known is None or known[0] != ids.attempt:  # tracing began again
+            known = self.traced[ids.key] = ids.attempt, set()
+        return known[1].add
 
     # --- graphs -----------------------------------------------------------------------------------
     def _draft(self, new: bool = False) -> _Graph | None:
@@ -591,9 +572,11 @@ class Session:
         return CompiledFunction(frames[0].name, tuple(frames))
 
     def _with_lines(self, compilation: Compilation) -> Compilation:
-        _, files = self.traced.get(compilation.compile_id.key, (0, {}))
-        return replace(compilation, traced=tuple(
-            TracedLines(name, tuple(sorted(lines))) for name, lines in files.items()))
+        _, traced = self.traced.get(compilation.compile_id.key, (0, set[tuple[str, int]]()))
+        files: dict[str, list[int]] = {}
+        for name, line in sorted(each for each in traced if isinstance(each[1], int)):
+            files.setdefault(name, []).append(line)
+        return replace(compilation, traced=tuple(TracedLines(name, tuple(lines)) for name, lines in files.items()))
 
     def _graph(self, draft: _Graph) -> CompiledGraph:
         def file(*key: Any) -> str:

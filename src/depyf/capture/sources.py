@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import re
@@ -56,11 +57,17 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.g
 
 def _is_library(path: str) -> bool:
     """Whether it is torch's own file or one of the standard library."""
+    torch, packages, library = _folders()
+    return path.startswith(torch) or path.startswith(library) and not path.startswith(packages)
+
+
+@functools.cache
+def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """``(torch's, installed packages, the standard library)``, with their last separator."""
     paths = sysconfig.get_paths()
     packages = tuple(os.path.join(paths[key], "") for key in ("purelib", "platlib"))
-    if path.startswith(packages):
-        return path.startswith(tuple(os.path.join(folder, "torch", "") for folder in packages))
-    return path.startswith(tuple(os.path.join(paths[key], "") for key in ("stdlib", "platstdlib")))
+    return (tuple(os.path.join(folder, "torch", "") for folder in packages), packages,
+            tuple(os.path.join(paths[key], "") for key in ("stdlib", "platstdlib")))
 
 
 # --- where there are no records of them ---------------------------------------------------------------

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from .codes import named_like, nested_codes, qualified_name
 from .identical import identical_code
 from .lines import remember_lines
 
@@ -90,12 +91,7 @@ def _compiled(text: str, path: str) -> list[CodeType] | None:
         top = compile(text, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    found: list[CodeType] = []
-    level = [top]
-    while level:
-        level = [const for code in level for const in code.co_consts if isinstance(const, CodeType)]
-        found += level
-    return found
+    return list(nested_codes(top))
 
 
 def _adopt(function: FunctionType, candidates: list[CodeType]) -> bool:
@@ -103,18 +99,11 @@ def _adopt(function: FunctionType, candidates: list[CodeType]) -> bool:
     running = function.__code__
     same = [code for code in candidates if identical_code(running, code)]
     if len(same) > 1:  # several functions with one body: the name decides
-        same = [code for code in same if _qualname(code) == _qualname(running)] or same
+        same = [code for code in same if qualified_name(code) == qualified_name(running)] or same
         same = [code for code in same if code.co_name == running.co_name] or same
     if not same:
         return False
-    # The name is torch's or the user's to choose; tools look functions up by it.
-    chosen = same[0].replace(co_name=running.co_name, co_flags=running.co_flags)
-    if hasattr(running, "co_qualname"):
-        chosen = chosen.replace(co_qualname=running.co_qualname)
+    chosen = named_like(same[0], running).replace(co_flags=running.co_flags)
     with _assigning:
         function.__code__ = chosen
     return True
-
-
-def _qualname(code: CodeType) -> str:
-    return getattr(code, "co_qualname", code.co_name)

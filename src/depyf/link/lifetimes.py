@@ -16,61 +16,119 @@ still needed (loops, handlers), it is left alone. Nothing is trusted here: the c
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from .trees import copied
+from .trees import nodes_of
 
 #: Operators that can mark a move; the first that the text applies to nothing is taken.
 MARKS: tuple[type[ast.unaryop], ...] = (ast.Invert, ast.USub)
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (*_DEFINITIONS, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _WITH = (ast.With, ast.AsyncWith)
 #: Nodes that nobody sees happen: only values move.
 _QUIET = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return, ast.Delete, ast.Pass, ast.Name, ast.Constant, ast.Tuple,
-          ast.List, ast.Subscript, ast.expr_context)
+          ast.List, ast.Subscript)
 #: What shows the names of a frame.
 _SHOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
 
 
 class Freed(NamedTuple):
-    """A tree in which names are freed.
+    """What became of a tree.
 
     Attributes:
-        definition: the function, changed.
         mark: the operator that marks moves, or ``None`` if there are none.
         changed: whether anything is freed.
     """
 
-    definition: ast.FunctionDef | ast.AsyncFunctionDef
     mark: type[ast.unaryop] | None
     changed: bool
 
 
-def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, local: Iterable[str]) -> Freed:
-    """A copy of the function that frees what it no longer uses.
+def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, kept: Collection[str]) -> Freed:
+    """Has the function free what it no longer uses.
 
     Args:
-        definition: the function.
-        local: the variables that may be freed: fast locals that are no parameters.
+        definition: the function, changed in place.
+        kept: variables that may not be freed: cells. (Parameters are not, either.)
     """
-    definition = copied(definition)
-    nodes = list(ast.walk(definition))
-    if any(isinstance(node, ast.Name) and node.id in _SHOWS_NAMES for node in nodes):
-        return Freed(definition, None, False)
-    applied = {type(node.op) for node in nodes if isinstance(node, ast.UnaryOp)}
-    mark = next((mark for mark in MARKS if mark not in applied), None)
-    shared = {node.name for node in nodes if isinstance(node, ast.ExceptHandler)}  # Python frees them itself
-    for node in nodes:
-        if isinstance(node, _COMPREHENSIONS):  # before 3.12 they have variables of their own
-            shared |= _stored(node)
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            shared |= set(node.names)
-    walk = _Freeing(frozenset(local) - shared, mark)
+    own = _Names(definition)
+    if not own.shown:
+        return Freed(None, False)
+    mark = next((mark for mark in MARKS if mark not in own.applied), None)
+    walk = _Freeing(frozenset(own.bound - own.shared).difference(kept), mark)
     definition.body, _ = walk.block(definition.body, frozenset(), frozenset(), frozenset(), outermost=True)
-    return Freed(definition, mark if walk.moves else None, bool(walk.freed))
+    return Freed(mark if walk.moves else None, bool(walk.freed))
+
+
+class _Names:
+    """What a function does with names, found in one walk.
+
+    Attributes:
+        bound: those that its statements bind.
+        shared: those that are not its own alone: declared, in comprehensions (which have variables of their own before
+            3.12), of handlers (which Python frees itself), parameters.
+        applied: the unary operators that it applies.
+        shown: whether all its names are seen in its text, and by nobody else.
+    """
+
+    def __init__(self, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.bound: set[str] = set()
+        self.shared = {node.arg for node in nodes_of(definition.args) if isinstance(node, ast.arg)}
+        self.applied: set[type[ast.unaryop]] = set()
+        self.shown = True
+        pending: list[tuple[ast.AST, bool]] = [(statement, True) for statement in definition.body]
+        while pending:
+            node, ours = pending.pop()
+            if isinstance(node, ast.Name):
+                if isinstance(node.ctx, ast.Store):
+                    (self.bound if ours else self.shared).add(node.id)
+                elif node.id in _SHOWS_NAMES:
+                    self.shown = False
+            elif isinstance(node, ast.UnaryOp):
+                self.applied.add(type(node.op))
+            elif isinstance(node, ast.ExceptHandler):
+                self.shared.add(node.name or "")
+            elif isinstance(node, (ast.Global, ast.Nonlocal)):
+                self.shared.update(node.names)
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                self.bound.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+            if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
+                self.bound.update([node.name] if isinstance(node, _DEFINITIONS) else ())
+                ours = False
+            for value in node.__dict__.values():
+                if isinstance(value, ast.AST):
+                    pending.append((value, ours))
+                elif isinstance(value, list):
+                    pending += [(item, ours) for item in value if isinstance(item, ast.AST)]
+
+
+class _Facts(NamedTuple):
+    """What liveness asks of a statement or an expression.
+
+    Attributes:
+        reads: every name that is read or deleted in there, however deep.
+        quiet: whether nobody sees it happen: only values move.
+    """
+
+    reads: frozenset[str]
+    quiet: bool
+
+
+def _facts_of(node: ast.AST) -> _Facts:
+    reads = set()
+    quiet = True
+    for part in nodes_of(node):
+        if isinstance(part, ast.Name):
+            if not isinstance(part.ctx, ast.Store):
+                reads.add(part.id)
+        elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+            reads.add(part.target.id)
+        quiet = quiet and isinstance(part, _QUIET)
+    return _Facts(frozenset(reads), quiet)
 
 
 class _Freeing:
@@ -81,17 +139,27 @@ class _Freeing:
         self.mark = mark
         self.freed: list[str] = []
         self.moves = 0
+        self._facts: dict[ast.AST, _Facts] = {}
+
+    def facts(self, node: ast.AST) -> _Facts:
+        found = self._facts.get(node)
+        if found is None:
+            found = self._facts[node] = _facts_of(node)
+        return found
+
+    def reads(self, *nodes: ast.AST) -> frozenset[str]:
+        return frozenset().union(*(self.facts(node).reads for node in nodes))
 
     # --- what is live ------------------------------------------------------------------------------
     def live_before(self, stmt: ast.stmt, after: frozenset[str], always: frozenset[str]) -> frozenset[str]:
         if isinstance(stmt, ast.If):
             ways = self.live(stmt.body, after, always) | self.live(stmt.orelse, after, always)
-            return ways | _mentioned(stmt.test) | always
+            return ways | self.reads(stmt.test) | always
         if isinstance(stmt, (ast.Return, ast.Raise)):
-            return _mentioned(stmt) | always
+            return self.reads(stmt) | always
         if _is_simple(stmt):
-            return (after - _bound_by(stmt)) | _used(stmt) | always
-        return after | _mentioned(stmt) | always  # loops, handlers and the like: all of theirs
+            return (after - _bound_by(stmt)) | self.reads(stmt) | always
+        return after | self.reads(stmt) | always  # loops, handlers and the like: all of theirs
 
     def live(self, block: list[ast.stmt], after: frozenset[str], always: frozenset[str]) -> frozenset[str]:
         for stmt in reversed(block):
@@ -133,7 +201,7 @@ class _Freeing:
         self.freed += names
         targets: list[ast.expr] = [ast.Name(name, ast.Del()) for name in sorted(names)]
         delete = ast.Delete(targets)
-        for node in ast.walk(delete):
+        for node in (delete, *targets):
             ast.copy_location(node, at)
         return [delete]
 
@@ -146,16 +214,16 @@ class _Freeing:
             return self.branches(stmt, after, always, bound)
         if _is_simple(stmt):
             defined = _bound_by(stmt) & self.local
-            if not _is_quiet(stmt):
+            if not self.facts(stmt).quiet:
                 bound -= self.move(stmt, after - defined)
             if isinstance(stmt, ast.Delete):
                 bound -= {t.id for t in stmt.targets if isinstance(t, ast.Name)}
             bound |= defined
             if isinstance(stmt, (ast.Return, ast.Raise)):
                 return stmt, bound, frozenset()
-            return stmt, bound, ((_used(stmt) | defined) & bound & self.local) - after
+            return stmt, bound, ((self.reads(stmt) | defined) & bound & self.local) - after
         if isinstance(stmt, _LOOPS):
-            inside = always | after | _mentioned(stmt)
+            inside = always | after | self.reads(stmt)
             stmt.body, _ = self.block(stmt.body, inside, inside, bound)
             stmt.orelse, _ = self.block(stmt.orelse, after, always, bound) if stmt.orelse else ([], bound)
         elif isinstance(stmt, _WITH):  # a context may swallow what is raised inside: then it goes on behind it
@@ -164,24 +232,24 @@ class _Freeing:
             named = frozenset(t.id for t in targets if isinstance(t, ast.Name)) & self.local
             stmt.body, _ = self.block(stmt.body, inside, inside, bound | named)
         elif isinstance(stmt, ast.Try):
-            later = _mentioned(*stmt.handlers, *stmt.orelse, *stmt.finalbody)
-            ending = _mentioned(*stmt.finalbody)
+            later = self.reads(*stmt.handlers, *stmt.orelse, *stmt.finalbody)
+            ending = self.reads(*stmt.finalbody)
             stmt.body, _ = self.block(stmt.body, after | later, always | after | later, bound)
             for handler in stmt.handlers:
                 handler.body, _ = self.block(handler.body, after | ending, always | after | ending, frozenset())
-        elif isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        elif isinstance(stmt, _DEFINITIONS):
             bound |= frozenset({stmt.name}) & self.local
         bound -= frozenset(self.freed[freed_before:])
-        return stmt, bound, (_mentioned(stmt) & bound & self.local) - after
+        return stmt, bound, (self.reads(stmt) & bound & self.local) - after
 
     def branches(
         self, stmt: ast.If, after: frozenset[str], always: frozenset[str], bound: frozenset[str]
     ) -> tuple[ast.stmt, frozenset[str], frozenset[str]]:
         """What only the other branch needs is freed where a branch begins."""
         ways = [self.live(stmt.body, after, always), self.live(stmt.orelse, after, always)]
-        if not _is_quiet(stmt.test):
+        if not self.facts(stmt.test).quiet:
             bound -= self.move(stmt.test, ways[0] | ways[1])
-        needed = (ways[0] | ways[1] | _mentioned(stmt.test)) & bound & self.local
+        needed = (ways[0] | ways[1] | self.reads(stmt.test)) & bound & self.local
         ends: list[frozenset[str]] = []
         for field, live in zip(("body", "orelse"), ways):
             block: list[ast.stmt] = getattr(stmt, field)
@@ -195,7 +263,7 @@ class _Freeing:
 
     def move(self, owner: ast.stmt | ast.expr, needed: frozenset[str]) -> frozenset[str]:
         """The last uses in a statement that calls something become moves, where they surely happen."""
-        if self.mark is None:
+        if self.mark is None or not (self.reads(owner) & self.local) - needed:
             return frozenset()
         last: dict[str, _Use] = {}
         unsure: set[str] = set()
@@ -205,7 +273,7 @@ class _Freeing:
                 unsure.discard(use.name.id)
             else:
                 unsure.add(use.name.id)
-        inside = _stored(ast.Tuple([n.target for n in ast.walk(owner) if isinstance(n, ast.NamedExpr)], ast.Load()))
+        inside = _stored(*(node.target for node in nodes_of(owner) if isinstance(node, ast.NamedExpr)))
         moved = []
         for name, use in last.items():
             if name in self.local and name not in needed and name not in unsure and name not in inside:
@@ -277,22 +345,9 @@ def _put(use: _Use, node: ast.expr) -> None:
         getattr(use.parent, use.field)[use.place] = node
 
 
-def _names(nodes: Iterable[ast.AST], *contexts: type[ast.expr_context]) -> frozenset[str]:
-    return frozenset(node.id for top in nodes for node in ast.walk(top)
-                     if isinstance(node, ast.Name) and isinstance(node.ctx, contexts))
-
-
-def _mentioned(*nodes: ast.AST) -> frozenset[str]:
-    """Every name that is read or deleted in there, however deep."""
-    augmented = (n.target for top in nodes for n in ast.walk(top) if isinstance(n, ast.AugAssign))
-    return _names(nodes, ast.Load, ast.Del) | _names(augmented, ast.Store)
-
-
-_used = _mentioned
-
-
-def _stored(node: ast.AST) -> frozenset[str]:
-    return _names([node], ast.Store)
+def _stored(*nodes: ast.AST) -> frozenset[str]:
+    return frozenset(node.id for node in nodes_of(*nodes)
+                     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
 def _bound_by(stmt: ast.stmt) -> frozenset[str]:
@@ -300,7 +355,7 @@ def _bound_by(stmt: ast.stmt) -> frozenset[str]:
     if isinstance(stmt, (ast.Import, ast.ImportFrom)):
         return frozenset((alias.asname or alias.name).partition(".")[0] for alias in stmt.names)
     if isinstance(stmt, ast.Assign):
-        return _names(stmt.targets, ast.Store)
+        return _stored(*stmt.targets)
     if isinstance(stmt, (ast.AnnAssign, ast.AugAssign)):
         return _stored(stmt.target) if stmt.value is not None else frozenset()
     return frozenset()
@@ -308,10 +363,6 @@ def _bound_by(stmt: ast.stmt) -> frozenset[str]:
 
 def _is_simple(stmt: ast.stmt) -> bool:
     return not hasattr(stmt, "body") and not hasattr(stmt, "cases")
-
-
-def _is_quiet(node: ast.AST) -> bool:
-    return all(isinstance(part, _QUIET) for part in ast.walk(node))
 
 
 def _ends(block: list[ast.stmt]) -> bool:

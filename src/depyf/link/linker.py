@@ -72,8 +72,7 @@ class Linker:
                 place = self._place(original, transformed, decompiled)
             if place is None:
                 return None
-            code, how = linked_code(
-                original, transformed, decompiled, place.path, place.first_line, rename)
+            linked = linked_code(original, transformed, decompiled, place.path, place.first_line, rename)
             remember_lines(place.path, place.file_text)
         except CannotLink as why:
             self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, not linked: {why}")
@@ -81,11 +80,11 @@ class Linker:
         except Exception as error:  # noqa: BLE001  (an error of ours must not reach the program)
             self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
             return None
-        if how != "recompiled":
-            self._note(f"{transformed.co_name}: " + ("runs " if how.startswith("rec") else
-                       "runs Dynamo's own bytecode, ") + how)
+        if linked.lacking:
+            how = "runs recompiled" if linked.from_text else "runs Dynamo's own bytecode, relocated"
+            self._note(f"{transformed.co_name}: {how}{'; ' if linked.from_text else ': '}{linked.lacking}")
         self._linked(place.path)
-        return code
+        return linked.code
 
     def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
         """Point a graph module's ``forward``, a function, or a generated module at its file."""

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from types import ModuleType
 
 from ..decompiler.dynamo_names import GRAPH_PREFIX, PROFILER_FLAGS, PROFILER_MARKERS
+from .trees import nodes_of
 
 _ENTER, _EXIT = "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit"
 
@@ -30,19 +31,27 @@ def add_marks(definition: ast.FunctionDef | ast.AsyncFunctionDef, names: Collect
     flag = next((f"{module}.{flag}" for module in flag_modules() for flag in PROFILER_FLAGS[module]), "")
     if not flag:
         return False
-    text = f"if {flag}:\n    {owner}.{_EXIT}({owner}.{_ENTER}())"
+    return _mark_in(definition, f"if {flag}:\n    {owner}.{_EXIT}({owner}.{_ENTER}())")
+
+
+def _mark_in(owner: ast.AST, text: str) -> bool:
+    """Puts ``text`` before each statement in the blocks of ``owner`` that itself calls a graph."""
     found = False
-    for node in list(ast.walk(definition)):
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if not isinstance(block, list):
-                continue
-            for stmt in [stmt for stmt in block if isinstance(stmt, ast.stmt) and _calls_graph(stmt)]:
-                mark = ast.parse(text).body[0]
-                for part in ast.walk(mark):
-                    ast.copy_location(part, stmt)
-                block.insert(block.index(stmt), mark)
-                found = True
+    for block in list(owner.__dict__.values()):
+        if not isinstance(block, list):
+            continue
+        for part in list(block):
+            if isinstance(part, ast.stmt):
+                if _calls_graph(part):
+                    mark = ast.parse(text).body[0]
+                    for node in nodes_of(mark):
+                        ast.copy_location(node, part)
+                    block.insert(block.index(part), mark)
+                    found = True
+                if hasattr(part, "body") or hasattr(part, "cases"):
+                    found |= _mark_in(part, text)
+            elif isinstance(part, (ast.excepthandler, ast.match_case)):
+                found |= _mark_in(part, text)
     return found
 
 
@@ -60,4 +69,4 @@ def _calls_graph(stmt: ast.stmt) -> bool:
     """Whether the statement itself calls a graph, not one inside it."""
     parts = [child for child in ast.iter_child_nodes(stmt) if isinstance(child, ast.expr)]
     return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith(GRAPH_PREFIX)
-               for part in parts for node in ast.walk(part))
+               for node in nodes_of(*parts))

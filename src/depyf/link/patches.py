@@ -17,6 +17,7 @@ from ..bytecode.code import Code
 from ..bytecode.instructions import Instruction, decode
 from ..bytecode.versions import table
 from ..decompiler.constants import CellOf
+from .codes import nested_codes
 
 _OPERATIONS = {ast.Invert: "UNARY_INVERT", ast.USub: "UNARY_NEGATIVE"}
 
@@ -67,7 +68,7 @@ def with_constants(code: CodeType, values: Mapping[str, Any]) -> CodeType:
     Raises:
         CannotPatch: a name is also bound, is used by a function inside, or there is no room for the index.
     """
-    if any(_names(const) & values.keys() for const in code.co_consts if isinstance(const, CodeType)):
+    if any(values.keys() & inner.co_names for inner in nested_codes(code)):
         raise CannotPatch("a function inside uses such a constant")
     raw = bytearray(code.co_code)
     version = table(sys.version_info[:2])
@@ -123,10 +124,3 @@ def _cell(code: CodeType, name: str) -> int:
     others = [cell for cell in code.co_cellvars if cell not in code.co_varnames]
     return (*code.co_varnames, *others, *code.co_freevars).index(name)
 
-
-def _names(code: CodeType) -> set[str]:
-    found = set(code.co_names)
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            found |= _names(const)
-    return found

@@ -14,20 +14,20 @@ and merely has its line table pointed at the text.
 from __future__ import annotations
 
 import ast
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import CodeType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bytecode.linetable import relocate
 from ..decompiler import Fidelity
 from ..decompiler.constants import constant_values
 from ..decompiler.dynamo_names import CONSTANT_PREFIX
 from ..decompiler.standing_in import why_not_the_same
+from .codes import global_names, named_like, nested_codes
 from .lifetimes import free_unused
 from .marks import add_marks, flag_modules
 from .patches import CannotPatch, with_constants, with_moves
-from .trees import copied
+from .trees import copied, nodes_of
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
@@ -48,6 +48,21 @@ class CannotLink(Exception):
     """Why neither the source nor its lines can be tied to Dynamo's code."""
 
 
+class Linked(NamedTuple):
+    """Code to run, tied to its text.
+
+    Attributes:
+        code: runs.
+        from_text: whether it is compiled from the text, so that every name in it is a live local; else it is Dynamo's
+            own, with lines that point at the text.
+        lacking: what it lacks for that reason, or why it is not from the text; empty if all is as in Dynamo's code.
+    """
+
+    code: CodeType
+    from_text: bool
+    lacking: str
+
+
 def linked_code(
     original: CodeType,
     transformed: CodeType,
@@ -55,8 +70,8 @@ def linked_code(
     path: str,
     first_line: int = 1,
     rename: Mapping[str, str] | None = None,
-) -> tuple[CodeType, str]:
-    """The code to run for ``transformed``, tied to its text, and which kind it is.
+) -> Linked:
+    """The code to run for ``transformed``.
 
     Args:
         original: the frame's own code, whose argument and variable names torch holds the result to.
@@ -66,10 +81,6 @@ def linked_code(
         first_line: the line of that file at which the text begins.
         rename: the global names that are shown differently (real name -> shown name), as given to
             ``decompile_code``.
-
-    Returns:
-        The code, and ``"recompiled"`` (every name in the text is a live local), ``"recompiled; <what is not as in
-        Dynamo's code>"``, or ``"relocated: <why>"`` (Dynamo's own instructions).
 
     Raises:
         CannotLink: the source is not proven and no line of it is known to belong to any instruction.
@@ -82,7 +93,7 @@ def linked_code(
         lines = {offset: line + first_line - 1 for offset, line in decompiled.line_map.items()}
         if not lines:  # a code object without any line is worse than one of another file
             raise CannotLink(f"{why}, and no instruction is known to belong to a line") from None
-        return relocate(transformed, lines, path, first_line), f"relocated: {why}"
+        return Linked(relocate(transformed, lines, path, first_line), False, str(why))
 
 
 def _recompiled(
@@ -92,52 +103,45 @@ def _recompiled(
     path: str,
     first_line: int,
     rename: Mapping[str, str],
-) -> tuple[CodeType, str]:
-    definition = _definition(decompiled.tree)
-    ast.increment_lineno(definition, first_line - 1)
-    code = _compile_inside(definition, transformed, path)
-    how = "recompiled"
+) -> Linked:
+    source = _Source(decompiled.tree, path, first_line, transformed)
+    lacking = ""
+    code = None
+    values: dict[str, Any] = {}
     if Fidelity(decompiled.fidelity).value != "exact":
         try:
-            code = _completed(definition, code, transformed, path, rename)
+            code = _completed(source, transformed, rename)
+            values |= flag_modules()
         except (CannotStandIn, CannotPatch) as why:
-            how = f"recompiled; values may live until it returns, and torch's profiler has no marks of it: {why}"
+            lacking = f"values may live until it returns, and torch's profiler has no marks of it: {why}"
+    if code is None:
+        code = source.compiled(source.definition())
     code = _with_real_names(code, _real_names(transformed, rename))
-    if any(name in code.co_names for name in flag_modules()) and how == "recompiled":
-        try:
-            code = with_constants(code, flag_modules())
-        except CannotPatch as why:
-            raise CannotStandIn(f"its marks for the profiler: {why}") from None
     if CONSTANT_PREFIX in decompiled.text:
-        values = constant_values(transformed)
-        unknown = [name for name in _all_names(code) if name.startswith(CONSTANT_PREFIX) and name not in values]
-        if unknown:
-            raise CannotStandIn(f"nobody knows what {unknown[0]} stands for")
+        values |= constant_values(transformed)
+    used = global_names(code)
+    unknown = [name for name in used if name.startswith(CONSTANT_PREFIX) and name not in values]
+    if unknown:
+        raise CannotStandIn(f"nobody knows what {unknown[0]} stands for")
+    if used & values.keys():
         try:
             code = with_constants(code, values)
         except CannotPatch as why:
             raise CannotStandIn(f"it has constants that source cannot say: {why}") from None
-    code = code.replace(co_name=transformed.co_name)
-    if sys.version_info >= (3, 11):
-        code = code.replace(co_qualname=transformed.co_qualname)
+    code = named_like(code, transformed)
     _check_accepted(original, transformed, code)
-    return code, how
+    return Linked(code, True, lacking)
 
 
-def _completed(
-    definition: ast.FunctionDef | ast.AsyncFunctionDef, plain: CodeType, transformed: CodeType, path: str,
-    rename: Mapping[str, str],
-) -> CodeType:
-    """The function again, letting go of values and marking graphs for the profiler where Dynamo's code does.
-
-    ``plain``, which the text compiles to, if there is nothing to be added.
-    """
-    local = set(plain.co_varnames) - set(parameters(plain)) - set(plain.co_cellvars)
-    freed = free_unused(definition, local)
-    marked = add_marks(freed.definition, _all_names(transformed))
+def _completed(source: _Source, transformed: CodeType, rename: Mapping[str, str]) -> CodeType | None:
+    """The function, letting go of values and marking graphs for the profiler where Dynamo's code does; ``None`` if
+    there is nothing to be added to the text."""
+    definition = source.definition()
+    freed = free_unused(definition, (*transformed.co_cellvars, *transformed.co_freevars))
+    marked = add_marks(definition, global_names(transformed))
     if not freed.changed and not marked:
-        return plain
-    code = _compile_inside(freed.definition, transformed, path)
+        return None
+    code = source.compiled(definition)
     if freed.mark is not None:
         code = with_moves(code, freed.mark)
     if different := why_not_the_same(transformed, code, rename):
@@ -145,10 +149,54 @@ def _completed(
     return code
 
 
-def _definition(tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    if len(tree.body) != 1 or not isinstance(tree.body[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
-        raise CannotStandIn("the source is not one function definition")
-    return copied(tree.body[0])
+class _Source:
+    """The text of a transformed function, to be compiled as it is or with something added.
+
+    Args:
+        tree: of the text.
+        path: of the file.
+        first_line: where the text begins in the file.
+        transformed: Dynamo's code.
+
+    Raises:
+        CannotStandIn: the text is not one function.
+    """
+
+    def __init__(self, tree: ast.Module, path: str, first_line: int, transformed: CodeType) -> None:
+        self._tree = tree
+        self._path = path
+        self._first_line = first_line
+        self._transformed = transformed
+
+    def definition(self) -> ast.FunctionDef | ast.AsyncFunctionDef:
+        """A copy of the function, at its lines in the file."""
+        if len(self._tree.body) != 1 or not isinstance(self._tree.body[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+            raise CannotStandIn("the source is not one function definition")
+        return copied(self._tree.body[0], self._first_line - 1)
+
+    def compiled(self, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> CodeType:
+        """The code of a definition (which is changed), compiled inside a function that owns its free variables."""
+        _declare_unused(definition, self._transformed)
+        outer: ast.FunctionDef | ast.AsyncFunctionDef = definition
+        if self._transformed.co_freevars:
+            owner = ast.parse("def __depyf_owner__():\n pass").body[0]
+            assert isinstance(owner, ast.FunctionDef)
+            owned: list[ast.stmt] = [
+                ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in self._transformed.co_freevars
+            ]
+            for statement in owned:
+                ast.fix_missing_locations(statement)
+            owner.body = [*owned, definition]
+            outer = owner
+        flags = self._transformed.co_flags & CO_FUTURE
+        try:
+            code = compile(ast.Module([outer], []), self._path, "exec", flags=flags, dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise CannotStandIn(f"the source does not compile here ({error})") from None
+        for candidate in nested_codes(code):
+            if candidate.co_name == definition.name and candidate.co_firstlineno >= definition.lineno:
+                return candidate
+        raise CannotStandIn("the compiled function was not found")  # pragma: no cover
 
 
 def _declare_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, transformed: CodeType) -> None:
@@ -171,9 +219,8 @@ def _declare_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, transfor
     ]
     never.body[:0] = stores
     place = definition.body[0]
-    for node in ast.walk(never):
-        if isinstance(node, (ast.expr, ast.stmt)):
-            ast.copy_location(node, place)
+    for node in nodes_of(never):
+        ast.copy_location(node, place)
     definition.body.insert(0, never)
     _move_declarations_first(definition)
 
@@ -188,45 +235,9 @@ def _move_declarations_first(definition: ast.FunctionDef | ast.AsyncFunctionDef)
     definition.body = [*declarations, *rest]
 
 
-def _compile_inside(
-    definition: ast.FunctionDef | ast.AsyncFunctionDef, transformed: CodeType, path: str
-) -> CodeType:
-    """Compile the function inside another one that owns its free variables."""
-    outer: ast.Module
-    definition = copied(definition)
-    _declare_unused(definition, transformed)
-    if transformed.co_freevars:
-        owner = ast.parse("def __depyf_owner__():\n pass").body[0]
-        assert isinstance(owner, ast.FunctionDef)
-        owned: list[ast.stmt] = [
-            ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in transformed.co_freevars
-        ]
-        owner.body = [*owned, definition]
-        outer = ast.Module([owner], [])
-    else:
-        outer = ast.Module([definition], [])
-    ast.fix_missing_locations(outer)
-    flags = transformed.co_flags & CO_FUTURE
-    try:
-        code = compile(outer, path, "exec", flags=flags, dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        raise CannotStandIn(f"the source does not compile here ({error})") from None
-    for candidate in _nested(code):
-        if candidate.co_name == definition.name and candidate.co_firstlineno >= definition.lineno:
-            return candidate
-    raise CannotStandIn("the compiled function was not found")  # pragma: no cover
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield const
-            yield from _nested(const)
-
-
 def _real_names(transformed: CodeType, rename: Mapping[str, str]) -> dict[str, str]:
     """Shown name -> real name, for the names that this code uses."""
-    used = _all_names(transformed)
+    used = global_names(transformed)
     real: dict[str, str] = {}
     for name, shown in rename.items():
         if name in used and name != shown:
@@ -234,10 +245,6 @@ def _real_names(transformed: CodeType, rename: Mapping[str, str]) -> dict[str, s
                 raise CannotStandIn(f"{shown} stands for more than one name")
             real[shown] = name
     return real
-
-
-def _all_names(code: CodeType) -> set[str]:
-    return {name for inner in (code, *_nested(code)) for name in inner.co_names}
 
 
 def _with_real_names(code: CodeType, real: Mapping[str, str]) -> CodeType:

@@ -1,24 +1,54 @@
-"""Copies of syntax trees."""
+"""Copies of syntax trees, and walks through them. (``copy.deepcopy`` keeps account of what it met, and ``ast.walk``
+asks each node for the fields of its class; trees that live for one compilation need neither.)"""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 Tree = TypeVar("Tree", bound=ast.AST)
 
+#: Nodes that say nothing but their kind. ``ast.parse`` shares them between trees as well.
+_KINDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
-def copied(tree: Tree) -> Tree:
-    """A copy that shares no node and no list with the tree. (``copy.deepcopy`` keeps account of what it met, which a
-    tree does not need, and takes several times as long.)"""
+
+def copied(tree: Tree, lines: int = 0) -> Tree:
+    """A copy that shares no node with a place, and no list, with the tree.
+
+    Args:
+        tree: what is copied.
+        lines: added to all line numbers of the copy.
+    """
     new = tree.__class__.__new__(tree.__class__)
     fields = new.__dict__
     for name, value in tree.__dict__.items():
-        fields[name] = _copied(value) if isinstance(value, (ast.AST, list)) else value
+        if isinstance(value, ast.AST):
+            fields[name] = value if isinstance(value, _KINDS) else copied(value, lines)
+        elif isinstance(value, list):
+            fields[name] = _copied(value, lines)
+        else:
+            fields[name] = value
+    if lines and "lineno" in fields:
+        fields["lineno"] += lines
+        if fields.get("end_lineno") is not None:
+            fields["end_lineno"] += lines
     return new
 
 
-def _copied(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_copied(item) if isinstance(item, (ast.AST, list)) else item for item in value]
-    return copied(value)
+def _copied(items: list[Any], lines: int) -> list[Any]:
+    return [copied(item, lines) if isinstance(item, ast.AST) else
+            _copied(item, lines) if isinstance(item, list) else item for item in items]
+
+
+def nodes_of(*trees: ast.AST) -> Iterator[ast.AST]:
+    """The trees and all nodes in them that have a place or fields, in no particular order."""
+    pending: list[ast.AST] = list(trees)
+    while pending:
+        node = pending.pop()
+        yield node
+        for value in node.__dict__.values():
+            if isinstance(value, list):
+                pending += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, _KINDS):
+                pending.append(value)

@@ -135,6 +135,7 @@ class Directory:
         self.lost: list[str] = []
         self._lock = threading.Lock()
         self._warned = False
+        self._recorded = False  # whether ``records.jsonl`` has its first line
 
     # --- writing ---
     def write(self, name: str, text: str | bytes) -> str | None:
@@ -204,19 +205,25 @@ class Directory:
     def record(self, record: Any) -> None:
         """Adds a line to ``records.jsonl``, which the end of the run writes anew."""
         path = os.path.join(self.path, store.FILE)
-        head, line = store.first_line(environment()), store.line(record)  # (made before there is a file)
+        line = store.line(record)  # (made before there is a file)
         try:
-            with self._lock, open(path, "ab", buffering=0) as file:
-                begin = file.tell()
-                data = (line if begin else head + line).encode("utf-8", "surrogatepass")
-                try:
-                    while data:
-                        data = data[file.write(data):]
-                except OSError:
-                    file.truncate(begin)  # half a line would spoil those that come after it
-                    raise
+            with self._lock:
+                data = ("" if self._recorded else store.first_line(environment())) + line
+                self._append(path, data.encode("utf-8", "surrogatepass"))
+                self._recorded = True
         except OSError as error:
             self._failed(store.FILE, error, lost=False)
+
+    @staticmethod
+    def _append(path: str, data: bytes) -> None:
+        with open(path, "ab", buffering=0) as file:
+            begin = file.tell()
+            try:
+                while data:
+                    data = data[file.write(data):]
+            except OSError:
+                file.truncate(begin)  # half a line would spoil those that come after it
+                raise
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
         stem = name.removesuffix(".py")

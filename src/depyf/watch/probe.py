@@ -9,14 +9,14 @@ the lines of the statements that they follow, so breakpoints and tracebacks are 
 from __future__ import annotations
 
 import ast
-import copy
 import threading
 import weakref
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-from .steps import Group, Step
+from ..link.codes import named_like, nested_codes
+from .steps import Group, Step, find_function
 
 #: Name of the local variable that holds the call's observation.
 LOCAL = "__depyf_watch__"
@@ -127,31 +127,19 @@ def _observed(
         top = compile(tree, running.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CannotWatch(f"its text cannot be compiled ({type(error).__name__}: {error})") from None
-    found = [code for code in _nested(top) if code.co_firstlineno == running.co_firstlineno and _MARK in code.co_consts]
+    found = [code for code in nested_codes(top)
+             if code.co_firstlineno == running.co_firstlineno and _MARK in code.co_consts]
     for code in found:
         count = running.co_argcount + running.co_kwonlyargcount
         if code.co_varnames[:count] == running.co_varnames[:count] and code.co_freevars == running.co_freevars \
                 and code.co_argcount == running.co_argcount:
-            same = code.replace(co_name=running.co_name, co_flags=running.co_flags)
-            if hasattr(running, "co_qualname"):
-                same = same.replace(co_qualname=running.co_qualname)
-            return same, steps
+            return named_like(code, running).replace(co_flags=running.co_flags), steps
     raise CannotWatch("its text is another function")
 
 
 def _body_at(tree: ast.AST, line: int) -> list[ast.stmt] | None:
-    from .steps import find_function
-
     found = find_function(tree, line)
     return None if found is None else found.body
-
-
-def _nested(code: CodeType) -> list[CodeType]:
-    found: list[CodeType] = []
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            found += [const, *_nested(const)]
-    return found
 
 
 def _with_constant(code: CodeType, value: Any) -> CodeType:
@@ -186,9 +174,9 @@ def _insert(groups: Sequence[Group]) -> None:
 
 
 def _at_line(statement: ast.stmt, line: int) -> ast.stmt:
-    made = copy.deepcopy(statement)
-    for node in ast.walk(made):
+    """The statement, moved there."""
+    for node in ast.walk(statement):
         if isinstance(node, (ast.expr, ast.stmt, ast.keyword)):
             node.lineno = node.end_lineno = line
             node.col_offset = node.end_col_offset = 0
-    return made
+    return statement

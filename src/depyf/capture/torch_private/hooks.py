@@ -304,7 +304,8 @@ def _rebind(name: str, old: Any, new: Any) -> None:
 
 
 def _replace(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
-    """Replaces a function by ``make`` of it. Several may do so and end in any order.
+    """Replaces a function by ``make`` of it, which is called each time that somebody else joins or leaves. Several may
+    do so and end in any order.
 
     Where somebody else replaced it later and keeps ours, ours falls silent but stays.
     """
@@ -314,11 +315,17 @@ def _replace(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
         original = owner.__dict__[name]
         plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
 
+        made: tuple[tuple[Callable[[Any], Any], ...], Any] = ((), plain)  # (wanted, the function for that)
+
         @functools.wraps(plain)
         def function(*args: Any, **kwargs: Any) -> Any:
-            call = plain
-            for wrap in users.wanted:
-                call = wrap(call)
+            nonlocal made
+            wanted, call = made
+            if wanted is not users.wanted:
+                wanted, call = users.wanted, plain
+                for wrap in wanted:
+                    call = wrap(call)
+                made = wanted, call  # (at once: threads may come here together)
             return call(*args, **kwargs)
 
         wrapper: Any = function
@@ -350,17 +357,32 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
     return _replace(touchpoints.CAPTURED_GRAPH, make)
 
 
-def on_traced_line(seen: Callable[[tuple[Any, Any, Any], str, int], None]) -> Undo:
-    """``seen((frame, recompile, attempt), file, line)`` for each line that Dynamo comes to: thousands for a model."""
+def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]) -> Undo:
+    """Each line that Dynamo comes to while it traces: thousands for a model.
+
+    Args:
+        begun: called each time that another compilation or attempt goes on (:func:`compile_id` tells which); what it
+            returns takes ``(file, line)`` of the lines of that, one by one.
+    """
     current = touchpoints.COMPILE_ID.get()  # looked up once
 
     def make(original: Any) -> Any:
+        compile_id: Any = None
+        attempt: Any = None
+        take: Callable[[tuple[str, int]], None] | None = None
+
         def set_current_loc(filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
+            nonlocal compile_id, attempt, take
             original(filename, lineno, *args, **kwargs)
             trace_id = current()
-            ids = getattr(trace_id, "compile_id", None)
-            if ids is not None:
-                seen((ids.frame_id, ids.frame_compile_id, trace_id.attempt), filename, lineno)
+            if trace_id is None:
+                return
+            # (The object, not its numbers: they begin again after torch._dynamo.reset().)
+            if trace_id.compile_id is not compile_id or trace_id.attempt != attempt:
+                compile_id, attempt = trace_id.compile_id, trace_id.attempt
+                take = begun()
+            if take is not None:
+                take((filename, lineno))
 
         return set_current_loc
 

@@ -14,25 +14,18 @@ Undo = Callable[[], None]
 Wanted = TypeVar("Wanted")
 
 
-class _Wish(Generic[Wanted]):
-    """One user's wish; two users may want the same."""
-
-    def __init__(self, what: Wanted) -> None:
-        self.what = what
-
-
 class Shared(Generic[Wanted]):
-    """One change, and what each of those who want it want of it."""
+    """One change, and what each of those who want it want of it.
+
+    Attributes:
+        wanted: what the present users gave, in the order in which they came. Another tuple each time it changes.
+    """
 
     def __init__(self) -> None:
-        self._wishes: tuple[_Wish[Wanted], ...] = ()  # replaced, never changed: it is read without the lock
+        self.wanted: tuple[Wanted, ...] = ()  # replaced, never changed: it is read without the lock
+        self._users: tuple[object, ...] = ()
         self._undo: Undo | None = None
         self._lock = threading.Lock()
-
-    @property
-    def wanted(self) -> tuple[Wanted, ...]:
-        """What the present users gave, in the order in which they came."""
-        return tuple(each.what for each in self._wishes)
 
     def join(self, wish: Wanted, make: Callable[[Shared[Wanted]], Undo]) -> Undo:
         """Adds a wish; what is returned takes it back.
@@ -42,18 +35,20 @@ class Shared(Generic[Wanted]):
             make: makes the change, where it is not made, and returns what takes it back. It finds out later what
                 is wanted, by :attr:`wanted`.
         """
-        token = _Wish(wish)
+        user = object()  # two users may want the same
         with self._lock:
             if self._undo is None:
                 self._undo = make(self)
-            self._wishes = (*self._wishes, token)
+            self._users, self.wanted = (*self._users, user), (*self.wanted, wish)
 
         def leave() -> None:
             with self._lock:
-                if token not in self._wishes:
+                if user not in self._users:
                     return
-                self._wishes = tuple(each for each in self._wishes if each is not token)
-                if not self._wishes and self._undo is not None:
+                at = self._users.index(user)
+                self._users = self._users[:at] + self._users[at + 1 :]
+                self.wanted = self.wanted[:at] + self.wanted[at + 1 :]
+                if not self._users and self._undo is not None:
                     undo, self._undo = self._undo, None
                     undo()
 
