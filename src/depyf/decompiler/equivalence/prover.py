@@ -91,12 +91,11 @@ class Prover:
             side.turns = 0
 
     def match(self, a: Event, b: Event) -> None:
-        here = f"{a.op!r} at offset {a.op.offset} became {b.op!r} at offset {b.op.offset}"
         if a.kind != b.kind or a.argument != b.argument or len(a.operands) != len(b.operands):
-            raise Different(here)
+            raise Different(_became(a, b))
         for x, y in zip(a.operands, b.operands):
             if not self.equal(x, y):
-                raise Different(f"{here}: not with the same operands")
+                raise Different(f"{_became(a, b)}: not with the same operands")
 
     def equal(self, x: Any, y: Any) -> bool:
         """Whether both sides hand out the same value. Containers escape by it."""
@@ -259,3 +258,7 @@ class Prover:
         if join(self, sides[0], sides[1]):
             sides[0].turns = 1
             self.pending.append((sides[0], sides[1]))
+
+
+def _became(a: Event, b: Event) -> str:
+    return f"{a.op!r} at offset {a.op.offset} became {b.op!r} at offset {b.op.offset}"
