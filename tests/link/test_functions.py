@@ -1,5 +1,6 @@
 """Functions are pointed at the text that shows them, and stay what they were."""
 
+import gc
 import linecache
 import traceback
 import types
@@ -106,3 +107,15 @@ def test_things_without_code_are_refused():
     linker = Linker()
     assert not linker.link_graph("g", "s", object(), "def f(x): return x", "p")
     assert "not linked" in linker.notes[0]
+
+
+def test_lines_are_forgotten_with_what_runs_them():
+    path = "/nowhere/forgotten.py"
+    space = {}
+    exec(compile("def f():\n    return 1\n", "<generated>", "exec"), space)
+    function = space.pop("f")
+    assert link_function(function, "# shown\n\ndef f():\n    return 1\n", path)
+    assert linecache.getline(path, 1) == "# shown\n"
+    del function, space
+    gc.collect()
+    assert path not in linecache.cache

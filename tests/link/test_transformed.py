@@ -148,4 +148,4 @@ def test_no_lines_and_no_proof_leaves_torchs_code():
     linker = Linker()
     assert linker.link_transformed(original, original, shown, Place("d.py", 3, "")) is None
     assert "not proven" in linker.notes[0]
-    assert linker.files == []
+    assert not linker.files

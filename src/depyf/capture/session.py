@@ -17,6 +17,7 @@ import textwrap
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType
@@ -103,8 +104,9 @@ class _Compilation:
 
     ids: CompileId
     original: CodeType
-    transformed: CodeType  # Dynamo's
-    running: CodeType  # what torch was given back
+    #: What torch runs. Torch lets go of a graph when nobody holds this code any more (torch/_dynamo/utils.py,
+    #: ``CleanupManager``): we must not.
+    running: weakref.ref[CodeType]
     text: TransformedCode
     graph_names: tuple[str, ...]
     resumes: tuple[tuple[str, CodeType], ...]
@@ -347,8 +349,6 @@ class Session:
         self.events.feed(metadata, payload, hooks.seen_in_recompiled_frame)
         if "frame_id" not in metadata:
             return
-        if "dynamo_start" in metadata:
-            self.tracing = None  # behind a reset the same numbers mean another compilation
         compile_id = self.events.compile_id(
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
         if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:
@@ -495,20 +495,22 @@ class Session:
             exact = code_text(decompile_code(transformed, name=name, rename=rename))
         record = TransformedCode(ids, function_name, source, exact, tuple(arguments))
         compilation = _Compilation(
-            ids, original, transformed, transformed, record, tuple(rename[n] for n in graph_names),
+            ids, original, weakref.ref(transformed), record, tuple(rename[n] for n in graph_names),
             tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()),
             function_title(original, hooks.frame_locals()))
         self.compilations.append(compilation)  # whatever happens to its files
         self.by_original.setdefault(id(original), []).append(compilation)
         self.not_handed_on.setdefault(ids.key, []).append(compilation)
+        running = transformed
         place = self.sink.transformed(record, _location(original))
         if place is not None:
             compilation.text = replace(record, file=os.path.basename(place[0]))
             if self.linker is not None:
                 linked = self.linker.link_transformed(
                     original, transformed, decompiled, _place(*place), rename)
-                compilation.running = linked if linked is not None else transformed
-        running = compilation.running
+                if linked is not None:
+                    running = linked
+                    compilation.running = weakref.ref(linked)
         if self.log_bytecode:
             for kind, code in (("original", original), ("transformed", transformed), ("recompiled", running)):
                 self.sink.code_object(os.path.basename(compilation.text.file) or function_name, kind, code)
@@ -591,7 +593,7 @@ class Session:
         entries = []
         order = self._entry_order(code)
         mine = self.by_original.get(id(code), ())
-        for compilation in sorted(mine, key=lambda c: order.get(id(c.running), len(order))):
+        for compilation in sorted(mine, key=lambda c: order.get(id(c.running() or c), len(order))):
             entries.append(CacheEntry(
                 compilation.ids, self._guards(compilation.ids.key), compilation.text, compilation.graph_names,
                 tuple(name for name, _ in compilation.resumes)))

@@ -33,7 +33,7 @@ def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
     candidates = _compiled(text, path)
     if candidates is None or not _adopt(plain, candidates):
         return False
-    remember_lines(path, text)
+    remember_lines(path, text, plain)
     return True
 
 
@@ -48,7 +48,7 @@ def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:
         return 0, len(functions)
     linked = sum(_adopt(function, candidates) for function in functions)
     if linked:
-        remember_lines(path, text)
+        remember_lines(path, text, module)
     return linked, len(functions)
 
 

@@ -54,7 +54,7 @@ class Linker:
     def __init__(self, place: Callable[[CodeType, CodeType, Decompiled], Place | None] | None = None):
         self._place = place
         self._lock = threading.Lock()
-        self.files: list[str] = []
+        self.files: dict[str, None] = {}
         self.notes: list[str] = []
         self.functions: list[LinkedFunction] = []
 
@@ -73,7 +73,7 @@ class Linker:
             if place is None:
                 return None
             linked = linked_code(original, transformed, decompiled, place.path, place.first_line, rename)
-            remember_lines(place.path, place.file_text)
+            remember_lines(place.path, place.file_text, linked.code)
         except CannotLink as why:
             self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, not linked: {why}")
             return None
@@ -114,8 +114,7 @@ class Linker:
 
     def _linked(self, path: str) -> None:
         with self._lock:
-            if path not in self.files:
-                self.files.append(path)
+            self.files[path] = None
 
     def _note(self, text: str) -> None:
         with self._lock:

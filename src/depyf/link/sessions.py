@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ def session_started(directory: str) -> DebugSession:
 
 
 def session_ended(
-    session: DebugSession, files: list[str] | None = None, functions: Sequence[LinkedFunction] = (),
+    session: DebugSession, files: Iterable[str] | None = None, functions: Sequence[LinkedFunction] = (),
     unlinked: Mapping[str, str] | None = None,
 ) -> None:
     """Called by ``prepare_debug`` on leaving, whatever happened, with what is linked (see :class:`DebugSession`)."""

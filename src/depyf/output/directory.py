@@ -131,7 +131,7 @@ class Directory:
     def __init__(self, path: str) -> None:
         self.path = path
         self.names = FileNames()
-        self.files: list[str] = []
+        self.files: dict[str, None] = {}
         self.lost: list[str] = []
         self._lock = threading.Lock()
         self._warned = False
@@ -155,8 +155,7 @@ class Directory:
                 pass
             return None
         with self._lock:
-            if name not in self.files:
-                self.files.append(name)
+            self.files[name] = None
         return path
 
     def _failed(self, name: str, error: OSError, lost: bool = True) -> None:

@@ -170,7 +170,7 @@ def _without_wild(capture: Capture, directory: Directory) -> Capture:
             for name in [n for n in directory.files if n.startswith(graph.name + ".")]:
                 try:
                     os.unlink(os.path.join(directory.path, name))
-                    directory.files.remove(name)
+                    del directory.files[name]
                 except OSError:
                     pass
             graph = replace(
