@@ -11,8 +11,10 @@ import time
 import pytest
 
 from depyf import __version__, cli
+from depyf.cli import decompile
+from depyf.cli.terminal import Progress
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENV = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}
 SOURCE = '''import os
 
@@ -157,7 +159,7 @@ def test_stages(tree, capsys):
 
 
 def test_names_of_others_cannot_end_a_comment():
-    assert cli._comment("a\nimport os\r\x1b[2J") == "a import os \\x1b[2J"
+    assert decompile._comment("a\nimport os\r\x1b[2J") == "a import os \\x1b[2J"
 
 
 # --- as a program -----------------------------------------------------------------------------------
@@ -222,7 +224,7 @@ def test_the_bar_fits_the_terminal(columns, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal()
-    progress = cli.Progress(1000, terminal, True)
+    progress = Progress(1000, terminal, True)
     progress.done = 500
     progress.show("a/rather/long/name/of/a/file.py")
     line = terminal.text.removeprefix("\r\x1b[K")

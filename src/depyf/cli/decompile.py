@@ -1,8 +1,7 @@
-"""The command ``depyf``: ``depyf decompile`` writes source for compiled Python, ``depyf report`` makes the files of a
-run again, ``depyf doctor`` looks at torch.
+"""``depyf decompile``: source for compiled Python.
 
-For ``decompile`` nothing that is given is executed or imported: a ``.pyc`` is read, a ``.py`` is compiled, a
-module is looked for by its name.
+Nothing that is given is executed or imported: a ``.pyc`` is read, a ``.py`` is compiled, a module is looked for by its
+name.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -21,19 +19,49 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
-from . import __version__
-from .bytecode.code import Code
-from .bytecode.errors import Unreadable, one_line
+from ..bytecode.code import Code
+from ..bytecode.errors import Unreadable, one_line
+from .status import BAD_INPUT
+from .terminal import Progress
 
-EXACT, UNPROVEN_OR_WORSE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+EXACT, UNPROVEN_OR_WORSE = 0, 1
 #: First words of a file that this command has written (and may write again).
 MARK = "# decompiled by depyf"
 
 
 class BadInput(Exception):
     """Something on the command line that cannot be decompiled; the message says what to do."""
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of the parser."""
+    command = commands.add_parser(
+        "decompile", help="write the source of .pyc files, modules and functions",
+        description="Writes the source of .pyc files, modules and functions. Nothing is executed.",
+        epilog="Exit status: 0 all is exact or equivalent, 1 something fell back or is not proven, 2 something could "
+               "not be decompiled.",
+    )
+    command.add_argument("inputs", nargs="+", metavar="INPUT",
+                         help="a .pyc or .py file, a folder, a module's name, or module:qualname")
+    command.add_argument("-o", "--output", metavar="PATH", help="file, or folder that mirrors the inputs "
+                                                                "(default: standard output)")
+    command.add_argument("--force", action="store_true", help="overwrite files that depyf did not write")
+    command.add_argument("--stages", action="store_true", help="show every stage of the decompilation")
+    command.add_argument("--no-verify", action="store_true", help="leave the proof out")
+    command.add_argument("--interpreter", metavar="PATH", help="Python of the version of the .pyc, to prove the text "
+                                                               "of another version (it only compiles)")
+    command.add_argument("-j", "--jobs", type=_count, default=os.cpu_count() or 1, metavar="N",
+                         help="processes (default: one for each core)")
+    command.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary")
+    command.set_defaults(run=decompile)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -193,7 +221,7 @@ def perform(task: Task, settings: Settings) -> Outcome:
 
 def _module(task: Task) -> Code:
     if task.path.endswith(".pyc"):
-        from .bytecode.pyc import read_pyc
+        from ..bytecode.pyc import read_pyc
 
         return read_pyc(task.path)
     text = Path(task.path).read_bytes()
@@ -229,16 +257,16 @@ def _named(module: Code, task: Task) -> Code:
 
 
 def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> None:
-    from .decompiler import decompile_code
+    from ..decompiler import decompile_code
 
     if settings.stages:
-        from .decompiler.stages import stages
+        from ..decompiler.stages import stages
 
         outcome.text, outcome.fidelity = stages(code) + "\n", "exact"
         return
     other = None
     if settings.interpreter is not None and code.version != sys.version_info[:2]:
-        from .decompiler.foreign import Interpreter
+        from ..decompiler.foreign import Interpreter
 
         other = Interpreter(settings.interpreter)
     found = decompile_code(code, verify=settings.verify, interpreter=other)
@@ -316,40 +344,6 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-class Progress:
-    """A bar on the last line of a terminal; nothing elsewhere."""
-
-    def __init__(self, total: int, stream: TextIO, wanted: bool) -> None:
-        self.total = total
-        self.done = 0
-        self.stream = stream
-        self.on = wanted and total > 1 and stream.isatty() and os.environ.get("TERM") != "dumb"
-        self.colour = self.on and "NO_COLOR" not in os.environ
-
-    def show(self, name: str) -> None:
-        if not self.on:
-            return
-        width = max(shutil.get_terminal_size().columns - 1, 1)
-        count = f" {self.done}/{self.total} "
-        room = min(30, width - len(count) - 2)
-        bar = ""
-        if room >= 5:
-            full = room * self.done // self.total
-            bar = "[" + "#" * full + "." * (room - full) + "]"
-        rest = width - len(bar) - len(count)
-        line = (bar + count + (name if len(name) <= rest else "…" + name[len(name) - rest + 1 :] if rest > 4 else ""))
-        line = line[:width]
-        if self.colour:
-            line = f"\x1b[2m{line}\x1b[0m"
-        self.stream.write(f"\r\x1b[K{line}")
-        self.stream.flush()
-
-    def clear(self) -> None:
-        if self.on:
-            self.stream.write("\r\x1b[K")
-            self.stream.flush()
-
-
 def decompile(given: argparse.Namespace) -> int:
     """``depyf decompile``."""
     settings = Settings(not given.no_verify, given.stages, given.force, given.interpreter)
@@ -388,99 +382,9 @@ def decompile(given: argparse.Namespace) -> int:
 
 def summary(files: Counter[str], parts: Counter[str], errors: int) -> str:
     """``3 files, 41 code objects: 40 exact, 1 fallback``."""
-    from .decompiler.result import Fidelity
+    from ..decompiler.result import Fidelity
 
     total, inside = sum(files.values()), sum(parts.values())
     how = ", ".join(f"{parts[each.value]} {each.value}" for each in Fidelity if parts[each.value])
     said = f"{total} file{'s' * (total != 1)}, {inside} code object{'s' * (inside != 1)}{': ' if how else ''}{how}"
     return said + (f"; {errors} could not be decompiled" if errors else "")
-
-
-# --- the command line ------------------------------------------------------------------------------
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = argparse.ArgumentParser(prog="depyf", description="Source for compiled Python, proven where it can be.")
-    made.add_argument("--version", action="version", version=f"depyf {__version__}")
-    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    command = commands.add_parser(
-        "decompile", help="write the source of .pyc files, modules and functions",
-        description="Writes the source of .pyc files, modules and functions. Nothing is executed.",
-        epilog="Exit status: 0 all is exact or equivalent, 1 something fell back or is not proven, 2 something could "
-               "not be decompiled.",
-    )
-    command.add_argument("inputs", nargs="+", metavar="INPUT",
-                         help="a .pyc or .py file, a folder, a module's name, or module:qualname")
-    command.add_argument("-o", "--output", metavar="PATH", help="file, or folder that mirrors the inputs "
-                                                                "(default: standard output)")
-    command.add_argument("--force", action="store_true", help="overwrite files that depyf did not write")
-    command.add_argument("--stages", action="store_true", help="show every stage of the decompilation")
-    command.add_argument("--no-verify", action="store_true", help="leave the proof out")
-    command.add_argument("--interpreter", metavar="PATH", help="Python of the version of the .pyc, to prove the text "
-                                                               "of another version (it only compiles)")
-    command.add_argument("-j", "--jobs", type=_count, default=os.cpu_count() or 1, metavar="N",
-                         help="processes (default: one for each core)")
-    command.add_argument("-q", "--quiet", action="store_true", help="no progress bar and no summary")
-    command.set_defaults(run=decompile)
-    command = commands.add_parser(
-        "report", help="make the files of a run again, from its records or a log of TORCH_TRACE",
-        description="Makes the index and the page of a run again (of a run that was killed, or of all its ranks). With "
-                    "-o, makes all files that records tell, also from a log that TORCH_TRACE wrote. Needs no torch.",
-        epilog="Exit status: 0 done, 2 there is nothing that can be read or the output cannot be written.")
-    command.add_argument("path", metavar="PATH",
-                         help="directory that depyf.prepare_debug wrote, its records.jsonl, or a log of TORCH_TRACE")
-    command.add_argument("-o", "--output", metavar="DIR", help="where all files go (default: only the "
-                                                                        "index and the page, beside the records)")
-    command.add_argument("--page", action=argparse.BooleanOptionalAction, default=True,
-                         help="write the page index.html (default: yes)")
-    command.set_defaults(run=report)
-    command = commands.add_parser(
-        "doctor", help="show what depyf finds of the installed torch, and what is lost",
-        description="Shows the names of torch's that depyf uses (present, changed, missing), what is lost without "
-                    "those that are missing, and a line for a bug report.",
-        epilog="Exit status: 0 all are as expected, 1 something is missing or changed, or there is no torch.")
-    command.set_defaults(run=doctor)
-    return made
-
-
-def report(given: argparse.Namespace) -> int:
-    """``depyf report``."""
-    from .capture.store import RecordsError
-    from .report import report as make
-
-    try:
-        print(make(given.path, given.output, given.page))
-    except (RecordsError, OSError) as error:
-        print(f"depyf: {error}", file=sys.stderr)
-        return BAD_INPUT
-    return EXACT
-
-
-def doctor(given: argparse.Namespace) -> int:
-    """``depyf doctor``."""
-    from .doctor import run
-
-    return run()
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1024:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
-    return int(text)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; returns the exit status."""
-    given = parser().parse_args(arguments)
-    with contextlib.suppress(AttributeError, ValueError):
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    try:
-        status: int = given.run(given)
-        sys.stdout.flush()
-        return status
-    except KeyboardInterrupt:
-        print("\ndepyf: interrupted" if sys.stderr.isatty() else "depyf: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; what is left in the buffer must not raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE

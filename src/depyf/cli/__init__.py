@@ -1,0 +1,49 @@
+"""The command ``depyf``, a module for each of its commands.
+
+A command's module has ``add(commands)``, which adds its parser, and the function that runs it and gives the exit
+status. Nothing that a command needs is imported before it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from . import decompile, doctor, report
+from .status import INTERRUPTED
+
+#: In the order in which ``depyf --help`` shows them.
+COMMANDS = (decompile, report, doctor)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="depyf", description="Source for compiled Python, proven where it can be.")
+    made.add_argument("--version", action="version", version=f"depyf {__version__}")
+    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add(commands)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    given = parser().parse_args(arguments)
+    with contextlib.suppress(AttributeError, ValueError):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        status: int = given.run(given)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        print("\ndepyf: interrupted" if sys.stderr.isatty() else "depyf: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; what is left in the buffer must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE

@@ -1,0 +1,38 @@
+"""``depyf report``: the files of a run again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from .status import BAD_INPUT, DONE
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of the parser."""
+    command = commands.add_parser(
+        "report", help="make the files of a run again, from its records or a log of TORCH_TRACE",
+        description="Makes the index and the page of a run again (of a run that was killed, or of all its ranks). With "
+                    "-o, makes all files that records tell, also from a log that TORCH_TRACE wrote. Needs no torch.",
+        epilog="Exit status: 0 done, 2 there is nothing that can be read or the output cannot be written.")
+    command.add_argument("path", metavar="PATH",
+                         help="directory that depyf.prepare_debug wrote, its records.jsonl, or a log of TORCH_TRACE")
+    command.add_argument("-o", "--output", metavar="DIR", help="where all files go (default: only the "
+                                                                        "index and the page, beside the records)")
+    command.add_argument("--page", action=argparse.BooleanOptionalAction, default=True,
+                         help="write the page index.html (default: yes)")
+    command.set_defaults(run=report)
+
+
+def report(given: argparse.Namespace) -> int:
+    """``depyf report``."""
+    from ..capture.store import RecordsError
+    from ..report import report as make
+
+    try:
+        print(make(given.path, given.output, given.page))
+    except (RecordsError, OSError) as error:
+        print(f"depyf: {error}", file=sys.stderr)
+        return BAD_INPUT
+    return DONE
