@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .capture.records import Capture
     from .capture.session import Session
     from .link.linker import Linker
+    from .output.directory import Directory
 
 CACHES = ("separate", "bypass", "use")
 
@@ -79,7 +80,7 @@ class prepare_debug:
         untested = versions.standing(version)
         self.path, notice = run_directory(self.wanted)
         if notice:
-            print(notice, file=sys.stderr)
+            self._put_elsewhere(notice)
         self._directory = Directory(self.path)
         self._linker = Linker()
         self._debug = session_started(self.path)
@@ -100,8 +101,11 @@ class prepare_debug:
             "what is lost")
         for said in (untested, lacking):
             if said and versions.say_once(said):
-                print(f"depyf: {said}", file=sys.stderr)
+                self._say(f"depyf: {said}")
         return self
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -136,12 +140,31 @@ class prepare_debug:
         if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
             whole = capture
             capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
-        views.write_views(capture, self._directory, session._report, self._linker.notes,
-                          clean=self.clean_wild_fx_code, page=self.page)
+        whole = capture
+        capture = session.attempt(lambda: self._chosen(whole, self._directory), whole)
+        self._recorded(views.write_views(
+            capture, self._directory, session._report, self._linker.notes, clean=self.clean_wild_fx_code,
+            page=self.page, progress=self._progress))
         session.attempt(lambda: ranks.rank_ended(self.path), None)
-        recorded = capture
+        linked = capture
         nothing: dict[str, str] = {}
-        return session.attempt(lambda: _unlinked(recorded, self._linker), nothing)
+        return session.attempt(lambda: _unlinked(linked, self._linker), nothing)
+
+
+    # --- for those who watch a whole program ---
+    def _put_elsewhere(self, notice: str) -> None:
+        """Told that the directory held an earlier run."""
+        self._say(notice)
+
+    def _chosen(self, capture: Capture, directory: Directory) -> Capture:
+        """What is written of the run."""
+        return capture
+
+    def _progress(self, what: str, done: int, total: int) -> None:
+        """Told what is being written (:data:`depyf.output.views.Progress`)."""
+
+    def _recorded(self, capture: Capture) -> None:
+        """Told what was written."""
 
 
 def _unlinked(capture: Capture, linker: Linker) -> dict[str, str]:

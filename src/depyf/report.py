@@ -58,6 +58,21 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
     return ranks.write_index(target) if captures.keys() != {""} else os.path.join(target, FILE)
 
 
+def captures_of(path: str) -> dict[str, Capture]:
+    """The records of a run by folder: of each rank (``"rank_0"``), or of one process (``""``).
+
+    Args:
+        path: as of :func:`report`.
+
+    Raises:
+        RecordsError: there are none; the message says what to give.
+    """
+    if os.path.isfile(path) and os.path.basename(path) == store.FILE:
+        path = os.path.dirname(path) or "."
+    captures = _recorded(path)
+    return _logged(path) if captures is None else captures
+
+
 def _named(captures: dict[str, Capture]) -> Capture | dict[str, Capture]:
     return captures.get("") or {folder.replace("_", " "): capture for folder, capture in captures.items()}
 

@@ -14,11 +14,11 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from . import decompile, doctor, report
+from . import decompile, doctor, explain, report, run
 from .status import INTERRUPTED
 
 #: In the order in which ``depyf --help`` shows them.
-COMMANDS = (decompile, report, doctor)
+COMMANDS = (run, explain, report, decompile, doctor)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -6,6 +6,11 @@ import os
 import shutil
 from typing import TextIO
 
+from ..output.terminal import Style
+
+#: Longer lines are hard to read.
+WIDEST = 120
+
 
 class Progress:
     """A bar on the last line of a terminal; nothing elsewhere."""
@@ -15,7 +20,7 @@ class Progress:
         self.done = 0
         self.stream = stream
         self.on = wanted and total > 1 and stream.isatty() and os.environ.get("TERM") != "dumb"
-        self.colour = self.on and "NO_COLOR" not in os.environ
+        self.colour = self.on and not os.environ.get("NO_COLOR")
 
     def show(self, name: str) -> None:
         if not self.on:
@@ -39,3 +44,15 @@ class Progress:
         if self.on:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
+
+
+def style_of(stream: TextIO, colours: str = "auto") -> Style:
+    """How text on a stream is set off: with colours on a terminal, unless ``NO_COLOR`` (no-color.org) says no.
+
+    Args:
+        stream: where the text goes.
+        colours: ``auto``, ``always`` or ``never``.
+    """
+    on = colours == "always" or colours == "auto" and (
+        stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR"))
+    return Style(on, min(shutil.get_terminal_size((100, 24)).columns, WIDEST))

@@ -158,6 +158,14 @@ class Directory:
             self.files[name] = None
         return path
 
+    def remove(self, name: str) -> None:
+        """Removes a file that was written, if that can be done."""
+        try:
+            os.unlink(os.path.join(self.path, name))
+            self.files.pop(name, None)
+        except OSError:
+            pass
+
     def _failed(self, name: str, error: OSError, lost: bool = True) -> None:
         with self._lock:
             if lost:

@@ -7,7 +7,7 @@ repeats is told once with a count: the same break at the same line, the same rea
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..capture.events import graph_break
 from ..capture.records import Capture, Compilation, GraphBreak, GuardFailure, SourceLocation
@@ -15,6 +15,7 @@ from ..capture.resumes import plain_name, resumed_function
 from .markdown import code, count, link, one_line, prose, some, table
 from .story import (
     Story,
+    Unit,
     breaks_by_place,
     breaks_by_reason,
     failures_by_kind,
@@ -23,10 +24,13 @@ from .story import (
     path_to,
     recompiles_by_reason,
 )
+from .totals import OUTCOMES, Totals
 
 FILE = "index.md"
 #: How many of a kind are told one by one.
 ROWS, GROUPS, VALUES, PLACES, SYMBOLS, NOTES = 40, 8, 4, 12, 10, 6
+#: Beginnings of notes of what is so in every run.
+ORDINARY = ("torch's compile caches: ", "torch's compile caches were ")
 
 
 def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
@@ -38,9 +42,22 @@ def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
         page: the file of the page, if there is one.
     """
     story = _Story(capture)
-    parts = [
-        _head(story, page), _functions(story), _timeline(story), _breaks(story), _recompiles(story), _left_alone(story),
-        _shapes(story), _cost(story), _notes(story, notes_file)]
+    return _joined([
+        [*_head(story), *_start(story, page)], _functions(story), _timeline(story), _breaks(story), _recompiles(story),
+        _left_alone(story), _shapes(story), _cost(story), _notes(story, capture.notes, notes_file)])
+
+
+def brief(capture: Capture) -> str:
+    """The same for a terminal: without the table of all compilations and the links, and without notes of what is so in
+    every run."""
+    story = _Story(capture)
+    notes = [note for note in capture.notes if not note.startswith(ORDINARY)]
+    return _joined([
+        _head(story), _functions(story), _breaks(story), _recompiles(story), _left_alone(story), _shapes(story),
+        _cost(story), _notes(story, notes, "")])
+
+
+def _joined(parts: Iterable[Sequence[str]]) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
@@ -74,41 +91,42 @@ def seconds(value: float) -> str:
 
 
 # --- the head -------------------------------------------------------------------------------------
-def _head(story: _Story, page: str) -> list[str]:
+def _head(story: _Story) -> list[str]:
     capture = story.capture
-    done = [c for c in capture.compilations if c.outcome == "compiled"]
-    total = sum(c.seconds for c in capture.compilations)
-    functions = [unit for unit in story.units if unit.function and (not unit.compilations or unit.done)]
+    totals = Totals.of(story)
     versions = {"python": "Python", "torch": "torch"}
     where = [f"{versions[key]} {capture.environment[key]}" for key in ("torch", "python")
              if capture.environment.get(key)]
     if "world_size" in capture.environment:
         where.append(f"rank {capture.environment.get('rank', '?')} of {capture.environment['world_size']}")
-    graphs = {name for _, entry in story.entries.values() for name in entry.graph_names}
-    if not capture.compilations and not functions:
+    if not capture.compilations and not _compiled(story):
         summary = "Nothing was compiled: no function under `torch.compile` was called while depyf watched."
     else:
-        summary = (f"{count(len(functions), 'function')} compiled, {count(len(done), 'version')} in all, "
-                   f"{count(len(graphs), 'graph')}, {seconds(total)}.")
+        summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
+                   f"{count(totals.graphs, 'graph')}, {seconds(totals.seconds)}.")
     lines = ["# What torch.compile did", "", f"{summary} ({prose(', '.join(where))})" if where else summary]
-    breaks = [found for c in capture.compilations for found in c.breaks]
-    recompiled = sum(len(unit.recompiles) for unit in story.units)
-    outcomes = [c.outcome for c in capture.compilations]
     problems = []
-    if breaks:
-        places = {(b.reason, b.location and (b.location.filename, b.location.line)) for b in breaks}
-        problems.append(f"[{count(len(breaks), 'graph break')}](#graph-breaks) at {count(len(places), 'place')}")
-    if recompiled:
-        problems.append(f"[{count(recompiled, 'recompile')}](#recompiles)")
-    for outcome, word in (("limit", "stopped at the recompile limit"), ("failed", "failed"), ("skipped", "skipped"),
-                          ("unknown", "not finished")):
-        if outcome in outcomes:
-            problems.append(f"[{outcomes.count(outcome)} {word}](#not-compiled)")
+    if totals.breaks:
+        problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'place')}")
+    if totals.recompiles:
+        problems.append(f"[{count(totals.recompiles, 'recompile')}](#recompiles)")
+    for outcome in ("limit", "failed", "skipped", "unknown"):
+        if totals.outcomes.get(outcome):
+            problems.append(f"[{totals.outcomes[outcome]} {OUTCOMES[outcome]}](#not-compiled)")
     if problems:
         lines += ["", "**" + "**, **".join(problems) + "**."]
     elif capture.compilations:
         lines += ["", "No graph breaks, no recompiles, nothing skipped."]
-    first = next((unit for unit in functions if unit.file), None)
+    return lines
+
+
+def _compiled(story: Story) -> list[Unit]:
+    return [unit for unit in story.units if unit.function and (not unit.compilations or unit.done)]
+
+
+def _start(story: _Story, page: str) -> list[str]:
+    first = next((unit for unit in _compiled(story) if unit.file), None)
+    lines: list[str] = []
     if first is not None:
         lines += ["", f"Start with {link(code(first.file), first.file)}: the function, its guards, its graphs and the "
                       "code that torch made of it, from top to bottom."]
@@ -501,9 +519,8 @@ def _cost(story: _Story) -> list[str]:
 
 
 # --- the rest -------------------------------------------------------------------------------------
-def _notes(story: _Story, notes_file: str) -> list[str]:
+def _notes(story: _Story, notes: Sequence[str], notes_file: str) -> list[str]:
     lines: list[str] = []
-    notes = story.capture.notes
     if notes:
         lines += ["## Notes", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES])]
         if len(notes) > NOTES:

@@ -131,6 +131,12 @@ def _read(directory: str, number: int, name: str) -> Rank:
     return Rank(number, name, capture, store.NOT_ENDED not in capture.notes, index=FILE if has_index else "")
 
 
+def ranks_of(captures: Mapping[str, Capture]) -> list[Rank]:
+    """Ranks whose records were read elsewhere, by folder (``"rank_0"``)."""
+    return [Rank(int(folder.removeprefix(RANK)), folder, capture, store.NOT_ENDED not in capture.notes)
+            for folder, capture in captures.items()]
+
+
 def _written(directory: str, text: str) -> str:
     path = Directory(directory).write(FILE, text)
     if path is None:

@@ -19,6 +19,12 @@ from .naming import legal_identifier
 from .outline import outline
 
 NOTES = "notes.txt"
+#: ``progress("outlines", 3, 48)``: the fourth of 48 is next.
+Progress = Callable[[str, int, int], None]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """No progress is shown."""
 
 
 def write_artefacts(capture: Capture, directory: Directory) -> Capture:
@@ -55,7 +61,7 @@ def _name(path: str | None) -> str:
 
 def write_views(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], notes: Iterable[str] = (),
-    clean: bool = False, page: bool | None = None,
+    clean: bool = False, page: bool | None = None, progress: Progress = silent,
 ) -> Capture:
     """Writes what is made of the whole: full code, outlines, notes, ``records.jsonl``, ``index.html`` and ``index.md``.
 
@@ -66,6 +72,7 @@ def write_views(
         notes: more than those of the capture.
         clean: remove the files of graphs that no compiled function calls.
         page: write ``index.html``; ``None``: unless that takes long (:func:`depyf.page.is_large`).
+        progress: told what is being written (see :data:`Progress`).
 
     Returns:
         The capture as it was recorded, with the names of all files.
@@ -77,19 +84,24 @@ def write_views(
         report(error)
 
     given = capture
-    capture = attempt(lambda: _with_full_code(given, directory, noted), given, noted)
+    capture = attempt(lambda: _with_full_code(given, directory, noted, progress), given, noted)
     if clean:
         whole = capture
         capture = attempt(lambda: _without_wild(whole, directory), whole, noted)
     known: dict[str, Provenance] = {}
-    capture = replace(capture, graphs=tuple(
-        attempt(lambda: _with_outlines(graph, directory, known), graph, noted) for graph in capture.graphs))
+    graphs = []
+    for number, graph in enumerate(capture.graphs):
+        progress("outlines", number, len(capture.graphs))
+        graphs.append(attempt(lambda: _with_outlines(graph, directory, known), graph, noted))
+    capture = replace(capture, graphs=tuple(graphs))
     said = _notes(capture, notes, errors, directory)
     notes_file = _write_notes(said, directory)
     final = replace(capture, notes=said)
+    progress("records", 0, 1)
     # Records that cannot be written leave what was written while the run went on.
     attempt(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
     wanted = not pages.is_large(final) if page is None else page
+    progress("the page" if wanted else "the index", 0, 1)
     shown = attempt(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
         if wanted else ""
     attempt(lambda: directory.write(index.FILE, index.index(final, notes_file, shown)), None, noted)
@@ -114,12 +126,15 @@ def _write_notes(notes: tuple[str, ...], directory: Directory) -> str:
     return NOTES
 
 
-def _with_full_code(capture: Capture, directory: Directory, report: Callable[[Exception], None]) -> Capture:
+def _with_full_code(
+    capture: Capture, directory: Directory, report: Callable[[Exception], None], progress: Progress
+) -> Capture:
     """The capture with a file of full code for each function."""
     graphs = all_graphs(capture.graphs)
     counts: dict[str, int] = {}
     functions = []
-    for function in capture.functions:
+    for done, function in enumerate(capture.functions):
+        progress("full code", done, len(capture.functions))
         base = f"full_code_for_{legal_identifier(function.name)}"
         number = counts.get(base.lower(), 0)
         counts[base.lower()] = number + 1
@@ -168,11 +183,7 @@ def _without_wild(capture: Capture, directory: Directory) -> Capture:
     for graph in capture.graphs:
         if graph.name not in called:
             for name in [n for n in directory.files if n.startswith(graph.name + ".")]:
-                try:
-                    os.unlink(os.path.join(directory.path, name))
-                    del directory.files[name]
-                except OSError:
-                    pass
+                directory.remove(name)
             graph = replace(
                 graph, stages=tuple(replace(stage, file="", outline="") for stage in graph.stages),
                 kernels=tuple(replace(kernel, file="", outline="") for kernel in graph.kernels))

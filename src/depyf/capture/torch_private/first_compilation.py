@@ -1,0 +1,41 @@
+"""Something done right before torch compiles a frame, once, by those who must not be the ones to import torch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from . import touchpoints
+
+#: The module that compiles frames, and its function that does so.
+MODULE, _, FUNCTION = touchpoints.COMPILED_FRAME.places[0].partition(":")
+
+
+def before_next(module: ModuleType, action: Callable[[], None]) -> Callable[[], None]:
+    """Calls the action, in whatever thread, right before the next frame is compiled; torch is as it was before that.
+
+    Args:
+        module: :data:`MODULE`, imported.
+        action: must not raise, unless the program is to see it.
+
+    Returns:
+        What takes it back.
+    """
+    original = getattr(module, FUNCTION)
+
+    def undo() -> None:
+        if getattr(module, FUNCTION) is first:
+            setattr(module, FUNCTION, original)
+
+    @functools.wraps(original)
+    def first(*args: Any, **kwargs: Any) -> Any:
+        undo()
+        action()
+        if isinstance(kwargs.get("skip"), int):
+            kwargs["skip"] += 1  # how many frames above are torch's: this is one more
+        return original(*args, **kwargs)
+
+    setattr(module, FUNCTION, first)
+    return undo

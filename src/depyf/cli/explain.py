@@ -1,0 +1,78 @@
+"""``depyf explain``: the story of a run, in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from typing import Any
+
+from .status import BAD_INPUT, DONE
+from .terminal import style_of
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of the parser."""
+    command = commands.add_parser(
+        "explain", help="tell what torch.compile did in a run",
+        description="Tells what torch.compile did in a run: graph breaks with reason and advice, recompiles, what was "
+                    "not compiled, dynamic shapes, time. Needs no torch.",
+        epilog="Exit status: 0 done, 2 there is nothing that can be read.")
+    command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
+    command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
+    command.add_argument("--color", choices=("auto", "always", "never"), default="auto",
+                         help="set words off by colours (default: on a terminal, unless NO_COLOR is set)")
+    command.set_defaults(run=explain)
+
+
+def explain(given: argparse.Namespace) -> int:
+    """``depyf explain``."""
+    from ..capture.store import RecordsError
+    from ..output import index
+    from ..output.ranks import ranks_index, ranks_of
+    from ..output.terminal import rendered
+    from ..report import captures_of
+
+    try:
+        captures = captures_of(given.path)
+    except (RecordsError, OSError) as error:
+        print(f"depyf: {error}", file=sys.stderr)
+        return BAD_INPUT
+    folder = next(iter(captures)) if len(captures) == 1 else ""
+    if given.rank is not None:
+        folder = f"rank_{given.rank}"
+        if folder not in captures:
+            print(f"depyf: {given.path} holds no rank {given.rank}", file=sys.stderr)
+            return BAD_INPUT
+    style = style_of(sys.stdout, given.color)
+    if folder in captures:
+        print(rendered(index.brief(captures[folder]), style), end="")
+        print(_read_on(os.path.join(given.path, folder) if folder else given.path, style), end="")
+        return DONE
+    print(rendered(ranks_index(ranks_of(captures)), style), end="")
+    print(f"\nEach of them: depyf explain {given.path} --rank N")
+    return DONE
+
+
+def _read_on(path: str, style: Any) -> str:
+    """Where the files are, and whether there are dumps of other processes."""
+    from .. import page
+    from ..output.index import FILE
+
+    if not os.path.isdir(path):
+        path = os.path.dirname(path) or "."
+    if not os.path.exists(os.path.join(path, FILE)):
+        return ""
+    lines = ["", style.head("Read on"), f"  {os.path.join(path, FILE)}"]
+    names = sorted(os.listdir(path))
+    full = [name for name in names if name.startswith("full_code_for_")]
+    lines += [f"  {os.path.join(path, name)}" for name in full[:5]]
+    if len(full) > 5:
+        lines.append(f"  ... and {len(full) - 5} more full_code_for_*.py")
+    made = "" if page.FILE in names else " (which makes it first)"
+    lines.append(f"  in a browser: depyf open {path}{made}")
+    runs = sorted((name for name in names if re.fullmatch(r"run_\d+", name)), key=lambda name: int(name[4:]))
+    if runs:
+        lines.append(f"  other runs or processes in it: {', '.join(runs[:6])}{' ...' if len(runs) > 6 else ''}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,78 @@
+"""``depyf run``: an unchanged program, watched.
+
+The program is run by a Python of its own, which this process becomes: it is ``__main__``, sees its own arguments, gets
+the signals and ends with its own status, as there is nothing of ours around it. What watches is started by the
+environment (:mod:`depyf.program`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import site
+import subprocess
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+from ..program import options, variables
+from .status import BAD_INPUT
+
+DIRECTORY = "depyf_output"
+#: Installed beside the package: starts depyf where the environment asks for it.
+PTH = "depyf_start.pth"
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of the parser."""
+    command = commands.add_parser(
+        "run", help="run a program and write what torch.compile does with it", allow_abbrev=False,
+        usage="depyf run [options] script.py [arguments ...]\n"
+              "       depyf run [options] -m module [arguments ...]",
+        description="Runs a program as python does, with its arguments, and writes what torch.compile did with it; a "
+                    "summary goes to standard error. The program need not be changed. For programs that others start "
+                    f"(torchrun, pytest, a server), set {variables.DIRECTORY}=DIR instead, and {variables.OPTIONS} to "
+                    "the options below.",
+        epilog="Exit status: that of the program. 2: the directory cannot be used.")
+    command.add_argument("-o", "--output", metavar="DIR", default=DIRECTORY,
+                         help=f"where the dump goes (default: {DIRECTORY}); an earlier run in it is kept, and the new "
+                              "one goes to run_2, run_3, ... in it")
+    command.add_argument("-m", dest="module", action="store_true", help="a module, not a file, is run")
+    options.add_to(command)
+    command.add_argument("program", metavar="script.py | -m module", help="what is run; all that follows is its own")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    command.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    """``depyf run``. On Unix it does not return."""
+    if not sys.executable:
+        print("depyf: it is not known which Python this is, so no program can be run", file=sys.stderr)
+        return BAD_INPUT
+    if os.path.exists(given.output) and not os.path.isdir(given.output):
+        print(f"depyf: {given.output} is a file; give the name of a directory: depyf run -o DIR ...", file=sys.stderr)
+        return BAD_INPUT
+    environment = dict(os.environ)
+    environment[variables.DIRECTORY] = os.path.abspath(given.output)
+    environment[variables.OPTIONS] = options.Options.of(given).text
+    variables.new_launch(environment, run=True)
+    start_with(environment)
+    command = [sys.executable, *(["-m"] if given.module else []), given.program, *given.arguments]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "posix":
+        os.execve(sys.executable, command, environment)
+    try:
+        return subprocess.call(command, env=environment)
+    except KeyboardInterrupt:
+        return 130
+
+
+def start_with(environment: MutableMapping[str, str]) -> None:
+    """Makes a Python that is started with this environment start depyf, where no file beside its packages does."""
+    places = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    if any(os.path.exists(os.path.join(place, PTH)) for place in places):
+        return
+    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "program", "site")
+    before = environment.get("PYTHONPATH", "")
+    environment["PYTHONPATH"] = here + (os.pathsep + before if before else "")

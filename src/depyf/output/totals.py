@@ -1,0 +1,57 @@
+"""What a run comes to, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .story import Story
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Attributes:
+        functions: that were compiled at least once, their resume functions counted in.
+        versions: compilations that gave code.
+        graphs: that this code calls.
+        breaks, places: graph breaks, and the lines that they are at.
+        recompiles: compilations because no version fitted.
+        outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped``, ``unknown``.
+        seconds: of compiling.
+    """
+
+    functions: int
+    versions: int
+    graphs: int
+    breaks: int
+    places: int
+    recompiles: int
+    outcomes: dict[str, int]
+    seconds: float
+
+    @classmethod
+    def of(cls, story: Story) -> Totals:
+        compilations = story.capture.compilations
+        breaks = [found for compilation in compilations for found in compilation.breaks]
+        outcomes: dict[str, int] = {}
+        for compilation in compilations:
+            if compilation.outcome != "compiled":
+                outcomes[compilation.outcome] = outcomes.get(compilation.outcome, 0) + 1
+        return cls(
+            sum(bool(unit.function and (not unit.compilations or unit.done)) for unit in story.units),
+            sum(compilation.outcome == "compiled" for compilation in compilations),
+            len({name for _, entry in story.entries.values() for name in entry.graph_names}),
+            len(breaks),
+            len({(found.reason, found.location and (found.location.filename, found.location.line))
+                 for found in breaks}),
+            sum(len(unit.recompiles) for unit in story.units), outcomes,
+            sum(compilation.seconds for compilation in compilations))
+
+    @property
+    def well(self) -> bool:
+        """Nothing broke, nothing was compiled again, nothing was left out."""
+        return not (self.breaks or self.recompiles or self.outcomes)
+
+
+#: Words for ``Compilation.outcome``, in the order of their weight.
+OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skipped": "skipped",
+            "unknown": "not finished"}

@@ -1,0 +1,60 @@
+"""Something done right after a module is imported for the first time, by whomever."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
+    """Calls the action with the module: now, or when its import is done.
+
+    The module is imported as it would be, by its own loader, which keeps its type and what it is: only its
+    ``exec_module`` is replaced, on this one object and until it has run.
+    """
+    module = sys.modules.get(name)
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        action(module)
+        return
+    sys.meta_path.insert(0, _Finder(name, action))  # type: ignore[arg-type]
+
+
+class _Finder:
+    """The first in ``sys.meta_path``; finds nothing itself."""
+
+    def __init__(self, name: str, action: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._action = action
+        self._looking = threading.local()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != self._name or getattr(self._looking, "now", False):
+            return None
+        self._looking.now = True
+        try:
+            spec = next(filter(None, (
+                finder.find_spec(name, path, target) for finder in list(sys.meta_path)
+                if finder is not self and hasattr(finder, "find_spec"))), None)
+        finally:
+            self._looking.now = False
+        if spec is not None and spec.loader is not None:
+            self._follow(spec.loader)
+        return spec
+
+    def _follow(self, loader: Any) -> None:
+        original = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            loader.__dict__.pop("exec_module", None)
+            original(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)  # type: ignore[arg-type]
+            self._action(module)
+
+        loader.exec_module = exec_module

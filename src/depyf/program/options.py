@@ -1,0 +1,116 @@
+"""How a program is watched: the options of ``depyf run``, and of ``DEPYF_DUMP_OPTIONS``, which holds the same words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import argparse
+
+#: As in :class:`depyf.prepare_debug`; which is the default stands here, so that nothing of it is imported.
+CACHES = ("separate", "bypass", "use")
+#: Stages by the words of the command line, and what records call them.
+STAGES = {
+    "captured": "Captured_Graph", "joint": "Joint_graph", "forward": "Forward_graph", "backward": "Backward_graph",
+    "post-grad": "AFTER_POST_GRAD", "kernels": "kernels"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Attributes:
+        include, exclude, backends, stages: what is written (:class:`depyf.output.choice.Choice`); empty: all.
+        link, internal_stages, unsimplified, log_bytecode, caches, page: as of :class:`depyf.prepare_debug`.
+        quiet: no summary and no progress.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    link: bool = True
+    internal_stages: bool = False
+    unsimplified: bool = False
+    log_bytecode: bool = False
+    caches: str = "separate"
+    page: bool | None = None
+    quiet: bool = False
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Options:
+        """Those that :func:`add_to` put into a parser."""
+        found: dict[str, Any] = {field.name: getattr(given, field.name) for field in fields(cls)}
+        for name, value in found.items():
+            if isinstance(value, list):
+                found[name] = tuple(value)
+        return cls(**found)
+
+    @classmethod
+    def read(cls, text: str) -> Options:
+        """The options that :attr:`text` is of.
+
+        Raises:
+            ValueError: there is one that is not known; the message names it.
+        """
+        if not text.strip():
+            return cls()
+        import argparse
+        import shlex
+
+        class Parser(argparse.ArgumentParser):
+            def error(self, message: str) -> Any:
+                raise ValueError(message)
+
+        parser = Parser(prog="depyf", add_help=False, allow_abbrev=False)
+        add_to(parser)
+        return cls.of(parser.parse_args(shlex.split(text)))
+
+    @property
+    def text(self) -> str:
+        """As :meth:`read` takes them; empty if all are as they are by default."""
+        import shlex
+
+        words: list[str] = []
+        for field, option in (("include", "--include"), ("exclude", "--exclude"), ("backends", "--backend"),
+                              ("stages", "--stage")):
+            words += [f"{option}={value}" for value in getattr(self, field)]
+        for name, default, option in (("link", True, "--no-link"), ("internal_stages", False, "--internal-stages"),
+                                      ("unsimplified", False, "--unsimplified"),
+                                      ("log_bytecode", False, "--log-bytecode"), ("quiet", False, "--quiet")):
+            if getattr(self, name) is not default:
+                words.append(option)
+        if self.caches != "separate":
+            words.append(f"--caches={self.caches}")
+        if self.page is not None:
+            words.append("--page" if self.page else "--no-page")
+        return shlex.join(words)
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Adds the options to a parser."""
+    import argparse
+
+    shown = parser.add_argument_group(
+        "what is written", "These choose what is written, never what is compiled. Patterns are those of the shell; "
+        "one with a / or with .py at its end is held against the file of a function, any other against its qualified "
+        "name and its last part. Each can be given several times.")
+    shown.add_argument("--include", action="append", default=[], metavar="PATTERN",
+                       help="only functions that fit, with what goes on behind their graph breaks")
+    shown.add_argument("--exclude", action="append", default=[], metavar="PATTERN", help="no functions that fit")
+    shown.add_argument("--backend", action="append", default=[], dest="backends", metavar="NAME",
+                       help="only graphs of this backend (eager, aot_eager, inductor, ...)")
+    shown.add_argument("--stage", action="append", default=[], dest="stages", choices=STAGES, metavar="STAGE",
+                       help=f"only these stages of graphs: {', '.join(STAGES)}")
+    shown.add_argument("--internal-stages", action="store_true", help="torch's internal graphs too")
+    shown.add_argument("--unsimplified", action="store_true",
+                       help="each transformed function once more with nothing simplified")
+    shown.add_argument("--log-bytecode", action="store_true", help="code objects too (marshal)")
+    shown.add_argument("--page", action=argparse.BooleanOptionalAction, default=None,
+                       help="write the page index.html (default: unless the graphs are large)")
+    watched = parser.add_argument_group("how it is watched")
+    watched.add_argument("--link", action=argparse.BooleanOptionalAction, default=True,
+                         help="tie running code to the files, for debuggers and tracebacks (default: yes)")
+    watched.add_argument("--caches", choices=CACHES, default="separate",
+                         help="torch's compile caches: keep entries of watched runs apart (default), do not use them, "
+                              "or use them as they are and lose what an entry does not hold")
+    watched.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")

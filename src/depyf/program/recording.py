@@ -1,0 +1,84 @@
+"""``prepare_debug`` for a process that is watched from outside."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..output.choice import Choice, files_of
+from ..output.directory import MARK, Directory
+from ..prepare import prepare_debug
+
+if TYPE_CHECKING:
+    from ..capture.records import Capture
+    from ..cli.terminal import Progress
+
+
+#: ``a.unsimplified.py`` and ``a.original.bin`` belong to ``a.py``.
+_BESIDE = re.compile(r"\.(unsimplified\.py|\w+\.bin)$")
+
+
+class Recording(prepare_debug):
+    """Args:
+        directory: where the dump goes.
+        choice: what is written of it.
+        launch: the name of the launch, which goes into the mark of the directory: the first process finds by it what
+            the others wrote.
+        shows_progress: say what is being written, on a terminal and if it takes long.
+        **options: as of :class:`depyf.prepare_debug`.
+
+    Attributes:
+        capture: what was written, once it is.
+    """
+
+    def __init__(
+        self, directory: str, choice: Choice, launch: str, *, shows_progress: bool = False, **options: Any
+    ) -> None:
+        super().__init__(directory, **options)
+        self.capture: Capture | None = None
+        self._choice = choice
+        self._launch = launch
+        self._bar: Progress | None = None
+        self._shows_progress = shows_progress
+        self._begun = 0.0
+
+    def __enter__(self) -> Recording:
+        super().__enter__()
+        try:
+            with open(os.path.join(self.path, MARK), "a", encoding="utf-8") as file:
+                file.write(f"launch {self._launch}\n")
+        except OSError:
+            pass  # the summary leaves this process out
+        return self
+
+    def _put_elsewhere(self, notice: str) -> None:
+        """The summary names the directory."""
+
+    def _chosen(self, capture: Capture, directory: Directory) -> Capture:
+        chosen = self._choice.of(capture)
+        if chosen is not capture:
+            kept = files_of(chosen)
+            for name in list(directory.files):
+                if _BESIDE.sub(".py", name) not in kept:
+                    directory.remove(name)
+        return chosen
+
+    def _progress(self, what: str, done: int, total: int) -> None:
+        if not self._shows_progress:
+            return
+        from ..cli.terminal import Progress
+
+        self._begun = self._begun or time.monotonic()
+        if self._bar is None:
+            self._bar = Progress(2, sys.stderr, True)
+        if time.monotonic() - self._begun > 0.5:
+            self._bar.done, self._bar.total = done, total
+            self._bar.show(f"depyf: writing {what}")
+
+    def _recorded(self, capture: Capture) -> None:
+        self.capture = capture
+        if self._bar is not None:
+            self._bar.clear()

@@ -1,0 +1,139 @@
+"""The few lines that ``depyf run`` says after the program."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from .. import page
+from ..capture import store
+from ..capture.records import Capture
+from ..output import index
+from ..output.directory import MARK
+from ..output.markdown import count, one_line
+from ..output.story import Story, breaks_by_place, breaks_by_reason
+from ..output.totals import OUTCOMES, Totals
+
+WIDTH = 110
+_OURS = re.compile(r"(run|rank)_\d+$")
+
+
+def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[str, Capture]:
+    """What the processes of a launch wrote, by folder.
+
+    Args:
+        directory: where the dump of the program goes.
+        launch: its name, as the marks of the folders have it.
+        known: those that need not be read.
+    """
+    found = {}
+    for folder in _folders(directory):
+        if folder in known:
+            found[folder] = known[folder]
+        elif _is_of(folder, launch):
+            try:
+                found[folder] = store.read(folder)
+            except store.RecordsError:
+                continue  # that process did not come to its first compilation, or writes still
+    return found
+
+
+def _folders(directory: str) -> list[str]:
+    found, pending = [], [directory]
+    while pending:
+        here = pending.pop(0)
+        found.append(here)
+        try:
+            names = [name for name in os.listdir(here) if _OURS.match(name)]
+        except OSError:
+            continue
+        pending += [os.path.join(here, name) for name in sorted(names, key=lambda name: (len(name), name))]
+    return found
+
+
+def _is_of(folder: str, launch: str) -> bool:
+    try:
+        with open(os.path.join(folder, MARK), encoding="utf-8") as file:
+            return f"launch {launch}\n" in file
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def summary(found: Mapping[str, Capture]) -> list[str]:
+    """Five lines: what was compiled, breaks, recompiles, where it is, where to start.
+
+    Args:
+        found: what each process wrote, by folder; one at least.
+    """
+    stories = {folder: Story(capture) for folder, capture in found.items()}
+    totals = [Totals.of(story) for story in stories.values()]
+    functions = {(unit.title, unit.location) for story in stories.values() for unit in story.units if unit.done}
+    other = {word: sum(each.outcomes.get(outcome, 0) for each in totals) for outcome, word in OUTCOMES.items()}
+    ranks = [folder for folder in found if os.path.basename(folder).startswith("rank_")]
+    where = ""
+    if len(found) > 1:
+        where = f" on {len(ranks)} ranks" if len(ranks) == len(found) else f" in {len(found)} processes"
+    lines = [
+        f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
+        f"{count(len(functions), 'function')}{where}, in {sum(each.seconds for each in totals):.1f} s"
+        + "".join(f"; {number} {word}" for word, number in other.items() if number),
+        "  graph breaks  " + _breaks(stories),
+        "  recompiles    " + _recompiles(stories)]
+    top = os.path.dirname(ranks[0]) if ranks else next(iter(found))
+    names = [shown(folder) for folder in found]
+    written = shown(top) + os.sep + ("rank_*" if len(ranks) == len(found) > 1 else "")
+    if len(found) > 1 and len(ranks) < len(found):
+        written = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    lines.append(f"  written to    {written}")
+    if os.path.exists(os.path.join(top, page.FILE)):
+        start = f"{shown(os.path.join(top, page.FILE))} (depyf open {shown(top)}), or: depyf explain {shown(top)}"
+    elif os.path.exists(os.path.join(top, index.FILE)):
+        start = f"{shown(os.path.join(top, index.FILE))}, or: depyf explain {shown(top)} (depyf open makes the page)"
+    else:
+        start = f"depyf explain {shown(top)}"
+    return [*lines, f"  start with    {start}"]
+
+
+def nothing(why: str) -> list[str]:
+    """The same for a program that compiled nothing.
+
+    Args:
+        why: as far as that is known.
+    """
+    return ["depyf: torch.compile compiled nothing, so nothing was written", f"  {why}"]
+
+
+def shown(path: str) -> str:
+    """The path as it is shortest from here."""
+    try:
+        near = os.path.relpath(path)
+    except (ValueError, OSError):  # on another drive, or here is no more
+        return path
+    return path if near.startswith(os.pardir) else near
+
+
+def _breaks(stories: Mapping[str, Story]) -> str:
+    groups = [(story, members) for story in stories.values()
+              for group in breaks_by_reason(story.capture.compilations) for members in breaks_by_place(group)]
+    number = sum(len(members) for _, members in groups)
+    if not number:
+        return "none"
+    story, members = groups[0]
+    broken = members[0][0]
+    where = broken.location
+    place = f"{story.short.get(where.filename, where.filename)}:{where.line}: " if where else ""
+    first = one_line(f"{place}{broken.reason}", WIDTH - 20)
+    places = len({(story.short.get(b.location.filename), b.location.line) if b.location else None
+                  for story, members in groups for b, _ in members[:1]})
+    return f"{number}, first at {first}" if places > 1 or number > 1 else f"1, at {first}"
+
+
+def _recompiles(stories: Mapping[str, Story]) -> str:
+    found = [(unit, compilation) for story in stories.values() for unit in story.units
+             for compilation in unit.recompiles]
+    if not found:
+        return "none"
+    unit, compilation = found[0]
+    first = one_line(f"{unit.title}: {compilation.guard_failures[0].text}", WIDTH - 20)
+    return f"{len(found)}, first of {first}" if len(found) > 1 else f"1, of {first}"

@@ -1,0 +1,36 @@
+"""The variables of the environment by which a program is watched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+
+#: Where the dump goes. Unset or empty: nothing is watched.
+DIRECTORY = "DEPYF_DUMP_DIR"
+#: Options, as on the command line of ``depyf run``.
+OPTIONS = "DEPYF_DUMP_OPTIONS"
+#: Set by the first process of a program for those that it starts, and by ``depyf run``. It names the launch.
+LAUNCH = "DEPYF_DUMP_LAUNCH"
+_RUN = "run"
+
+
+def new_launch(environment: MutableMapping[str, str], run: bool = False) -> None:
+    """Sets :data:`LAUNCH` to a name that no other launch has.
+
+    Args:
+        environment: of the process and of those that it starts.
+        run: called by ``depyf run``, which becomes (or starts) the first process of the program.
+    """
+    environment[LAUNCH] = ":".join((_RUN if run else "", str(os.getpid()), os.urandom(6).hex()))
+
+
+def standing(launch: str) -> tuple[bool, bool]:
+    """``(is the first process of the program, was started by depyf run)``, for what :data:`LAUNCH` held when this
+    process began."""
+    if not launch:
+        return True, False
+    kind, _, rest = launch.partition(":")
+    # On Unix ``depyf run`` becomes the program; elsewhere it starts it.
+    run = os.getpid() if os.name == "posix" else os.getppid()
+    mine = kind == _RUN and rest.partition(":")[0] == str(run)
+    return mine, mine

@@ -1,0 +1,141 @@
+"""``depyf explain``, and Markdown of ours as text for a terminal."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from depyf import cli
+from depyf.capture import store
+from depyf.capture.records import (
+    Capture,
+    Compilation,
+    CompileId,
+    GraphBreak,
+    GuardFailure,
+    SourceFile,
+    SourceLocation,
+)
+from depyf.cli.terminal import style_of
+from depyf.output.markdown import code, fenced, link, prose, table
+from depyf.output.terminal import Style, rendered
+
+PLACE = SourceLocation("/home/me/model.py", 3, "f")
+BREAK = GraphBreak(
+    CompileId(0, 0), "Data-dependent branching", "Detected branching on the value of a tensor.",
+    ("Use `torch.cond` instead.",), "", "GB0170", "https://example.org/GB0170",
+    (SourceLocation("/home/me/model.py", 5, "f", "if x.sum() > 0:"),))
+
+
+def dump(folder, *compilations, notes=(), **environment):
+    folder.mkdir(parents=True, exist_ok=True)
+    capture = Capture((), (), tuple(notes), {"torch": "2.13.0", "python": "3.11.7", **environment}, compilations,
+                      (SourceFile("/home/me/model.py", ""),))
+    (folder / store.FILE).write_text("".join(store.lines(capture)))
+    return folder
+
+
+def explained(capsys, *arguments):
+    assert cli.main(["explain", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_run_in_which_all_went_well_is_told_shortly(tmp_path, capsys):
+    dump(tmp_path, Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", seconds=1.5),
+         notes=["torch's compile caches: entries made under depyf are kept apart from others"])
+    said = explained(capsys, tmp_path)
+    assert "1.50 s. (torch 2.13.0, Python 3.11.7)" in said
+    assert "No graph breaks, no recompiles, nothing skipped." in said
+    assert "caches" not in said and len(said.splitlines()) < 8
+
+
+def test_breaks_and_recompiles_are_told_with_reason_and_advice(tmp_path, capsys):
+    dump(tmp_path,
+         Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", breaks=(BREAK,)),
+         Compilation(CompileId(0, 1), "f", PLACE, outcome="compiled", guard_failures=(
+             GuardFailure(CompileId(0, 0), "len(L['x']) == 2", "L['x']", "2", "3"),)),
+         notes=["internal error: ValueError: no"])
+    said = explained(capsys, tmp_path / "records.jsonl")
+    for line in ("1 graph break at 1 place, 1 recompile.", "  Data-dependent branching (GB0170)",
+                 "  - model.py:5 in f: if x.sum() > 0:", "  - Use torch.cond instead.",
+                 "    - len(L['x']) == 2; expected 2, seen 3 (so [0/0] did not fit)",
+                 "  - internal error: ValueError: no"):
+        assert line in said.splitlines()
+
+
+def test_ranks(tmp_path, capsys):
+    for rank, breaks in ((0, ()), (1, (BREAK,))):
+        dump(tmp_path / f"rank_{rank}",
+             Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", breaks=breaks),
+             rank=str(rank), world_size="2")
+    said = explained(capsys, tmp_path)
+    assert "on 2 ranks" in said and "on rank 1, not on rank 0" in said
+    assert "Use torch.cond instead." in explained(capsys, tmp_path, "--rank", 1)
+    assert "nothing skipped" in explained(capsys, tmp_path, "--rank", 0)
+    assert cli.main(["explain", str(tmp_path), "--rank", "7"]) == 2
+    assert "holds no rank 7" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "no records\n", '{"record":"schema","version":99}\n'])
+def test_what_cannot_be_read_is_said(tmp_path, capsys, text):
+    (tmp_path / store.FILE).write_text(text)
+    assert cli.main(["explain", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert not said.out and said.err.startswith("depyf: ") and store.FILE in said.err
+    assert cli.main(["explain", str(tmp_path / "nosuch")]) == 2
+
+
+def test_torch_is_not_imported(tmp_path):
+    dump(tmp_path, Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled"))
+    program = "import sys; sys.modules['torch'] = None; from depyf.cli import main; sys.exit(main(['explain', '.']))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == 0 and "What torch.compile did" in done.stdout, done.stderr
+
+
+# --- Markdown as text -------------------------------------------------------------------------------
+HOSTILE = ["a|b", "`", "``x``", "**no**", "[a](b)", "\\", "a_b_c", "torch._dynamo", "_", "*", "<b>&amp;", "1. x", "# x", "x[0](1)", "~~", "$",
+           "\x1b[31mred", "\ue001", "a  b", "`a` and `b`", "\\["]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_of_others_comes_out_as_it_went_in(text):
+    """Control characters come out escaped, runs of spaces as one."""
+    shown = " ".join(text.split()).replace("\x1b", "\\x1b").replace("\ue001", "\\ue001")
+    plain = Style(width=1000)
+    assert rendered(code(text), plain) == f"{shown}\n"
+    assert rendered(f"* {code(text)}: x", plain) == f"  - {shown}: x\n"
+    assert rendered(f"{link(code(text), 'a b.py')}", plain) == f"{shown}\n"
+    assert rendered("\n".join(table(("a", "b"), [(code(text), "x")])), plain).split("\n")[1].split() == [
+        *shown.split(), "x"]
+    assert rendered(f"### {code(text)}", plain) == f"  {shown}\n"
+    assert "\x1b" not in rendered("\n".join(fenced(text)), plain)
+    if "`" not in text:  # (prose keeps code spans)
+        assert rendered(f"x {prose(text)}", plain) == f"x {shown}\n"
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_lines_fit_and_colours_end_with_them(width):
+    text = "* **" + "word " * 20 + "** and " + code("a_name " * 20) + " " + link("a link", "there.md")
+    for line in rendered(text, Style(True, width)).splitlines():
+        for sequence in ("\x1b[1m", "\x1b[36m", "\x1b[0m"):
+            line = line.replace(sequence, "\0" if sequence != "\x1b[0m" else "\1")
+        assert line.count("\0") == line.count("\1") and line.rfind("\0") < line.rfind("\1") or "\0" not in line
+        assert len(line.translate({0: None, 1: None})) <= width + 4
+    assert "\x1b" not in rendered(text, Style(False, width))
+
+
+class Stream:
+    def __init__(self, terminal):
+        self.isatty = lambda: terminal
+
+
+@pytest.mark.parametrize(("terminal", "environment", "wish", "colours"), [
+    (True, {}, "auto", True), (False, {}, "auto", False), (True, {"NO_COLOR": "1"}, "auto", False),
+    (True, {"NO_COLOR": ""}, "auto", True), (True, {"TERM": "dumb"}, "auto", False),
+    (False, {"NO_COLOR": "1"}, "always", True), (True, {}, "never", False)])
+def test_colours_are_for_terminals(monkeypatch, terminal, environment, wish, colours):
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    assert style_of(Stream(terminal), wish).colours == colours
