@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 def main(number: int = 200) -> None:
     with tempfile.TemporaryDirectory() as place:
         venv.create(place, symlinks=True)
-        packages = pathlib.Path(sysconfig.get_path("purelib", "venv", {"base": place, "platbase": place}))
+        packages = pathlib.Path(sysconfig.get_path("purelib", "posix_prefix", {"base": place, "platbase": place}))
         (packages / "depyf.pth").write_text(f"{ROOT / 'src'}\n")
         line = (ROOT / "src" / "depyf_start.pth").read_text()
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("DEPYF", "PYTHON"))}

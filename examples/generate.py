@@ -40,7 +40,7 @@ if __name__ == "__main__":
     tokens = torch.randint(3, 100, (1, 8))
     if given.train:
         step = torch.compile(train, backend=given.backend)
-        for n in range(2):
+        for _ in range(2):
             print(f"loss {step(generator.model, tokens).item():.3f}")
     else:
         compiled = torch.compile(generator, backend=given.backend)

@@ -128,7 +128,8 @@ def python(tmp_path_factory):
     """A Python with the packages of this one, in which depyf is installed (its files beside the packages)."""
     place = tmp_path_factory.mktemp("venv")
     venv.create(place, symlinks=os.name == "posix")
-    packages = pathlib.Path(sysconfig.get_path("purelib", "venv", {"base": str(place), "platbase": str(place)}))
+    scheme = "nt" if os.name == "nt" else "posix_prefix"
+    packages = pathlib.Path(sysconfig.get_path("purelib", scheme, {"base": str(place), "platbase": str(place)}))
     (packages / "zz_others.pth").write_text(f"{ROOT / 'src'}\n{sysconfig.get_path('purelib')}\n")
     (packages / PTH).write_bytes((ROOT / "src" / PTH).read_bytes())
     return place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
