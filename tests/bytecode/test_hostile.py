@@ -163,6 +163,24 @@ def test_sharing_does_not_explode():
     refused(constant(value), "enormous text")
 
 
+@pytest.mark.skipif(HOST >= (3, 14), reason="keys are no longer one constant")
+def test_sharing_in_keys_does_not_explode():
+    value = ("a",)
+    for _ in range(100):
+        value = (value, value)
+    code = function("def f(a):\n return {'k': a, 'l': a}")
+    refused(changed(code, consts=tuple(value if type(c) is tuple else c for c in code.consts)), "enormous text")
+
+
+@pytest.mark.skipif(not (3, 11) <= HOST < (3, 13), reason="a jump has as many units as what it replaces")
+def test_a_with_whose_handler_never_ends():
+    code = function("def f(a):\n with a: return a")
+    jump = "POP_JUMP_FORWARD_IF_TRUE" if HOST == (3, 11) else "POP_JUMP_IF_TRUE"
+    before, after, rest = code.bytecode.rpartition(units(("POP_TOP", 0), ("POP_EXCEPT", 0)))
+    assert after
+    assert decompile_code(changed(code, bytecode=before + units(("POP_TOP", 0), (jump, 0)) + rest)).text
+
+
 def test_nesting_does_not_overflow():
     value = ()
     for _ in range(100_000):

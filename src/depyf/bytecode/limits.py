@@ -141,6 +141,8 @@ def _parts_of_program(program: Program) -> Iterator[Any]:
     ops: list[Op] = program.ops
     made = set()
     for index, op in enumerate(ops):
+        if op.kind == "BUILD_CONST_KEY_MAP":
+            yield from op.arg
         if op.kind != "CONST":
             continue
         if not isinstance(op.arg, Code):

@@ -257,6 +257,8 @@ def call_function_ex(t: Translator, i: Instruction) -> None:
 def make_function(t: Translator, i: Instruction) -> None:
     """The qualified name is on the stack; later versions keep it in the code object."""
     qualname = t.take_const("the qualified name")
+    if not isinstance(qualname, str):
+        raise t.unsupported("the qualified name is not a string")
     if t.recent(1) != ["CONST"] or not isinstance(t.ops[-1].arg, Code):
         raise t.unsupported("the code is not a constant")
     code = t.ops[-1].arg

@@ -414,8 +414,12 @@ def _with_resume(flow: Flow, region: int) -> int | None:
         raise Untangled("the handler of a with statement")
     at: int | None = node.succs[0]
     wanted = ["POP", "POP_EXCEPT", "POP", "POP"]
+    seen: set[int | None] = set()
     while wanted:
         node = nodes[at]  # type: ignore[index]
+        if at in seen:  # a loop, or an end, where nothing is popped
+            raise Untangled("the handler of a with statement")
+        seen.add(at)
         index = 0
         while wanted and index < len(node.ops):
             if node.ops[index].kind != wanted.pop(0):
