@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: demo test lint unit others zoo inside artefacts lines debuggers linked models provenance bench large page page-assets roundtrip roundtrip-old \
+.PHONY: notebook demo test lint unit others zoo inside artefacts lines debuggers linked models provenance bench large page page-assets roundtrip roundtrip-old \
 	behaviour bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -93,6 +93,11 @@ page: $(VENV)/.ready page-assets
 	test -e $(LARGE)/index.md || $(PY) benchmarks/large_model.py --one $(LARGE)
 	DEPYF_PAGE_LARGE=$(LARGE) $(PY) -m pytest tests/page
 	PYTHONPATH=src $(PY) benchmarks/page_speed.py $(LARGE) --write docs/page.md
+
+# The example in a real Jupyter Lab, in the same Chromium; its pictures go to docs/images.
+notebook: $(VENV)/.ready
+	$(PY) -m pip install -q playwright==1.65.2 jupyterlab==4.6.6
+	DEPYF_PICTURES=docs/images $(PY) -m pytest tests/notebook
 
 # Decompile whole libraries, compile the text again, compare; on every interpreter that is there.
 roundtrip: $(VENV)/.ready

@@ -58,9 +58,12 @@ function stored(name, value) {
 /** (Safari has no idle callbacks.) */
 const later = window.requestIdleCallback ?? ((act) => setTimeout(act, 50));
 
+/** In the frame of a notebook (srcdoc) a page has no address: links would lead to the notebook's. It keeps it itself. */
+const OWN_ADDRESS = location.protocol !== "about:";
+
 class App {
   constructor(data, root) {
-    Object.assign(this, { data, root, number: 0, name: "", seen: null, states: new Map() });
+    Object.assign(this, { data, root, number: 0, name: "", seen: null, states: new Map(), here: "", trail: [] });
     this.views = data.runs.length > 1 ? [...VIEWS, ["ranks", "Ranks", null]] : VIEWS;
     this.main = h("main", { id: "main", tabindex: "-1" });
     this.tabs = h("nav", { "aria-label": "Views" });
@@ -69,16 +72,19 @@ class App {
       this.name === "ranks" ? "overview" : this.name, {}, Number(event.target.value)) },
     data.runs.map((run, index) => h("option", { value: String(index) }, run.name || `run ${index}`))) : null;
     const keys = h("button", { type: "button", "aria-label": "keyboard", title: "keyboard (?)", onclick: () => this.help() }, "?");
+    this.back = h("button", { type: "button", "aria-label": "back", title: "back", onclick: () => this.backwards() }, "\u2190");
+    this.back.disabled = true;
     const theme = h("button", { type: "button", class: "theme", onclick: () => this.theme() }, "");
     this.themeButton = theme;
     root.replaceChildren(
       h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); this.main.focus(); } }, "to the content"),
-      h("header", {}, h("h1", {}, "depyf"), this.tabs, this.runs,
+      h("header", {}, h("h1", {}, "depyf"), OWN_ADDRESS ? null : this.back, this.tabs, this.runs,
         h("span", { class: "soft environment" }, [environment.torch && `torch ${environment.torch}`,
           environment.python && `Python ${environment.python}`].filter(Boolean).join(", ")), keys, theme),
       this.main);
     this.theme(stored("depyf-theme") ?? "auto");
     window.addEventListener("hashchange", () => this.show());
+    if (!OWN_ADDRESS) document.addEventListener("click", (event) => this.follow(event));
     document.addEventListener("keydown", (event) => this.key(event));
     this.show();
     this.prepare();
@@ -89,23 +95,50 @@ class App {
   }
 
   go(view, state, run = this.number) {
-    const to = address(view, state, run);
-    if (location.hash === to) this.show();
+    this.visit(address(view, state, run));
+  }
+
+  visit(to) {
+    if (!OWN_ADDRESS) {
+      if (to !== this.here) this.trail.push(this.here);
+      this.here = to;
+      this.back.disabled = !this.trail.length;
+      this.show();
+    } else if (location.hash === to) this.show();
     else location.hash = to;
+  }
+
+  /** A link within the page, where it cannot lead to an address. */
+  follow(event) {
+    const link = event.composedPath().find((element) => element instanceof Element && element.matches("a[href^='#/']"));
+    if (!link || event.defaultPrevented) return;
+    event.preventDefault();
+    this.visit(link.getAttribute("href"));
+  }
+
+  /** The way back, where the browser has none for us. */
+  backwards() {
+    if (this.trail.length) this.here = this.trail.pop();
+    this.back.disabled = !this.trail.length;
+    this.show();
   }
 
   /** The view tells where it stands now. */
   moved(state) {
     this.states.set(this.name, state);
     if (this.kept?.view === this.seen) this.kept.address = address(this.name, state, this.number);
-    try {
-      history.replaceState(null, "", address(this.name, state, this.number));
-    } catch { /* no address of its own, in a notebook */ }
+    const at = address(this.name, state, this.number);
+    if (!OWN_ADDRESS) this.here = at;
+    else {
+      try {
+        history.replaceState(null, "", at);
+      } catch { /* (browsers take only so many in a minute) */ }
+    }
     this.drawTabs();
   }
 
   show() {
-    const wanted = parse(location.hash);
+    const wanted = parse(OWN_ADDRESS ? location.hash : this.here);
     const found = this.views.find(([name]) => name === wanted.view) ?? this.views[this.data.runs.length > 1 && !wanted.view ? 5 : 0];
     this.seen?.leave?.();
     if (wanted.run !== this.number) this.states.clear();

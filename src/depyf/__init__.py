@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .comparing import Comparison, compare
     from .debugging import BadValueFound, debug
     from .logs import install, uninstall
+    from .notebook.magic import Magic
     from .prepare import prepare_debug
     from .source import decompile, decompile_full
 
@@ -21,6 +22,9 @@ __version__ = "1.0.0.dev0"
 __all__ = [
     "BadValueFound", "Comparison", "compare", "debug", "decompile", "decompile_full", "explain", "install",
     "optimization", "prepare_debug", "uninstall"]
+
+#: The magic of the shell that loaded us.
+_magic: Magic | None = None
 
 _HOMES = {
     "BadValueFound": "debugging",
@@ -44,6 +48,24 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext depyf`` in IPython and Jupyter: the magic ``%%depyf`` (see :mod:`depyf.notebook.magic`)."""
+    from .notebook.magic import Magic
+
+    global _magic
+    if _magic is None or _magic.shell is not shell:
+        _magic = Magic(shell)
+        _magic.register()
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext depyf``."""
+    global _magic
+    if _magic is not None and _magic.shell is shell:
+        _magic.unregister()
+        _magic = None
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,16 @@
-"""What torch.compile did with one function, without a running session."""
+"""What torch.compile did with one function, without a running session; and the page, as a notebook shows it."""
 
 from __future__ import annotations
 
+import os
 from types import CodeType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .source import code_of
+
+if TYPE_CHECKING:
+    from .capture.records import Capture
+    from .notebook import View
 
 
 def dump_src(fn: Any, module: ModuleType | None = None) -> str:
@@ -23,9 +28,86 @@ def dump_src(fn: Any, module: ModuleType | None = None) -> str:
         TypeError: ``fn`` is nothing that can be compiled.
         ValueError: it has not been compiled (call it first).
     """
+    from .output.full_code import all_graphs, full_code
+
+    capture = _live(fn, module, "dump_src")
+    return full_code(capture.functions[0], all_graphs(capture.graphs))
+
+
+def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any) -> View:
+    """The page of a run (docs/page.md), for a notebook: Jupyter, VS Code, Colab. It needs no network.
+
+    ``interactive(compiled, *args)`` calls the function and shows what that compiled; ``interactive(compiled)`` shows
+    what torch still holds of a function that has run; ``interactive("dump")`` shows a dump, that of several ranks too.
+
+    Args:
+        what: a function or module, as ``torch.compile`` returned it (one that is not compiled yet is, with the default
+            backend, if there are arguments); or a directory that :class:`depyf.prepare_debug` wrote, its
+            ``records.jsonl``, a log of ``TORCH_TRACE``; or the ``prepare_debug`` itself.
+        *args, **kwargs: of the call.
+        height: of the page, in pixels (the reader can change it); 640 if not given.
+
+    Returns:
+        A :class:`depyf.notebook.View`, which a notebook shows if it is the value of a cell. ``result`` is what the
+        function returned.
+
+    Raises:
+        TypeError: ``what`` is nothing of the kind.
+        ValueError: a function without arguments that has no compiled version; a height too low.
+        RecordsError: no records are there.
+    """
+    from .notebook import HEIGHT, View
+    from .prepare import prepare_debug
+    from .report import captures_of, named
+
+    pixels = HEIGHT if height is None else height
+    if isinstance(what, prepare_debug):
+        what = what.path or what.wanted
+    if isinstance(what, (str, os.PathLike)):
+        if args or kwargs:
+            raise TypeError("a directory takes no further arguments")
+        path = os.fspath(what)
+        return View.of(named(captures_of(path)), path, height=pixels)
+    if not callable(what):
+        raise TypeError(
+            f"interactive got a {type(what).__name__}; give a function or a directory that prepare_debug wrote")
+    if args or kwargs:
+        return _called(what, args, kwargs, pixels)
+    return View.of(_live(what, None, "interactive"), height=pixels, notes=[
+        "As torch holds it now: without the story of its compilation, and graphs only where the backend kept them."])
+
+
+def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: int) -> View:
+    import torch
+
+    from .capture.torch_private import hooks
+    from .notebook import View
+    from .notebook.files import temporary
+    from .prepare import prepare_debug
+    from .report import captures_of, named
+
+    if hooks.innermost_function(what) is what and getattr(what, "_compiled_call_impl", None) is None:
+        what = torch.compile(what)
+    block = prepare_debug(temporary())
+    with block:
+        result = what(*args, **kwargs)
+    capture = named(captures_of(block.path))
+    notes = []
+    if not getattr(capture, "functions", ()) and not getattr(capture, "compilations", ()):
+        notes.append("Nothing was compiled by this call.")
+        try:
+            capture = _live(what, None, "interactive")
+            notes.append("What was compiled before is shown, as torch holds it (graphs only where the backend kept "
+                         "them). To see all of it compiled, run torch.compiler.reset() first.")
+        except (TypeError, ValueError):
+            pass
+    return View.of(capture, block.path, notes=notes, height=height, result=result)
+
+
+def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
+    """The records of a compiled function, as torch holds them."""
     from .capture.live import capture_of
     from .capture.torch_private import hooks
-    from .output.full_code import all_graphs, full_code
 
     inner = hooks.innermost_function(fn)
     if not hasattr(inner, "__code__") and not isinstance(inner, CodeType):
@@ -37,5 +119,5 @@ def dump_src(fn: Any, module: ModuleType | None = None) -> str:
     if not capture.functions or not capture.functions[0].frames[0].entries:
         raise ValueError(
             f"{getattr(inner, '__qualname__', inner)!r} has no compiled version. Compile it with torch.compile, "
-            "call it, and then call dump_src.")
-    return full_code(capture.functions[0], all_graphs(capture.graphs))
+            f"call it, and then call {caller}.")
+    return capture

@@ -41,7 +41,7 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
         if captures is None:
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
         if page:
-            pages.write(path, _named(captures))
+            pages.write(path, named(captures))
         if captures.keys() == {""}:
             return ranks.write_index(path, pages.FILE if page else "")
         return ranks.write_index(path)
@@ -54,7 +54,7 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
         directory = Directory(own)
         views.write_views(views.write_artefacts(capture, directory), directory, _say, page=page)
     if page and captures.keys() != {""}:
-        pages.write(target, _named(captures))
+        pages.write(target, named(captures))
     return ranks.write_index(target) if captures.keys() != {""} else os.path.join(target, FILE)
 
 
@@ -73,7 +73,8 @@ def captures_of(path: str) -> dict[str, Capture]:
     return _logged(path) if captures is None else captures
 
 
-def _named(captures: dict[str, Capture]) -> Capture | dict[str, Capture]:
+def named(captures: dict[str, Capture]) -> Capture | dict[str, Capture]:
+    """What :func:`captures_of` gives, as a page takes it."""
     return captures.get("") or {folder.replace("_", " "): capture for folder, capture in captures.items()}
 
 

@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from .cached_lines import brought_home
 from .graph_text import Graph, Node, read_graph
 from .kernels import graph_kernels
 from .records import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
@@ -107,6 +108,9 @@ class Provenance:
                        for stage in graph.stages]
         captured = [stage for stage in self.stages if stage.record.stage == "Captured_Graph"]
         self.captured: StageNodes | None = captured[-1] if captured else None
+        for stage in self.stages:
+            if self.captured is not None and stage is not self.captured:
+                stage.graph = brought_home(stage.graph, self.captured.graph)
         self.modules: tuple[ModuleCall, ...] = self.captured.record.modules if self.captured else ()
         self._module_of = {name: index for index, call in enumerate(self.modules) for name in call.nodes}
         self._tie()

@@ -4,6 +4,6 @@
 ``frontend/`` by ``make page-assets`` and are part of the package (``static/``).
 """
 
-from .assemble import FILE, build, is_large, write
+from .assemble import FILE, build, is_large, unpacked, write, write_text
 
-__all__ = ["FILE", "build", "is_large", "write"]
+__all__ = ["FILE", "build", "is_large", "unpacked", "write", "write_text"]

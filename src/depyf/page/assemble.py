@@ -29,7 +29,7 @@ _STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
 
 def build(
     capture: Capture | Mapping[str, Capture], sources: Sequence[SourceFile] | None = None, title: str = "", *,
-    provenances: Mapping[str, Provenance] | None = None,
+    provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
 ) -> str:
     """The page of a run.
 
@@ -42,6 +42,7 @@ def build(
             agree with the records, else what the records hold of them.
         title: of the page; what was compiled, if empty.
         provenances: where the nodes of graphs come from, by name of the graph, as far as that is known already.
+        names: what files are called, by path, where that is not a part of the path (a notebook's ``In[3]``).
 
     Returns:
         The text; ASCII, unless the title is not.
@@ -49,7 +50,7 @@ def build(
     runs = {"": capture} if isinstance(capture, Capture) else dict(capture)
     data = {
         "format": FORMAT, "title": title,
-        "runs": [{"name": name, **run_data(run, sources, provenances)} for name, run in runs.items()]}
+        "runs": [{"name": name, **run_data(run, sources, provenances, names)} for name, run in runs.items()]}
     return page(data, title or _title(runs))
 
 
@@ -76,7 +77,15 @@ def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -
     """
     if os.path.isdir(path):
         path = os.path.join(path, FILE)
-    text = build(capture, **options)
+    return write_text(path, build(capture, **options))
+
+
+def write_text(path: str, text: str) -> str:
+    """Writes the text of a page; who reads the file meanwhile sees the old one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     partial = f"{path}.{os.getpid()}.partial"
     with open(partial, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
         file.write(text)

@@ -48,7 +48,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 def run_data(
     capture: Capture, files: Sequence[SourceFile] | None = None,
-    provenances: Mapping[str, Provenance] | None = None,
+    provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
 ) -> Json:
     """The data of one run.
 
@@ -57,18 +57,22 @@ def run_data(
         files: the user's files; ``None``: those of the records, else of this machine's disk (see
             :func:`depyf.capture.sources.of_capture`).
         provenances: those of graphs that are known already, by name of the graph.
+        names: what files are called, by path, where that is not a part of the path (``In[3]``).
     """
-    return _Run(capture, sources.of_capture(capture) if files is None else files, provenances or {}).data()
+    found = sources.of_capture(capture) if files is None else files
+    return _Run(capture, found, provenances or {}, names or {}).data()
 
 
 class _Run:
     def __init__(
-        self, capture: Capture, files: Sequence[SourceFile], provenances: Mapping[str, Provenance]
+        self, capture: Capture, files: Sequence[SourceFile], provenances: Mapping[str, Provenance],
+        names: Mapping[str, str],
     ) -> None:
         self.capture = capture
         self.story = story.Story(capture)
         self.files = files
         self.provenances = provenances
+        self.names = names
         self.documents: list[Json] = []
         self.keys: set[str] = set()
         self.places: dict[tuple[str, int], int] = {}
@@ -93,7 +97,7 @@ class _Run:
         symbols = self._symbols()
         self._traced()
         documents = self._sources()
-        short = story.short_names(self.file_names)
+        short = self._short_names()
         return {
             "environment": dict(capture.environment), "notes": list(capture.notes), "summary": self._summary(),
             "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in self.file_names],
@@ -109,6 +113,9 @@ class _Run:
         if number == len(self.file_names):
             self.file_names.append(name)
         return number
+
+    def _short_names(self) -> dict[str, str]:
+        return {path: self.names.get(path, short) for path, short in story.short_names(self.file_names).items()}
 
     def _place(self, location: SourceLocation | None) -> int:
         if location is None or location.line <= 0:
@@ -386,7 +393,7 @@ class _Run:
 
     def _sources(self) -> dict[str, int]:
         documents = {}
-        short = story.short_names(self.file_names)
+        short = self._short_names()
         for file in self.files:
             text = plain_lines(file.text)
             documents[file.path] = self._document(

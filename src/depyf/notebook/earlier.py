@@ -1,0 +1,103 @@
+"""What was compiled before a cell ran: it does not compile again, so the cell's own records lack it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from ..capture.live import capture_of
+from ..capture.records import Capture
+from ..capture.torch_private import hooks
+
+#: What `%time f(x)` becomes: a call with the text.
+_MAGICS = ("run_line_magic", "run_cell_magic")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function that has compiled versions.
+
+    Attributes:
+        name: as the notebook calls it.
+        code: the code object that the versions stand for.
+        namespace: the globals among which its graphs and resume functions are.
+        versions: their number.
+    """
+
+    name: str
+    code: CodeType
+    namespace: dict[str, Any]
+    versions: int
+
+
+def names_in(cell: str) -> list[str]:
+    """The names in a cell, in order; none if it is no Python.
+
+    Args:
+        cell: its text, as IPython transformed it.
+    """
+    try:
+        tree = ast.parse(cell)
+    except (SyntaxError, ValueError):
+        return []
+    found: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            found[node.id] = None
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAGICS:
+            found |= dict.fromkeys(word for text in node.args if isinstance(text, ast.Constant)
+                                   for word in re.findall(r"\w+", str(text.value)))
+    return list(found)
+
+
+def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compiled]:
+    """Functions with compiled versions that the names stand for, or that functions of the same namespace name."""
+    found: dict[int, Compiled] = {}
+    pending, seen = list(names), set()
+    while pending:
+        name = pending.pop(0)
+        if name in seen or name not in namespace:
+            continue
+        seen.add(name)
+        for function in functions_of(namespace[name]):
+            code = function.__code__
+            if function.__globals__ is namespace:
+                pending += code.co_names
+            if (versions := len(hooks.cache_entries(code))) and id(code) not in found:
+                found[id(code)] = Compiled(name, code, function.__globals__, versions)
+    return list(found.values())
+
+
+def functions_of(value: Any) -> list[FunctionType]:
+    """The Python functions that run when a value is called: itself, behind ``torch.compile``, a module's ``forward``.
+
+    Other objects are left alone: to ask them for attributes can run code of theirs.
+    """
+    import torch
+
+    if not isinstance(value, (FunctionType, MethodType, torch.nn.Module)):
+        return []
+    inner = hooks.innermost_function(value)
+    candidates = [inner]
+    if isinstance(inner, torch.nn.Module):  # (an instance's own first: `model.forward = torch.compile(model.forward)`)
+        candidates = [vars(inner).get("forward"), type(inner).forward]
+    found: list[FunctionType] = []
+    for candidate in candidates:
+        candidate = hooks.innermost_function(candidate)
+        candidate = getattr(candidate, "__func__", candidate)
+        if isinstance(candidate, FunctionType) and candidate not in found:
+            found.append(candidate)
+    return found
+
+
+def merged(found: Iterable[Compiled]) -> Capture:
+    """The records of these functions, as far as torch keeps them."""
+    captures = [capture_of(one.code, one.namespace) for one in found]
+    return Capture(
+        tuple(function for capture in captures for function in capture.functions),
+        tuple({graph.name: graph for capture in captures for graph in capture.graphs}.values()),
+        (), captures[0].environment if captures else {})

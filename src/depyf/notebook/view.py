@@ -1,0 +1,161 @@
+"""A page as the output of a cell: HTML for front ends that show it, text for those that do not."""
+
+from __future__ import annotations
+
+import html
+import os
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import page as pages
+from ..capture import sources
+from ..capture.records import Capture
+from ..output.markdown import one_line
+from .cells import cell_names
+
+#: The largest page, in characters, that stands in the notebook itself. Jupyter's server drops outputs of more than
+#: 3 MB in 3 seconds (``iopub_data_rate_limit``), and whoever saves the notebook saves the page with it.
+INLINE = 2_000_000
+#: Pixels; the reader can drag the lower edge.
+HEIGHT = 640
+_LEAST = 200
+_NOTHING = "Nothing was compiled."
+_TITLE = "depyf: what torch.compile did"
+#: Breaks, recompiles and losses that the text names.
+_NAMED = 4
+
+# `color-scheme` of a frame is what `prefers-color-scheme` means inside it: so the page follows the front end's theme
+# without a script outside of the frame. While the edge is dragged, the frame must not take the pointer's movements.
+_STYLE = """
+.depyf-frame {resize: vertical; overflow: hidden; box-sizing: border-box; padding-bottom: 12px; max-width: 100%;
+ border: 1px solid #8888; border-radius: 4px}
+.depyf-frame iframe {display: block; width: 100%; height: 100%; border: 0}
+.depyf-frame:active > iframe:not(:active) {pointer-events: none}
+[data-jp-theme-light="true"] .depyf-frame iframe, .vscode-light .depyf-frame iframe {color-scheme: light}
+[data-jp-theme-light="false"] .depyf-frame iframe, .vscode-dark .depyf-frame iframe,
+.vscode-high-contrast:not(.vscode-high-contrast-light) .depyf-frame iframe,
+html[theme="dark"] .depyf-frame iframe {color-scheme: dark}
+"""
+
+
+class View:
+    """A run, to be shown by a notebook: the value of a cell, or given to ``IPython.display.display``.
+
+    Attributes:
+        path: the file of the page, or the directory that was written; empty if nothing was written.
+        notes: what the reader must know besides.
+        result: what the function returned, of ``interactive(fn, *args)``.
+    """
+
+    def __init__(
+        self, page: str, path: str = "", *, notes: Sequence[str] = (), height: int = HEIGHT, result: Any = None,
+    ) -> None:
+        if height < _LEAST:
+            raise ValueError(f"height={height!r} is too low to see anything; give at least {_LEAST} (pixels)")
+        self.page = page
+        self.path = path
+        self.notes = tuple(notes)
+        self.height = int(height)
+        self.result = result
+        self._words: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, capture: Capture | Mapping[str, Capture], path: str = "", **options: Any) -> View:
+        """The view of records, with cells by the numbers that the notebook shows.
+
+        Args:
+            capture: as of :func:`depyf.page.build`.
+            path, **options: as of the class; a page that is too large for the notebook is written to the directory.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        runs = [capture] if isinstance(capture, Capture) else list(capture.values())
+        text = pages.build(capture, names=cell_names(path for run in runs for path in sources.files_named(run)))
+        view = cls(text, path, **options)
+        if len(text) > INLINE and os.path.isdir(path) and not view.file:
+            pages.write_text(os.path.join(path, pages.FILE), text)
+        return view
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What happened, a few lines of text."""
+        if self._words is None:
+            self._words = tuple(line for run in pages.unpacked(self.page)["runs"] for line in _said(run))
+        return self._words
+
+    @property
+    def file(self) -> str:
+        """The file of the page, if there is one."""
+        path = os.path.join(self.path, pages.FILE) if self.path and os.path.isdir(self.path) else self.path
+        return path if path and os.path.isfile(path) else ""
+
+    def __repr__(self) -> str:
+        lines = ["depyf", *self.notes, *self.words]
+        if self.path and self.words != (_NOTHING,):
+            lines.append(f"The page: {self.file}" if self.file else f"All files: {self.path}")
+        return "\n  ".join(lines)
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        if self.words == (_NOTHING,):
+            return f"{_text(self.words)}{notes}"
+        if len(self.page) > INLINE:
+            return f"{_text(self.words)}{notes}{self._large()}"
+        # The frame has an origin of its own (no allow-same-origin): nothing of the page reaches the notebook. The
+        # page's own policy stands in it. A front end that does not trust a notebook removes the frame, not the text.
+        page = self.page.replace("&", "&amp;").replace('"', "&quot;")
+        return (f"<style>{_STYLE}</style>{_text(self.words[:1])}{notes}"
+                f'<div class="depyf-frame" style="height: {self.height}px"><iframe title="{_TITLE}" '
+                f'sandbox="allow-scripts allow-popups allow-popups-to-escape-sandbox" srcdoc="{page}"></iframe></div>')
+
+    def _large(self) -> str:
+        why = f"The page has {len(self.page) / 1e6:.1f} MB, too much for a notebook."
+        if not self.file:
+            return f"<p>{why} Write the dump to a directory, and open the <code>{pages.FILE}</code> there.</p>"
+        shown = f"<code>{html.escape(self.file)}</code>"
+        relative = os.path.relpath(self.file)
+        if not relative.startswith(os.pardir) and not os.path.isabs(relative):  # a front end serves what lies beside it
+            address = urllib.parse.quote(relative.replace(os.sep, "/"))
+            shown = f'<a href="{address}" target="_blank">{html.escape(relative)}</a>'
+        return f"<p>{why} It is in a file: {shown}</p>"
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+
+
+def _said(run: dict[str, Any]) -> list[str]:
+    """A run in a few lines: its numbers first, then what did not go well."""
+    summary = run["summary"]
+    name = f"{run['name']}: " if run["name"] else ""
+    if not run["compilations"] and not run["units"]:
+        return [f"{name}{_NOTHING}"]
+    numbers = [_count(summary["functions"], "function"), _count(summary["versions"], "version"),
+               _count(summary["graphs"], "graph")]
+    if not run["compilations"]:  # (of a function that was compiled unwatched: nobody knows more)
+        return [f"{name}{', '.join(numbers)}."]
+    numbers += [_count(summary["breaks"], "graph break"), _count(summary["recompiles"], "recompile")]
+    numbers += [f"{summary[key]} {words}" for key, words in (
+        ("limit", "at the recompile limit"), ("failed", "failed"), ("skipped", "skipped")) if summary[key]]
+    lines = [f"{name}{', '.join(numbers)}; {summary['seconds']:.1f} s compiling."]
+    for reason in run["breaks"][:_NAMED]:
+        lines.append(f"graph break at {_place(run, reason['places'][0]['place'])}: {reason['title']}")
+    for group in run["recompiles"][:_NAMED]:
+        why = group["guards"][0]["texts"][0] if group["guards"] else "no version fitted"
+        lines.append(f"recompiled {group['subject']}: {why}")
+    for lost in run["lost"][:_NAMED]:
+        lines.append(f"{lost['outcome']}: {lost['subject']} {lost['reason']}".rstrip())
+    return [one_line(line) for line in lines]
+
+
+def _place(run: dict[str, Any], place: int) -> str:
+    if place < 0:
+        return "a place that torch does not name"
+    file, line = run["places"][2 * place : 2 * place + 2]
+    return f"{run['files'][file]['short']}:{line}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
