@@ -19,7 +19,7 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from .trees import nodes_of
+from .trees import KINDS, nodes_of
 
 #: Operators that can mark a move; the first that the text applies to nothing is taken.
 MARKS: tuple[type[ast.unaryop], ...] = (ast.Invert, ast.USub)
@@ -101,9 +101,11 @@ class _Names:
                 ours = False
             for value in node.__dict__.values():
                 if isinstance(value, ast.AST):
-                    pending.append((value, ours))
+                    if not isinstance(value, KINDS):
+                        pending.append((value, ours))
                 elif isinstance(value, list):
-                    pending += [(item, ours) for item in value if isinstance(item, ast.AST)]
+                    pending += [(item, ours) for item in value
+                                if isinstance(item, ast.AST) and not isinstance(item, KINDS)]
 
 
 class _Facts(NamedTuple):

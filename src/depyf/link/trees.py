@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 Tree = TypeVar("Tree", bound=ast.AST)
 
-#: Nodes that say nothing but their kind. ``ast.parse`` shares them between trees as well.
-_KINDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+#: Nodes that say nothing but their kind. ``ast.parse`` shares them between trees as well: what others put on one of
+#: them (``executing``, which IPython and pytest ask for tracebacks, its ``parent``) leads into another tree.
+KINDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
 
 def copied(tree: Tree, lines: int = 0) -> Tree:
@@ -20,11 +21,13 @@ def copied(tree: Tree, lines: int = 0) -> Tree:
         tree: what is copied.
         lines: added to all line numbers of the copy.
     """
+    if isinstance(tree, KINDS):
+        return tree
     new = tree.__class__.__new__(tree.__class__)
     fields = new.__dict__
     for name, value in tree.__dict__.items():
         if isinstance(value, ast.AST):
-            fields[name] = value if isinstance(value, _KINDS) else copied(value, lines)
+            fields[name] = copied(value, lines)
         elif isinstance(value, list):
             fields[name] = _copied(value, lines)
         else:
@@ -49,6 +52,6 @@ def nodes_of(*trees: ast.AST) -> Iterator[ast.AST]:
         yield node
         for value in node.__dict__.values():
             if isinstance(value, list):
-                pending += [item for item in value if isinstance(item, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, _KINDS):
+                pending += [item for item in value if isinstance(item, ast.AST) and not isinstance(item, KINDS)]
+            elif isinstance(value, ast.AST) and not isinstance(value, KINDS):
                 pending.append(value)
