@@ -117,3 +117,20 @@ def test_a_cut_path_is_whole_again_where_one_file_fits():
     assert _full_path("ork/m.py", ["/work/m.py", "/other/m.py"]) == "/work/m.py"
     assert _full_path("ork/m.py", ["/work/m.py", "/a/fork/m.py"]) == "ork/m.py"
     assert _full_path("m.py", ["/work/m.py"]) == "m.py"
+
+
+def test_a_rank_without_records_is_left_out(tmp_path):
+    whole = tmp_path / "whole"
+    ran = subprocess.run([sys.executable, "-c", PROGRAM, str(whole)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    both = tmp_path / "both"
+    (both / "rank_1").mkdir(parents=True)
+    (both / "rank_0").symlink_to(whole, target_is_directory=True)
+    made = depyf("report", both)
+    assert made.returncode == 0, made.stderr
+    assert "left out" in made.stderr and "rank_1" in made.stderr
+    assert "nothing was compiled yet" in (both / "index.md").read_text()
+    (both / "rank_0").unlink()
+    (both / "rank_0").mkdir()
+    refused = depyf("report", both)
+    assert refused.returncode == 2 and "records.jsonl" in refused.stderr

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import warnings
+from collections.abc import Sequence
 
 from . import page as pages
 from .capture import store, trace_log
@@ -43,7 +45,7 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
         if page:
             pages.write(path, named(captures))
         if captures.keys() == {""}:
-            return ranks.write_index(path, pages.FILE if page else "")
+            return ranks.write_index(path, pages.FILE if page else "", captures[""])
         return ranks.write_index(path)
     if captures is None:
         captures = _logged(path)
@@ -87,8 +89,24 @@ def _recorded(path: str) -> dict[str, Capture] | None:
         return None
     folders = ranks.rank_folders(path)
     if folders:
-        return {name: store.read(os.path.join(path, name)) for name in folders.values()}
+        return _of_ranks(path, list(folders.values()))
     return {"": store.read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
+
+
+def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
+    """The records of those ranks that have some. (One may have been killed before it compiled anything.)"""
+    found: dict[str, Capture] = {}
+    problems: list[RecordsError] = []
+    for name in folders:
+        try:
+            found[name] = store.read(os.path.join(path, name))
+        except RecordsError as error:
+            problems.append(error)
+    if not found:
+        raise problems[0]
+    for problem in problems:
+        print(f"depyf: left out: {problem}", file=sys.stderr)
+    return found
 
 
 def _logged(path: str) -> dict[str, Capture]:

@@ -26,6 +26,7 @@ class Pictures(torch.nn.Module):
         return self.scale(x).log_softmax(-1).sum()
 
 
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 MODELS = {"decoder": (lambda: Decoder(2), lambda: torch.randint(0, 24, (2, 12))),
           "pictures": (Pictures, lambda: torch.randn(2, 3, 8, 8))}
 
@@ -49,7 +50,7 @@ def test_kernels_lead_to_nodes_and_nodes_to_lines(run):
     assert found.calls_with_nodes / found.calls >= 0.95
     assert found.calls_with_lines / found.calls >= 0.95
     assert found.nodes_with_line / found.nodes >= 0.98
-    if said:
+    if found.torchs or TORCH >= (2, 11):  # (2.9 keeps its account elsewhere)
         # (Torch counts for a kernel what another one computed for it, too.)
         assert found.ours > 50
         assert found.both / found.ours >= 0.95

@@ -47,12 +47,13 @@ class Rank:
     index: str = ""
 
 
-def write_index(directory: str, page: str = "") -> str:
+def write_index(directory: str, page: str = "", run: Capture | None = None) -> str:
     """Writes ``index.md`` over all ranks, and that of each rank which was killed before it could write its own.
 
     Args:
         directory: the one that holds the folders ``rank_<n>``, or the folder of a single run.
         page: the file of a single run's page, if there is one.
+        run: the records of a single run, where they have been read.
 
     Returns:
         The path of the index.
@@ -63,7 +64,7 @@ def write_index(directory: str, page: str = "") -> str:
     """
     folders = rank_folders(directory)
     if not folders:
-        return _written(directory, index(store.read(directory), page=page))
+        return _written(directory, index(run or store.read(directory), page=page))
     for name in folders.values():
         own = _read(directory, 0, name)
         if own.capture is not None and not own.ended:
