@@ -121,8 +121,8 @@ class Session:
         linker: ties running code to the files; ``None`` to link nothing.
         internal_stages: hand on torch's internal graphs too.
         caches: ``"separate"`` (default) keeps entries of torch's compile caches made under the tool apart,
-            so that they always hold the graphs; ``"bypass"`` uses no cache; ``"use"`` changes nothing, and
-            graphs that a cache entry lacks are missing.
+            so that they always hold the graphs (and uses no cache up to torch 2.8, whose entries do not);
+            ``"bypass"`` uses no cache; ``"use"`` changes nothing, and graphs that a cache entry lacks are missing.
         log_bytecode: hand code objects to the sink.
         unsimplified: decompile transformed code once more with nothing simplified (``TransformedCode.exact``).
     """
@@ -194,14 +194,14 @@ class Session:
             self.note(f"this torch has no {point.name}; lost: {point.lost}")
 
     def _watch_caches(self) -> hooks.Undo | None:
+        if self.caches == "separate" and not hooks.keeps_post_grad_graphs():
+            self.note("torch's compile caches were not used: those of this torch do not hold the graphs after "
+                      'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
+            return hooks.bypass_caches()
         if self.caches == "separate":
-            kept = hooks.keeps_post_grad_graphs()
             undo = hooks.separate_caches("depyf-1")
             self.note("torch's compile caches: entries made under depyf are kept apart from others, so that "
                       'they always hold the graphs (caches="separate")')
-            if not kept:
-                self.note("this torch does not keep graphs after Inductor's passes in its caches: AFTER_POST_GRAD "
-                          'files are missing where an entry was used (caches="bypass" shows them)')
             return undo
         if self.caches == "bypass":
             self.note('torch\'s compile caches were not used (caches="bypass")')

@@ -286,7 +286,7 @@ NO_CACHES = Touchpoint(
 POST_GRAD_KEPT = Touchpoint(
     ("torch._inductor.output_code:CompiledFxGraph",),
     "entries of torch's compile caches hold the graph after Inductor's passes", "2.9",
-    "AFTER_POST_GRAD graphs on a warm cache (caches=\"bypass\" shows them)",
+    "the use of torch's compile caches (caches=\"use\" uses them, without AFTER_POST_GRAD graphs)",
     declares("inductor_post_grad_graph_str"), "inductor_post_grad_graph_str")
 SHORT_PATHS = Touchpoint(
     ("torch.utils._traceback:shorten_filename",),
