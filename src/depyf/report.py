@@ -41,6 +41,7 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
     captures = _recorded(path)
     if output is None:
         if captures is None:
+            trace_log.logs(path)  # raises where there is none
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
         if page:
             pages.write(path, named(captures))

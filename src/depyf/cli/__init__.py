@@ -14,16 +14,18 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from . import decompile, doctor, explain, report, run
+from . import decompile, diff, doctor, explain, open, report, run
 from .status import INTERRUPTED
 
 #: In the order in which ``depyf --help`` shows them.
-COMMANDS = (run, explain, report, decompile, doctor)
+COMMANDS = (run, explain, diff, open, report, decompile, doctor)
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="depyf", description="Source for compiled Python, proven where it can be.")
+    made = argparse.ArgumentParser(
+        prog="depyf", description="See what torch.compile does with a program; source for compiled Python.",
+        epilog="depyf COMMAND --help tells about a command.")
     made.add_argument("--version", action="version", version=f"depyf {__version__}")
     commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:

@@ -152,22 +152,22 @@ def _items(
     for number, (lines, written_block) in enumerate(written):
         yield from lines
         if number in folded and written_block is not None:
-            yield Line(depth, f"{_ranges(folded[number])}: {written_block.cls}, like {written_block.path}")
+            yield Line(depth, f"{layer_ranges(folded[number])}: {written_block.cls}, like {written_block.path}")
 
 
 def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, str], ...]]:
     """What two blocks have in common that differ in the number of their layer only."""
-    pattern = _pattern(block.path)
+    pattern = layer_pattern(block.path)
     return pattern, tuple((line.depth, line.text.replace(block.path, pattern, 1)) for line in lines)
 
 
-def _pattern(path: str) -> str:
+def layer_pattern(path: str) -> str:
     """The path with its last number left out: ``layers.#`` of ``layers.3``."""
     found = list(_LAYER.finditer(path))
     return path if not found else path[: found[-1].start(1)] + _NUMBER + path[found[-1].end(1) :]
 
 
-def _ranges(paths: Sequence[str]) -> str:
+def layer_ranges(paths: Sequence[str]) -> str:
     """``layers.1-31``; ``layers.1, 3, 5-7``, in the order in which they come."""
     numbers = [int(list(_LAYER.finditer(path))[-1][1]) for path in paths]
     spans: list[list[int]] = []
@@ -178,7 +178,7 @@ def _ranges(paths: Sequence[str]) -> str:
         else:
             spans.append([number])
     shown = ", ".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
-    return _pattern(paths[0]).replace(_NUMBER, shown, 1)
+    return layer_pattern(paths[0]).replace(_NUMBER, shown, 1)
 
 
 def _block(

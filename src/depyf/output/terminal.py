@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 _BOLD, _DIM, _CODE, _HEAD, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[1;34m", "\x1b[0m"
+_ADDED, _REMOVED = "\x1b[32m", "\x1b[31m"
 _INLINE = re.compile(
     r"(?P<fence>(?<!`)`+(?!`))(?P<code>.+?)(?<!`)(?P=fence)(?!`)|\*\*(?P<bold>.+?)\*\*(?!\*)"
     r"|\\(?P<escaped>[^a-zA-Z0-9\s])|(?P<amp>&amp;)")
@@ -43,6 +44,10 @@ class Style:
     def code(self, text: str) -> str:
         return self._in(_CODE, text)
 
+    def changed(self, text: str) -> str:
+        """A line of a block of code; of a difference, where it begins so."""
+        return self._in(_ADDED if text.startswith("+") else _REMOVED if text.startswith("-") else _DIM, text)
+
     def dim(self, text: str) -> str:
         return self._in(_DIM, text)
 
@@ -60,7 +65,8 @@ def rendered(markdown: str, style: Style) -> str:
         block = re.fullmatch(r"(\s*)(`{3,})\w*", line)
         if block:
             end = next((i for i in range(at + 1, len(pending)) if pending[i].strip() == block[2]), len(pending))
-            lines += ["    " + style.dim(inner.strip()) for inner in pending[at + 1 : end]]
+            indent = len(block[1])
+            lines += ["    " + style.changed(inner[indent:].rstrip()) for inner in pending[at + 1 : end]]
             at = end + 1
             continue
         if line.startswith("|"):

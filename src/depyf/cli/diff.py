@@ -1,0 +1,72 @@
+"""``depyf diff``: what changed between two runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from .status import BAD_INPUT, DONE
+from .terminal import style_of
+
+DIFFERENT = 1
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of the parser."""
+    command = commands.add_parser(
+        "diff", help="tell what changed between two runs",
+        description="Tells what changed between two runs: functions, graphs (operations by module), breaks, "
+                    "recompiles, guards, kernels. Ids, addresses, hashes and names that torch counts up are no "
+                    "difference, nor is time, which is shown. Needs no torch.",
+        epilog="Exit status: 0 no difference, 1 there is one, 2 there is nothing that can be read.")
+    command.add_argument("before", metavar="DIR_A", help="directory of a dump, its records.jsonl, or a log of "
+                                                         "TORCH_TRACE")
+    command.add_argument("after", metavar="DIR_B", help="the same of the other run")
+    command.add_argument("--full", action="store_true",
+                         help="tell every change, and those of graphs and kernels line by line")
+    command.add_argument("-q", "--quiet", action="store_true", help="only the exit status")
+    command.add_argument("--color", choices=("auto", "always", "never"), default="auto",
+                         help="set words off by colours (default: on a terminal, unless NO_COLOR is set)")
+    command.set_defaults(run=diff)
+
+
+def diff(given: argparse.Namespace) -> int:
+    """``depyf diff``."""
+    from ..capture.store import RecordsError
+    from ..output.difference import difference, text
+    from ..output.terminal import rendered
+    from ..report import captures_of
+
+    try:
+        before, after = captures_of(given.before), captures_of(given.after)
+    except (RecordsError, OSError) as error:
+        print(f"depyf: {error}", file=sys.stderr)
+        return BAD_INPUT
+    if len(before) == len(after) == 1:
+        pairs = [("", next(iter(before.values())), next(iter(after.values())))]
+    elif before.keys() & after.keys():
+        pairs = [(folder, before[folder], after[folder]) for folder in before if folder in after]
+    else:
+        print(f"depyf: one of the two is of several ranks; give one rank: {given.before} {given.after}",
+              file=sys.stderr)
+        return BAD_INPUT
+    status = DONE
+    alone = [f"{name} only in {path}" for path, mine, other in (
+        (given.before, before, after), (given.after, after, before)) for name in mine if len(pairs) > 1
+        and name not in other]
+    if alone:
+        status = DIFFERENT
+        if not given.quiet:
+            print("\n".join(alone))
+    style = style_of(sys.stdout, given.color)
+    for folder, first, second in pairs:
+        found = difference(first, second, given.full)
+        if found:
+            status = DIFFERENT
+        if not given.quiet:
+            names = (os.path.join(given.before, folder), os.path.join(given.after, folder)) if folder else (
+                given.before, given.after)
+            print(rendered(text(found, names), style), end="" if folder == pairs[-1][0] else "\n")
+    return status

@@ -1,0 +1,95 @@
+"""Texts of graphs, kernels and guards without what differs between two runs of the same program: numbers that torch
+counts up, ids of objects, hashes, paths of caches."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+
+from ..capture.graph_text import Graph, Node, read_graph
+from ..capture.records import GraphStage, Guard, Kernel
+
+#: Addresses, ids of objects in names (with the id of a compilation), hashes, numbers of graphs and frames.
+_IDS = re.compile(
+    r"0x[0-9a-f]+|(?<=_)\d{9,}(?:_c\w+)?\b|\b[a-z0-9]{40,}\b|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?"
+    r"|(?<=__builtins_dict__)_\d+|(?<=__resume_at_)\d+_\d+")
+#: In a guard a number like that is where an object lies. (In a graph it is a number.)
+_OBJECT = re.compile(r"\b\d{12,}\b")
+_SYMBOL = re.compile(r"\b[suz]f?\d+\b")
+#: A name that is no attribute: ``relu`` in ``relu = torch.relu(x)`` once.
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b")
+#: Values that are let go of behind a statement: ``x = a + b;  a = b = None``.
+_LET_GO = re.compile(r";\s+[\w\s=]+= None(?=\s*$)")
+#: Lines of a generated module that say where torch keeps it, or when it was made.
+_OF_THIS_RUN = re.compile(r"^\s*(#|//).*|.*\b(kernel_path|compile_id|AOT ID)\b.*")
+_COUNTED = re.compile(r"(?<=[a-z])(_\d+)+$")
+
+
+def graph_lines(stage: GraphStage) -> tuple[str, ...]:
+    """The statements of a graph, to be compared: names of nodes and symbols are numbered by their first use, so two
+    graphs are the same if their lines are."""
+    return _compared(stage.text)
+
+
+@functools.lru_cache(maxsize=1000)
+def _compared(text: str) -> tuple[str, ...]:
+    names = {node.name for inner in read_graph(text).walk() for node in inner.nodes}
+    numbers: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        word = match[0]
+        if word in names and not _SYMBOL.fullmatch(word):
+            return numbers.setdefault(word, f"%{len(numbers)}")
+        return word
+
+    return tuple(_WORD.sub(renamed, line) for line in _statements(text))
+
+
+def shown_lines(stage: GraphStage) -> list[str]:
+    """The same for people: names without the numbers that torch counts up, and user lines as comments."""
+    names = {node.name for inner in read_graph(stage.text).walk() for node in inner.nodes}
+
+    def renamed(match: re.Match[str]) -> str:
+        return _COUNTED.sub("", match[0]) if match[0] in names else match[0]
+
+    return [_WORD.sub(renamed, line) for line in _statements(stage.text)]
+
+
+def _statements(text: str) -> list[str]:
+    symbols: dict[str, str] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return symbols.setdefault(match[0], f"{match[0][0]}{len(symbols)}")
+
+    found = []
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            found.append(_IDS.sub("_", _SYMBOL.sub(numbered, _LET_GO.sub("", line.rstrip()))))
+    return found
+
+
+def calls(graph: Graph) -> Iterable[tuple[str, Node]]:
+    """The operations of a graph and of those within it, with what their names begin with in the records of modules."""
+    def walk(inner: Graph, prefix: str) -> Iterable[tuple[str, Node]]:
+        yield from ((prefix, node) for node in inner.nodes if node.is_call)
+        for each in inner.subgraphs:
+            yield from walk(each, f"{prefix}{each.name}.")
+
+    return walk(graph, "")
+
+
+def kernel_lines(kernel: Kernel) -> list[str]:
+    """A generated module, without comments, paths and hashes."""
+    return [_IDS.sub("_", line.rstrip()) for line in kernel.text.splitlines()
+            if line.strip() and not _OF_THIS_RUN.fullmatch(line)]
+
+
+def kernel_name(name: str) -> str:
+    """``cpp_fused_add_relu`` for ``cpp_fused_add_relu_0``."""
+    return _COUNTED.sub("", name)
+
+
+def guard_text(guard: Guard) -> str:
+    """A condition, without ids of objects."""
+    return _IDS.sub("_", _OBJECT.sub("_", guard.expression))
