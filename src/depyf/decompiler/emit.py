@@ -24,12 +24,10 @@ class _Marks(ast.NodeTransformer):
     """Marked expressions get parentheses, and begin on a line of their own. (``unparse`` writes a name as it stands.)
     """
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+    def visit(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)
-        return ast.Name(f"(\n{ast.unparse(node)})", ast.Load()) if hasattr(node, "begins_a_line") else node
-
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
-        self.generic_visit(node)
+        if hasattr(node, "begins_a_line"):
+            return ast.Name(f"(\n{ast.unparse(node)})", ast.Load())
         return ast.Name(f"({ast.unparse(node)})", ast.Load()) if hasattr(node, "is_one_item") else node
 
 

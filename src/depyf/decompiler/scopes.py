@@ -111,7 +111,10 @@ class CodeScope(Scope):
         fields (before 3.12), and a constant that decides a condition (since 3.10)."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.code.version < (3, 12):
             return ast.JoinedStr([node])
-        return ast.BoolOp(ast.Or() if node.is_true else ast.And(), [node, ast.Constant(0)])
+        return decided(node)
+
+    def held(self, node: Any) -> ast.expr:
+        return decided(node) if self.code.version >= (3, 10) else node
 
     def looked_through(self, node: ast.expr) -> ast.expr:
         """A list that is iterated over or searched is a tuple, and a set of constants is one constant (``fold_iter``
@@ -133,8 +136,21 @@ class CodeScope(Scope):
         whole: jumps are threaded within a line only (CPython up to 3.11, flowgraph of 3.14; compile.c,
         ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``)."""
         if not (3, 12) <= self.code.version < (3, 14):
-            node.begins_a_line = True  # type: ignore[attr-defined]
-            self.options.has_marks = True
+            self.begins_another_line(node)
+
+    def begins_another_line(self, node: ast.expr) -> None:
+        node.begins_a_line = True  # type: ignore[attr-defined]
+        self.options.has_marks = True
+
+    def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
+        """From 3.13 on a value is dropped before the variables of its inlined comprehension get their values back,
+        unless a jump led to where it is dropped; in 3.12 only as an annotation, where both are of one place
+        (``apply_static_swaps`` in flowgraph.c)."""
+        if before and self.code.version < (3, 13):
+            return ast.AnnAssign(ast.Name("_", STORE), node, None, 0)
+        if not before and self.code.version >= (3, 13):
+            return ast.Expr(ast.BoolOp(ast.Or(), [ast.Constant(0), node]))
+        return ast.Expr(node)
 
     def is_one_item(self, node: ast.expr) -> None:
         """``with (a, b):`` would enter ``a`` and ``b``. (``ast.unparse`` does not know that.)"""
@@ -633,6 +649,11 @@ def as_expression(stmts: list[ast.stmt]) -> ast.expr:
         test = stmts[0]
         return ast.IfExp(test.test, as_expression(test.body), as_expression(test.orelse or stmts[1:]))
     raise Unliftable("a lambda with statements")
+
+
+def decided(node: Any) -> ast.expr:
+    """A constant as a condition that it decides: from 3.10 on only the constant is left of it."""
+    return ast.BoolOp(ast.Or() if node.literal else ast.And(), [node, ast.Constant(0)])
 
 
 def strip_tail(body: list[ast.stmt]) -> None:

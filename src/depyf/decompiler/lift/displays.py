@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ..rules import registrar
+from . import held
 from .annotated import reached
 from .rule import Rule
 from .stack import LOAD, Accumulator, Iter, State, Unliftable
@@ -20,25 +21,33 @@ rule = registrar(RULES)
 
 @rule(o.BUILD_TUPLE)
 def _(machine: Machine, state: State, count: int) -> None:
-    node: Any = ast.Tuple(machine.popn(state, count), LOAD)
+    items = machine.popn(state, count)
+    held.display(machine, items)
+    node: Any = ast.Tuple(items, LOAD)
     node.made = True
     machine.push(state, node)
 
 
 @rule(o.BUILD_LIST)
 def _(machine: Machine, state: State, count: int) -> None:
-    machine.push(state, ast.List(machine.popn(state, count), LOAD))
+    items = machine.popn(state, count)
+    held.sequence(machine, items)
+    machine.push(state, ast.List(items, LOAD))
 
 
 @rule(o.BUILD_SET)
 def _(machine: Machine, state: State, count: int) -> None:
-    machine.push(state, ast.Set(machine.popn(state, count)))
+    items = machine.popn(state, count)
+    held.sequence(machine, items)
+    machine.push(state, ast.Set(items))
 
 
 @rule(o.BUILD_MAP)
 def _(machine: Machine, state: State, count: int) -> None:
     items = machine.popn(state, 2 * count)
-    machine.push(state, ast.Dict(items[::2], items[1::2]))  # type: ignore[arg-type]
+    keys = items[::2]
+    held.display(machine, keys, 2)
+    machine.push(state, ast.Dict(keys, items[1::2]))  # type: ignore[arg-type]
 
 
 @rule(o.BUILD_CONST_KEY_MAP)

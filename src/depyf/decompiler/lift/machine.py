@@ -33,6 +33,7 @@ from .operators import BINARY_OPS
 from .rule import Rule
 from .scope import Scope
 from .stack import (
+    COMPREHENSIONS,
     LOAD,
     STORE,
     Accumulator,
@@ -188,7 +189,11 @@ class Machine:
         if isinstance(value, Special):
             if value.kind == "locals" and isinstance(target, ast.Name) and target.id == "__classdict__":
                 return  # what annotation scopes in a class look names up in
-            if value.kind == "null" or store_import(self, state, target, value):
+            if value.kind == "null":
+                if stack and isinstance(stack[-1], COMPREHENSIONS):
+                    stack[-1].restored = (*getattr(stack[-1], "restored", ()), value.value)  # type: ignore[union-attr]
+                return
+            if store_import(self, state, target, value):
                 return
             raise Unliftable(f"a value of the compiler is stored ({value.kind})")
         if isinstance(target, ast.Name) and target.id.startswith(".") and not target.id.startswith(".annotations"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...bytecode import operations as o
 from ..rules import registrar
+from . import held
 from .rule import Rule
 from .stack import STORE, Augmented, Shared, State
 
@@ -39,6 +40,7 @@ def _(machine: Machine, state: State, op: str) -> None:
     left = machine.pop(state)
     if op == "%" and would_be_formatted(left, right):
         left = ast.JoinedStr([left])
+    left = held.binary(machine, op, left, right)
     machine.push(state, ast.BinOp(left, BINARY_OPS[op](), right))
 
 
@@ -57,7 +59,7 @@ def _(machine: Machine, state: State, op: str) -> None:
 
 @rule(o.UNARY)
 def unary(machine: Machine, state: State, op: str) -> None:
-    machine.push(state, ast.UnaryOp(UNARY_OPS[op](), machine.pop(state)))
+    machine.push(state, ast.UnaryOp(UNARY_OPS[op](), held.unary(machine, op, machine.pop(state))))
 
 
 def compare(machine: Machine, state: State, op: ast.cmpop) -> None:

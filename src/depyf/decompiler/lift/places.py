@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ..rules import registrar
+from . import held
 from .copies import same_target, unshare
 from .rule import Rule
 from .stack import DEL, LOAD, STORE, Augmented, Input, Iter, Shared, Slot, Special, State, Unpack, is_none
@@ -22,7 +23,7 @@ rule = registrar(RULES)
 def _(machine: Machine, state: State, value: Any) -> None:
     node = machine.scope.constant(value)
     if isinstance(node, ast.expr):
-        node.is_true = bool(value)  # type: ignore[attr-defined]
+        node.literal = value  # type: ignore[attr-defined]
         machine.push(state, node)
     else:
         state.stack.append(node)
@@ -65,7 +66,17 @@ def _(machine: Machine, state: State, name: str) -> None:
     state.stack.append(Special("null", name))
 
 
-@rule(o.STORE_FAST, o.STORE_GLOBAL, o.STORE_NAME, o.STORE_DEREF)
+@rule(o.STORE_FAST)
+def _(machine: Machine, state: State, name: str) -> None:
+    value = state.stack[-1] if state.stack else None
+    if name not in getattr(value, "restored", (name,)) and not state.queue:
+        # A store on its line would have changed places with the last of those that give the variables of the inlined
+        # comprehension their values back (``apply_static_swaps`` in flowgraph.c).
+        machine.scope.begins_another_line(value)  # type: ignore[arg-type]
+    store_name(machine, state, name)
+
+
+@rule(o.STORE_GLOBAL, o.STORE_NAME, o.STORE_DEREF)
 def store_name(machine: Machine, state: State, name: str) -> None:
     machine.store(state, ast.Name(machine.scope.plain_name(name), STORE))
 
@@ -143,10 +154,7 @@ def _(machine: Machine, state: State, count: int) -> None:
 @rule(o.GETITEM)
 def _(machine: Machine, state: State, _: Any) -> None:
     index = operand(machine, state.pop())
-    value = operand(machine, state.pop())
-    if not isinstance(value, Shared) and not isinstance(index, Shared):
-        machine.push(state, ast.Subscript(value, index, LOAD))
-        return
+    value = held.binary(machine, "[]", operand(machine, state.pop()), index)
     machine.push(state, ast.Subscript(value, index, LOAD))
 
 

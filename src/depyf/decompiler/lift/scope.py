@@ -41,16 +41,27 @@ class Scope:
         """An expression statement that evaluates the constant and drops it."""
         raise NotImplementedError
 
+    def held(self, node: Any) -> ast.expr:
+        """A constant, so that the compiler does not see it beside others before it has decided jumps."""
+        return node  # type: ignore[no-any-return]
+
     def looked_through(self, node: ast.expr) -> ast.expr:
         """The expression as one that is iterated over or searched."""
         return node
 
-    def sets_up_annotations(self) -> bool:
-        """Whether the body makes ``__annotations__``."""
-        return False
+    def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
+        """A statement that drops the value of an inlined comprehension.
+
+        Args:
+            before: it is dropped before the variables of the comprehension get their values back.
+        """
+        return ast.Expr(node)
 
     def begins_a_line(self, node: ast.expr) -> None:
         """The expression must not begin on the line of the one that it is the first part of."""
+
+    def begins_another_line(self, node: ast.expr) -> None:
+        """The expression must not begin on the line of its statement."""
 
     def is_one_item(self, node: ast.expr) -> None:
         """The tuple is what a ``with`` statement enters."""

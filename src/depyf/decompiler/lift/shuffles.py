@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode import operations as o
 from ..rules import registrar
 from .annotated import annotate
+from .held import is_literal
 from .imports import finish_import
 from .rule import Rule
 from .stack import (
-    STORE,
+    COMPREHENSIONS,
     Augmented,
     Caught,
     Exit,
@@ -28,8 +29,6 @@ from .stack import (
 
 if TYPE_CHECKING:
     from .machine import Machine
-
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
@@ -63,12 +62,10 @@ def _(machine: Machine, state: State, _: Any) -> None:
     if hasattr(entry, "temporary"):
         return
     value = machine.resolve(entry)
-    if hasattr(value, "is_true"):
+    if is_literal(value):
         value = machine.scope.dropped_constant(value)
-    elif isinstance(value, _COMPREHENSIONS) and _is_null(state.stack) and machine.scope.sets_up_annotations():
-        # It is dropped before the variables of the inlined comprehension are restored: the two have changed
-        # places (``apply_static_swaps`` in flowgraph.c), as in annotations only they are of one place.
-        machine.emit(state, ast.AnnAssign(ast.Name("_", STORE), value, None, 0))
+    elif isinstance(value, COMPREHENSIONS) and (hasattr(value, "restored") or _is_null(state.stack)):
+        machine.emit(state, machine.scope.dropped_comprehension(value, not hasattr(value, "restored")))
         return
     machine.emit(state, ast.Expr(value))
 

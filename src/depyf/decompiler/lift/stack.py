@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LOAD = ast.Load()
 STORE = ast.Store()
 DEL = ast.Del()
+#: Those that are inlined from 3.12 on.
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 
 
 class Unliftable(Exception):

@@ -1,0 +1,87 @@
+"""Operations on constants alone: the compiler does them itself wherever it sees their operands side by side.
+
+Where one is left in a program, an operand stood behind a jump that the compiler decided later (``1 or x``). It is
+written as such a one again (:meth:`Scope.held`). Changes with what a compiler folds (ast_opt.c up to 3.13: ``fold_unaryop``,
+``fold_binop``, ``fold_subscr``, ``fold_tuple``; ``starunpack_helper`` and ``compiler_subdict`` in compile.c).
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+#: From how many constants on a list or set is made of one constant.
+_FEW = 3
+#: Limits of the compiler: bits of an integer, items of a tuple, characters of a string.
+_BITS, _ITEMS, _CHARACTERS = 128, 256, 4096
+
+_UNARY = {"-": operator.neg, "+": operator.pos, "~": operator.invert, "not": operator.not_}
+_BINARY = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
+    "|": operator.or_, "^": operator.xor, "[]": operator.getitem,
+}
+
+
+def is_literal(node: Any) -> bool:
+    """Whether an expression stands for one constant of the program."""
+    return hasattr(node, "literal")
+
+
+def held(machine: Machine, node: ast.expr) -> ast.expr:
+    """The constant, held back from the compiler until it has folded what is around it; another expression as it is."""
+    return machine.scope.held(node) if is_literal(node) else node
+
+
+def display(machine: Machine, items: list[ast.expr], least: int = 1) -> None:
+    """Items of a tuple, list or set that the program builds of them."""
+    if len(items) >= least and all(map(is_literal, items)):
+        items[0] = held(machine, items[0])
+
+
+def sequence(machine: Machine, items: list[ast.expr]) -> None:
+    """Items of a list or set."""
+    display(machine, items, _FEW)
+
+
+def unary(machine: Machine, op: str, operand: ast.expr) -> ast.expr:
+    if is_literal(operand) and _succeeds(_UNARY[op], operand.literal):  # type: ignore[attr-defined]
+        return held(machine, operand)
+    return operand
+
+
+def binary(machine: Machine, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
+    """The left operand."""
+    if op in _BINARY and is_literal(left) and is_literal(right):
+        a, b = left.literal, right.literal  # type: ignore[attr-defined]
+        if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):
+            return held(machine, left)
+    return left
+
+
+def _in_limits(op: str, a: Any, b: Any) -> bool:
+    """Whether the compiler would try (``safe_multiply`` and others in ast_opt.c)."""
+    if isinstance(a, int) and isinstance(b, int):
+        if op == "*":
+            return a.bit_length() + b.bit_length() <= _BITS
+        if op == "**":
+            return b < 0 or b.bit_length() <= _BITS and a.bit_length() * b <= _BITS
+        if op == "<<":
+            return 0 <= b <= _BITS and a.bit_length() + b <= _BITS
+    elif op == "*" and isinstance(a, int) != isinstance(b, int):
+        times, sequence = (a, b) if isinstance(a, int) else (b, a)
+        limit = _CHARACTERS if isinstance(sequence, (str, bytes)) else _ITEMS
+        return not hasattr(sequence, "__len__") or 0 <= times and times * len(sequence) <= limit
+    return op != "%" or not isinstance(a, (str, bytes))
+
+
+def _succeeds(operation: Any, *operands: Any) -> bool:
+    try:
+        operation(*operands)
+    except (TypeError, ValueError, ArithmeticError, LookupError):
+        return False
+    return True
