@@ -11,7 +11,7 @@ from ..bytecode.operations import Op, Program
 from ..flow.graph import Graph, build
 from . import annotations as deferred
 from .forms import Form, Forms, held_by
-from .generics import TypeAlias
+from .generics import HIDDEN, TypeAlias, lazy
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, State, Unliftable
 from .literals import constant
 from .names import is_name, legal
@@ -19,7 +19,7 @@ from .structure.comprehensions import NO_ARGUMENTS, build_comprehension, name_dr
 from .structure.ends import gather_breaks, gather_ends
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.patterns import cases, find_patterns
-from .structure.reduce import Reducer
+from .structure.reduce import SET_ASIDE, Reducer
 from .structure.regions import Flow, Untangled, prepare
 from .structure.walk import Walker
 
@@ -347,6 +347,8 @@ class CodeScope(Scope):
             for name in loads:
                 if self.enclosing_local(name):
                     global_names[name] = None
+        if self.kind == "class":
+            global_names.update(dict.fromkeys(self.declared_for_annotations()))
         if self.kind == "function":
             for op in bound_by_comprehensions(shown):
                 if op.kind == "STORE_GLOBAL":
@@ -381,6 +383,12 @@ class CodeScope(Scope):
         if self.annotates and code.cellvars:
             # cells of inlined comprehensions (3.12 on)
             made = {op.arg for op in program.ops if op.kind in ("MAKE_CELL", "LOAD_CLOSURE")}
+            by_name = {op.arg for op in program.ops if op.kind in ("LOAD_NAME", "STORE_NAME", "DELETE_NAME")}
+            dead += [
+                # (a variable of the body too, unless it is found to be the cell first)
+                ast.Expr(ast.Name(self.plain_name(n), LOAD)) for n in code.cellvars if n in by_name and n not in made
+                and n.isidentifier() and n not in _CELLS_OF_THE_COMPILER
+            ]
             dead += [
                 ast.Expr(ast.ListComp(ast.Lambda(NO_ARGUMENTS, ast.Name(self.plain_name(n), LOAD)), [
                     ast.comprehension(ast.Name(self.plain_name(n), STORE), ast.Tuple([], LOAD), [], 0)]))
@@ -390,6 +398,15 @@ class CodeScope(Scope):
             # names, what captured them, or a yield, whose only statement the compiler has dropped
             out.append(ast.If(ast.Constant(False), dead, []))
         return out
+
+    def declared_for_annotations(self) -> Iterator[str]:
+        """Names that scopes of type parameters, bounds and aliases in a class take for globals at once: such a scope
+        sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c)."""
+        pending = [held for held in held_by(self.code) if held.name.startswith(HIDDEN)] + lazy(self.code)
+        while pending:
+            here = pending.pop()
+            pending += lazy(here)
+            yield from (op.arg for op in canonicalise(here).ops if op.kind == "LOAD_GLOBAL")
 
     def dead_closures(self, shown: Sequence[Op]) -> list[ast.stmt]:
         """Closures over variables that nothing shares any more: what did was dropped by the compiler."""
@@ -610,7 +627,9 @@ class CodeScope(Scope):
             raise Untangled("a comprehension" if accumulator is not None else "a generator expression")
         generators, element, _ = found
         captured = {name for op in canonicalise(code).ops if type(op.arg) is Code for name in op.arg.freevars}
-        names = [self.plain_name(n) for n in (*code.varnames, *code.cellvars) if n not in code.arguments]
+        # (comprehensions that are inlined in this one set theirs aside)
+        foreign = {*code.arguments, *(op.arg for op in canonicalise(code).ops if op.kind in SET_ASIDE)}
+        names = [self.plain_name(n) for n in (*code.varnames, *code.cellvars) if n not in foreign]
         name_dropped(generators, names, [self.plain_name(n) for n in code.cellvars if n not in captured])
         made: Any = build_comprehension(build_kind, element, generators, iterable)
         # up to 3.11 the function of an asynchronous comprehension is a coroutine, and the compiler adds the await

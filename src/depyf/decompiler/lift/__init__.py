@@ -17,6 +17,7 @@ from .machine import Machine
 from .operators import negate
 from .scope import Scope
 from .stack import (
+    COMPREHENSIONS,
     LOAD,
     STORE,
     Accumulator,
@@ -39,7 +40,7 @@ from .stack import (
 )
 
 __all__ = [
-    "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Exit", "FunctionExpr", "Input",
-    "Iter", "Machine", "Scope", "Shared", "Slot", "Special", "State", "Target", "Unliftable", "definition", "is_value",
+    "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Exit", "FunctionExpr",
+    "Input", "Iter", "Machine", "Scope", "Shared", "Slot", "Special", "State", "Target", "Unliftable", "definition", "is_value",
     "negate", "same_node", "values",
 ]

@@ -38,11 +38,11 @@ def fold_bool(machine: Machine, state: State, op: ast.boolop, left: ast.expr, ri
 
 
 def condition(machine: Machine, state: State, op: ast.boolop, right: ast.expr) -> None:
-    """A condition of two tests. Where the second is a value whose ways have met, that is tested once more."""
+    """A condition of two tests. Where one is a value whose ways have met, that is tested once more."""
     if hasattr(right, "met"):
         right.tested_again = True  # type: ignore[attr-defined]
         machine.scope.begins_a_line(right)
-    fold_bool(machine, state, op, machine.pop(state), right)
+    fold_bool(machine, state, op, tested(machine, machine.pop(state)), right)
 
 
 @rule("AND")
@@ -57,11 +57,16 @@ def _(machine: Machine, state: State, right: ast.expr) -> None:
 
 def value_bool(machine: Machine, state: State, op: ast.boolop, right: ast.expr) -> None:
     """A value whose ways have met: ``x = a or b``."""
-    left = machine.pop(state)
-    if hasattr(left, "met"):
-        left.folded = False  # type: ignore[attr-defined]  # it is tested once more
-        machine.scope.begins_a_line(left)
+    left = tested(machine, machine.pop(state))
     fold_bool(machine, state, op, left, right).met = type(op)  # type: ignore[attr-defined]
+
+
+def tested(machine: Machine, left: ast.expr) -> ast.expr:
+    """What is tested first, once more if its ways have met."""
+    if hasattr(left, "met"):
+        left.folded = False  # type: ignore[attr-defined]
+        machine.scope.begins_a_line(left)
+    return left
 
 
 @rule("VALUE_AND")

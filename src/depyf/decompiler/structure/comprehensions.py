@@ -6,10 +6,10 @@ Changes with how the compiler lays out the loops and conditions of a comprehensi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..lift import LOAD, STORE, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
+from ..lift import COMPREHENSIONS, LOAD, STORE, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
 from .regions import Node
 
 if TYPE_CHECKING:
@@ -141,19 +141,24 @@ def parse_loops(
     return generators, element, exits[0]
 
 
-def name_dropped(generators: list[ast.comprehension], names: Iterable[str], cells: Iterable[str]) -> None:
+def name_dropped(
+    generators: list[ast.comprehension], names: Sequence[str], cells: Sequence[str], inlined: bool = False
+) -> None:
     """Say which variables the comprehension had in what the compiler dropped, behind its ``if False``.
 
     Args:
         generators: those that are left; changed if something was dropped.
         names: variables of the comprehension, as they are written.
         cells: those that functions in it share, or shared before these were dropped.
+        inlined: it sets the variables aside, those of comprehensions in it too, unless it uses such a name itself.
     """
     last = generators[-1].ifs[-1:]
     if not (last and isinstance(last[0], ast.Constant) and last[0].value is False):
         return
     bound = {node.id for generator in generators for node in ast.walk(generator.target)
              if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    if inlined:
+        generators[-1].ifs += [ast.Name(name, LOAD) for name in inner_variables(generators) if name not in names]
     targets: list[ast.expr] = [ast.Name(name, STORE) for name in dict.fromkeys(names) if name not in bound]
     closures: list[ast.expr] = [ast.Lambda(NO_ARGUMENTS, ast.Name(name, LOAD)) for name in cells]
     if targets:
@@ -161,6 +166,20 @@ def name_dropped(generators: list[ast.comprehension], names: Iterable[str], cell
         generators.append(ast.comprehension(target, ast.Tuple([], LOAD), closures, 0))
     else:
         generators[-1].ifs += closures
+
+
+def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
+    """Variables of comprehensions that are inlined in the one with these loops."""
+    pending: list[ast.AST] = [part for loop in generators for part in (loop.target, loop.iter, *loop.ifs)]
+    pending.remove(generators[0].iter)  # (that is evaluated outside)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
+            continue
+        if isinstance(node, COMPREHENSIONS):
+            yield from (found.id for loop in node.generators for found in ast.walk(loop.target)
+                        if isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store))
+        pending += ast.iter_child_nodes(node)
 
 
 def reducer_follow(nodes: dict[int, Node], id: int, asynchronous: bool = False) -> int:

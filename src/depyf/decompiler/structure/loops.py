@@ -7,6 +7,8 @@ test is the head of the loop again.
 
 from __future__ import annotations
 
+import itertools
+
 from ...bytecode.operations import Op
 from ...flow.graph import Graph
 from ...flow.stack import effect
@@ -119,26 +121,28 @@ def rotate(flow: Flow) -> None:
             if len(group) < 2:
                 continue
             group.sort(key=lambda n: flow.order[n.id])
-            first = group[0]
             if len({(n.succs[0], n.succs[1]) for n in group}) > 1 and not _loops(flow, group):
                 continue
-            for other in group[1:]:
-                size = _common(first, other)
-                if not size or frozenset((first.id, other.id)) in arms:
-                    continue
-                start = len(first.ops) - size
-                if start:
-                    head = flow.nodes[flow.split(first.id, start)]
-                else:
-                    head = first
-                cut = len(other.ops) - size
-                if cut:
-                    other.ops = other.ops[:cut]
-                    other.end, other.succs, other.arg = "jump", [head.id], None
-                else:
-                    flow.redirect(other.id, head.id)
-                first = head
-                again = True
+            while group:
+                first = group.pop(0)
+                for other in group[:]:
+                    size = _common(first, other)
+                    if not size or frozenset((first.id, other.id)) in arms:
+                        continue
+                    start = len(first.ops) - size
+                    if start:
+                        head = flow.nodes[flow.split(first.id, start)]
+                    else:
+                        head = first
+                    cut = len(other.ops) - size
+                    if cut:
+                        other.ops = other.ops[:cut]
+                        other.end, other.succs, other.arg = "jump", [head.id], None
+                    else:
+                        flow.redirect(other.id, head.id)
+                    group.remove(other)
+                    first = head
+                    again = True
     flow.prune()
 
 
@@ -153,9 +157,9 @@ def _merge_comprehensions(flow: Flow) -> bool:
     for node in sorted(flow.nodes.values(), key=lambda node: flow.order[node.id]):
         if node.end == "for" and any(_fills(flow.nodes[pred]) for pred in preds[node.id]):
             heads.setdefault(node.succs[1], []).append(node)
-    for first, *others in heads.values():
-        for other in others:
-            if _same_graph(flow, first.id, other.id):
+    for alike in heads.values():
+        for first, other in itertools.combinations(alike, 2):
+            if first.id in flow.nodes and other.id in flow.nodes and _same_graph(flow, first.id, other.id):
                 flow.redirect(other.id, first.id)
                 flow.prune()
                 _merge_before(flow, first.id)
@@ -194,10 +198,12 @@ def _merge_before(flow: Flow, id: int) -> None:
     """Two nodes that go on to one place after the same operations are one from where these begin."""
     ways = [flow.nodes[pred] for pred in flow.predecessors()[id]]
     ways = sorted((n for n in ways if n.end == "jump" and n.ops), key=lambda node: flow.order[node.id])
-    for index, first in enumerate(ways):
-        for other in ways[index + 1 :]:
+    arms = _arms(flow)
+    while ways:
+        first = ways.pop(0)
+        for other in ways:
             size = _common(first, other) if first.region == other.region else 0
-            if not size:
+            if not size or frozenset((first.id, other.id)) in arms:
                 continue
             if size == len(first.ops) == len(other.ops):
                 flow.redirect(other.id, first.id)
@@ -209,7 +215,8 @@ def _merge_before(flow: Flow, id: int) -> None:
                     other.succs = [head]
                 else:
                     flow.redirect(other.id, head)
-            return
+            ways.remove(other)
+            break
 
 
 def _arms(flow: Flow) -> set[frozenset[int]]:

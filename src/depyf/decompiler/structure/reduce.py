@@ -9,6 +9,7 @@ out; each one found becomes one operation of the block above it (``AND``, ``OR``
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import Any
 
 from ...bytecode.operations import Op
@@ -35,6 +36,8 @@ FOLDED = {
     "AND": (1, 1), "OR": (1, 1), "NOT_AND": (1, 1), "NOT_OR": (1, 1), "IFEXP": (1, 1), "CHAIN": (2, 1),
     "VALUE_AND": (1, 1), "VALUE_OR": (1, 1), "COMPREHENSION": (2, 1), "LEAVE": (0, 0), "EXPR": (0, 1),
 }
+#: Operations that put variables of an inlined comprehension aside.
+SET_ASIDE = frozenset({"LOAD_FAST_AND_CLEAR", "MAKE_CELL"})
 _IMPURE = Summary(False, [], 0)
 #: ends of blocks that the compiler copies
 _COPIED = ("jump", "return", "raise")
@@ -510,13 +513,7 @@ class Reducer:
             or k.succs != y.succs or k.arg != y.arg or not all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
         ):
             return
-        tail = k
-        if start:
-            tail = self.flow.new(k, k.ops[start:], k.end, [], k.region, k.arg)
-            self.preds[tail.id] = []
-            self.changed(tail, list(k.succs), k.end)
-            k.ops, k.arg = k.ops[:start], None
-            self.changed(k, [tail.id], "jump")
+        tail = self.cut(k, start)
         y.ops, y.arg = y.ops[:len(y.ops) - size], None
         self.changed(y, [tail.id], "jump")
 
@@ -607,18 +604,38 @@ class Reducer:
         if parsed is None:
             return False
         generators, element, exit_id = parsed
-        set_aside = [op for op in node.ops if op.kind in ("LOAD_FAST_AND_CLEAR", "MAKE_CELL") and is_name(op.arg)]
+        # what stands between the iterator and the empty list is of this comprehension (others may be further up)
+        own = itertools.takewhile(lambda op: op.kind in SET_ASIDE, reversed(node.ops[:-3]))
+        set_aside = [op for op in own if is_name(op.arg)][::-1]
         shown = self.machine.scope.plain_name
-        name_dropped(generators, (shown(op.arg) for op in set_aside if op.kind == "LOAD_FAST_AND_CLEAR"),
-                     (shown(op.arg) for op in set_aside if op.kind == "MAKE_CELL"))
+        name_dropped(generators, [shown(op.arg) for op in set_aside if op.kind == "LOAD_FAST_AND_CLEAR"],
+                     [shown(op.arg) for op in set_aside if op.kind == "MAKE_CELL"], inlined=True)
 
         def make(iterable: Any) -> ast.expr:
             return build_comprehension(build, element, generators, iterable)
 
-        node.ops = [*node.ops, Op("COMPREHENSION", make, -1, None)]
-        self.changed(node, [exit_id], "jump")
+        restored = self.restoring(exit_id, len(set_aside))
+        node.ops = [*node.ops, Op("COMPREHENSION", make, -1, None), *restored]
+        self.changed(node, [self.cut(self.flow.nodes[exit_id], len(restored)).id], "jump")
         self.drop_loop(head.id)
         return True
+
+    def restoring(self, id: int, count: int) -> list[Op]:
+        """What gives the variables of a comprehension their values back, where two comprehensions lead to one copy."""
+        ops = self.flow.nodes[id].ops[: count + 1]
+        kinds = [op.kind for op in ops]
+        return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
+
+    def cut(self, k: Node, start: int) -> Node:
+        """What ``k`` does from ``start`` on, as a node of its own."""
+        if not start:
+            return k
+        tail = self.flow.new(k, k.ops[start:], k.end, [], k.region, k.arg)
+        self.preds[tail.id] = []
+        self.changed(tail, list(k.succs), k.end)
+        k.ops, k.arg = k.ops[:start], None
+        self.changed(k, [tail.id], "jump")
+        return tail
 
     def drop_loop(self, head: int) -> None:
         """Drop a loop that nothing leads to any more."""
