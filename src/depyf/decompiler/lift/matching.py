@@ -28,7 +28,7 @@ def _(machine: Machine, state: State, case: Any) -> None:
         entry = Subject(machine.pop(state))
     if case.keeps:
         state.stack.append(entry)
-    state.stack.append(CaseTest(entry, pattern(machine, case.pattern)))
+    state.stack.append(CaseTest(entry, pattern(machine, case.pattern), case.never))
 
 
 def pattern(machine: Machine, value: Any) -> ast.pattern:

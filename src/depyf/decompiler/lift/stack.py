@@ -153,9 +153,10 @@ class CaseTest(ast.expr):
 
     _fields = ()
 
-    def __init__(self, subject: Any, pattern: ast.pattern) -> None:
+    def __init__(self, subject: Any, pattern: ast.pattern, never: bool) -> None:
         self.subject = subject
         self.pattern = pattern
+        self.never = never  # its guard was decided
 
 
 class Capture(ast.stmt):

@@ -62,11 +62,13 @@ class Value:
 
 
 class Case:
-    """The argument of ``CASE``: a pattern, and whether the subject stays on the stack."""
+    """The argument of ``CASE``: a pattern, whether the subject stays on the stack, and whether a guard that the
+    compiler has decided lets the case never succeed."""
 
-    def __init__(self, pattern: Value, keeps: bool) -> None:
+    def __init__(self, pattern: Value, keeps: bool, never: bool = False) -> None:
         self.pattern = pattern
         self.keeps = keeps
+        self.never = never
 
 
 class _NoPattern(Exception):
@@ -414,6 +416,8 @@ def _pattern(flow: Flow, at: int, index: int, keeps: bool) -> tuple[int, int, Ca
     while position < len(way.failures):
         start, stack = way.failures[position]
         position += 1
+        if _is_wildcard(flow, way, start, stack):
+            continue
         place, stack = _popped(flow, start, stack, way.base)
         if place in done:
             continue
@@ -425,8 +429,12 @@ def _pattern(flow: Flow, at: int, index: int, keeps: bool) -> tuple[int, int, Ca
         if failure is not None and failure != place:
             raise _NoPattern
         failure = place
-    if failure is None or (failure == end and keeps):  # (success pops the subject that is kept)
-        raise _NoPattern
+    if failure is None and keeps:
+        fails = _guard_fails(flow, end)
+        return flow.split(*end), fails, Case(subject, keeps)
+    if failure is None or _settled(flow, failure) == _settled(flow, end):
+        success = flow.split(*_settled(flow, end))
+        return success, success, Case(subject, keeps, never=keeps)  # (success would pop the subject that is kept)
     return flow.split(*end), flow.split(*failure), Case(subject, keeps)
 
 
@@ -436,47 +444,79 @@ def _guard_fails(flow: Flow, end: _Place) -> int:
     Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
     case begins with it.
     """
-    failure: int | None = None
+    failure: _Place | None = None
     succeeds = False
     seen: set[int] = set()
-    work = [end]
+    work = [(*end, 0)]
     while work:
-        at, index = work.pop()
+        at, index, depth = work.pop()
         if at in seen:
             continue
         seen.add(at)
         node = flow.nodes[at]
-        kind = _taken(node.ops[index:])
-        if kind is None and node.end == "branch" and len(seen) <= _TESTS_OF_A_GUARD:
-            work += [(succ, 0) for succ in node.succs]
-        elif at == end[0] or kind in (None, "END"):
+        taken, begins, depth = _taken(node.ops, index, depth)
+        if taken is None:
+            if node.end not in _IN_GUARDS or len(seen) > _BLOCKS_OF_A_GUARD:
+                raise _NoPattern
+            work += [(succ, 0, depth + change) for succ, change in zip(node.succs, _IN_GUARDS[node.end])]
+        elif at == end[0]:
             raise _NoPattern
-        elif kind == "POP":
+        elif node.ops[taken].kind == "POP":
             succeeds = True
         elif failure is None:
-            failure = at
+            failure = at, begins
         else:
             raise _NoPattern
     if failure is None or not succeeds:
         raise _NoPattern
-    return failure
+    return flow.split(*failure)
 
 
 #: Larger ones are not looked through.
-_TESTS_OF_A_GUARD = 50
+_BLOCKS_OF_A_GUARD = 50
+#: What the ends of its blocks do to the depth of the stack, on each way out.
+_IN_GUARDS = {"branch": (-1, -1), "jump": (0,), "for": (1, -1)}
 
 
-def _taken(ops: list[Op]) -> str | None:
-    """The kind of the first operation that takes, or looks at, what lay on the stack before; ``None`` if none does and
-    one value is left for a branch, ``"END"`` if none does."""
-    depth = 0
-    for op in ops:
+def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]:
+    """The index of the first operation that takes, or looks at, what lay on the stack before, if one does; that of the
+    first which makes what this one needs; and how much more lies on the stack at the end."""
+    begins = start
+    for index in range(start, len(ops)):
+        op = ops[index]
+        if op.kind == "CASE":
+            raise _NoPattern
+        if not depth:
+            begins = index
         popped, pushed = effect(op)
         needs = op.arg if op.kind in ("COPY", "SWAP", "ROT") else popped or op.kind.startswith("MATCH_")
         if needs > depth:
-            return op.kind
+            return index, begins, depth
         depth += pushed - popped
-    return None if depth == 1 else "END"
+    return None, begins, depth
+
+
+def _is_wildcard(flow: Flow, way: _Way, at: int, stack: _Stack) -> bool:
+    """``| _``: a failed test only pops the copy that was for its alternative, and goes on where success leads."""
+    index = 0
+    for _ in range(10_000):
+        node = flow.nodes[at]
+        if index < len(node.ops):
+            owner = stack[-1] if len(stack) > way.base else None
+            if isinstance(owner, Value) and owner.copies and owner.kind is None and any(
+                met == stack and _same_place(flow, (at, index), place) for place, met in way.places.items()
+            ):
+                owner.copies.append(Value())
+                return True
+            if node.ops[index].kind != "POP" or not stack:
+                return False
+            stack = stack[:-1]
+            index += 1
+        elif node.end == "jump":
+            at, index = node.succs[0], 0
+        else:
+            return False
+    return False
 
 
 def _popped(flow: Flow, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
@@ -556,7 +596,7 @@ def _settled(flow: Flow, place: _Place) -> _Place:
 def case_of(test: ast.expr) -> tuple[CaseTest, ast.expr | None] | None:
     """``(the case, its guard)`` of a test."""
     if isinstance(test, CaseTest):
-        return test, None
+        return test, ast.Constant(False) if test.never else None
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and isinstance(test.values[0], CaseTest):
         rest = test.values[1:]
         return test.values[0], rest[0] if len(rest) == 1 else ast.BoolOp(ast.And(), rest)

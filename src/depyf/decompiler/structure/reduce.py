@@ -153,7 +153,7 @@ class Reducer:
                 break
             size += 1
             folded = folded or x.kind in FOLDED
-            popped, pushed = FOLDED.get(x.kind) or effect(x)
+            popped, pushed = effect_of(x)
             depth = depth + pushed - popped
             if folded and depth > 0 and self.only_values(a.ops[len(a.ops) - size :], depth):
                 found = size
@@ -224,7 +224,7 @@ class Reducer:
             return False  # the second half of a chained comparison: that comes first
         nodes = self.flow.nodes
         for y_id, on in ((t, True), (f, False)):
-            if y_id == x.id or not self.single(y_id):
+            if y_id == x.id or not self.single(y_id) or (tests_case(x) and not on):
                 continue
             y = nodes[y_id]
             if y.end != "branch" or y.region != x.region:
@@ -274,7 +274,7 @@ class Reducer:
     def condition_ternary(self, x: Node) -> bool:
         """``(b if a else c)`` as a condition."""
         t, f = x.succs
-        if not self.single(t) or not self.single(f):
+        if not self.single(t) or not self.single(f) or tests_case(x):
             return False
         a, b = self.flow.nodes[t], self.flow.nodes[f]
         if a.end != "branch" or b.end != "branch" or a.region != x.region or b.region != x.region:
@@ -418,7 +418,7 @@ class Reducer:
     def ternary(self, x: Node) -> bool:
         """``b if a else c`` as a value: two blocks that only push one, and meet."""
         t, f = x.succs
-        if t == f or not self.single(t) or not self.single(f):
+        if t == f or not self.single(t) or not self.single(f) or tests_case(x):
             return False
         a, b = self.flow.nodes[t], self.flow.nodes[f]
         if a.region != x.region or b.region != x.region:
@@ -484,7 +484,7 @@ class Reducer:
         """Whether a block takes values that were on the stack before it."""
         depth = 0
         for op in node.ops:
-            popped, pushed = FOLDED.get(op.kind) or effect(op)
+            popped, pushed = effect_of(op)
             if depth < popped:
                 return True
             depth += pushed - popped
@@ -642,6 +642,18 @@ class Reducer:
         flow = self.flow
         flow.prune()
         self.preds = flow.predecessors()
+
+
+def tests_case(node: Node) -> bool:
+    """Whether a node ends in the test of a pattern, which is no value: all it can have is a guard."""
+    return bool(node.ops) and node.ops[-1].kind == "CASE"
+
+
+def effect_of(op: Op) -> tuple[int, int]:
+    """``(popped, pushed)`` of an operation of the compiler or of ours."""
+    if op.kind == "CASE":
+        return 1, 1 + op.arg.keeps
+    return FOLDED.get(op.kind) or effect(op)
 
 
 def same_argument(a: Any, b: Any) -> bool:
