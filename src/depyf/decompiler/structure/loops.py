@@ -307,6 +307,8 @@ def _merge_equal(flow: Flow) -> bool:
         elif node.end == "jump":
             if any(op.kind not in ("POP", "SWAP", "LEAVE") for op in node.ops):
                 continue
+            if node.succs[0] in flow.nowhere.values():
+                continue  # (one of them may be a ``return``, with its value on the stack)
             if all(op.kind == "POP" and op.line is None for op in node.ops):
                 continue  # no copy, which would have the line of its statement (3.12 and later)
         elif node.end != "return" or not _is_statement(node):

@@ -77,7 +77,9 @@ def protected(
         else:
             made = ast.Try(body or [ast.Pass()], [], [], final or [ast.Pass()])
         made.line = first_line(body)
-        return [made], join if falls else None, after if falls else stack
+        if not falls or join == walker.flow.nowhere.get(region, -1):
+            return [made], None, stack
+        return [made], join, after
     if kind == "except" or kind == "except*":
         return try_except(walker, region, at, stack, follow, frame, inner, entered, leaves, targets)
     raise Untangled(f"a region of kind {kind}")

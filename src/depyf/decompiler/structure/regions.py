@@ -16,6 +16,8 @@ from ...flow.graph import Graph
 
 TRANSPARENT = "cleanup"
 RERAISE = "reraise"
+#: The end of a node that control never comes to.
+NOWHERE = "nowhere"
 
 
 class Untangled(Exception):
@@ -50,6 +52,8 @@ class Flow:
         entry: id of the first node.
         kinds: ``{handler id: "with" | "finally" | "except" | "except*" | "named" | "async for"}``.
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
+        ends: ``{handler id of a finally: where its clean-up ends}``.
+        nowhere: ``{handler id of a finally that never ends: where its ways out lead instead}``.
     """
 
     def __init__(self, nodes: dict[int, Node], entry: int) -> None:
@@ -58,6 +62,7 @@ class Flow:
         self.kinds: dict[int, str] = {}
         self.resumes: dict[int, int | None] = {}
         self.ends: dict[int, int] = {}
+        self.nowhere: dict[int, int] = {}
         self.next_id = max(nodes) + 1 if nodes else 0
         #: order of nodes in the text of the original (split nodes stand with what they were split from)
         self.order: dict[int, float] = {i: float(i) for i in nodes}
@@ -496,7 +501,12 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
     work = [(region, 1, start, 0)]
     reached_return = False
     steps = 0
-    while work:
+    #: ``with`` statements in the clean-up and in its copy: if nothing else ends it, what they swallow may
+    withs: set[tuple[int, int]] = set()
+    while work or (withs and not ends):
+        if not work:
+            work = [(one, 0, other, 0) for one, other in withs]
+            withs = set()
         h, i, c, j = work.pop()
         if (h, i, c, j) in seen:
             continue
@@ -506,6 +516,8 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
             steps += 1
             if steps > 20000:
                 raise Untangled("a finally that is too large")
+            if hn.region != cn.region and hn.region in flow.resumes and cn.region in flow.resumes:
+                withs.add((hn.region, cn.region))  # type: ignore[arg-type]
             while i >= len(hn.ops) and hn.end == "jump" and hn.succs[0] != h:
                 h, i = hn.succs[0], 0
                 hn = nodes[h]
@@ -541,7 +553,9 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
             raise Untangled("a finally that is too large")
     if not ends:
         if reached_return:
-            return start
+            if region not in flow.nowhere:
+                flow.nowhere[region] = flow.new(head, [], NOWHERE, [], head.region).id
+            return flow.nowhere[region]
         raise Untangled("a way out of finally")
     ends.sort(key=lambda e: (flow.order[e[0]], e[1]))
     c, j = ends[0] if len(set(ends)) == 1 else ends[-1]

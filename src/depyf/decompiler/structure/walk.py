@@ -17,7 +17,7 @@ from .branches import branch
 from .frames import Frame
 from .loop_statements import async_for, loop
 from .protected import protected
-from .regions import Flow, Node, Untangled, is_leave
+from .regions import NOWHERE, Flow, Node, Untangled, is_leave
 from .shape import Shape
 
 
@@ -165,6 +165,12 @@ class Walker:
                 out += self.pending(state)
                 out.append(stmt)
                 return out, False, stack
+            if end == NOWHERE:
+                if self.machine.scope.annotates:
+                    raise Untangled("a way into a finally that never ends")
+                out.append(ast.Return())  # (or ``break``, ``continue``: the ``finally`` takes over)
+                out[-1].line = self.machine.line  # type: ignore[attr-defined]
+                return out, False, stack
             if leaving:
                 raise Untangled("a branch on the way out")
             if end == "branch":
@@ -187,7 +193,7 @@ class Walker:
         """Whether it is the clean-up of a ``finally`` that ends in no way but ``raise`` or ``return``."""
         if op.kind != "LEAVE" or op.arg != "finally":
             return False
-        return self.flow.ends[op.target] not in self.shape.rpo
+        return op.target in self.flow.nowhere
 
     def pending(self, state: State) -> list[ast.stmt]:
         """Statements for the values that are on the stack where control leaves the function: no source leaves any."""
