@@ -41,7 +41,7 @@ def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
     try:
         check(tree)
         if has_marks:
-            tree = _Marks().visit(tree)
+            _Marks().visit(tree)  # (changes the tree itself: no module is marked)
         number(tree.body)
         text = ast.unparse(tree) + "\n"
         try:
@@ -50,6 +50,5 @@ def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
             if too_new(tree):
                 return text, tree
             raise
-    except (SyntaxError, ValueError, AttributeError, TypeError, RecursionError, KeyError,
-            MemoryError, OverflowError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise Unwritable(f"{type(error).__name__}: {error}") from error

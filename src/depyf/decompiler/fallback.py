@@ -10,11 +10,12 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ..flow.graph import build
 from .dispatch import dispatch
+from .faults import why
 from .forms import Form, inside
 from .generics import HIDDEN, TypeAlias
 from .lift import ClassExpr, FunctionExpr, Iter, Machine, Unliftable, definition
-from .names import Unwritable, legal
-from .scopes import FAILURES, CodeScope, make_function
+from .names import legal
+from .scopes import CodeScope, make_function
 
 
 def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
@@ -49,8 +50,8 @@ class _Nested:
             while forms.of(code) is not Form.DISPATCH:
                 try:
                     return [self.generic(code, name)]
-                except (*FAILURES, Unwritable) as error:
-                    forms.give_up(code, f"{type(error).__name__}: {error}")
+                except Exception as error:
+                    forms.give_up(code, why(error))
         scope = self.scope.nested(code, "function")
         arguments, _ = scope.arguments(code, {}, scope)
         return [make_function(name, arguments, scope.statements(), [], None, asynchronous)]
@@ -65,8 +66,8 @@ class _Nested:
             try:
                 iterator = Iter(ast.Name(legal(".0"), ast.Load()))
                 return [ast.Return(self.scope.comprehension(FunctionExpr(code, {}), iterator))], [], None, False
-            except FAILURES as error:
-                forms.give_up(code, f"{type(error).__name__}: {error}")
+            except Exception as error:
+                forms.give_up(code, why(error))
         while forms.of(code) is not Form.DISPATCH:
             forms.give_up(code, "an asynchronous comprehension inside one that fell back")
         return self.scope.nested(code, "function").statements(), [], None, asynchronous

@@ -37,7 +37,13 @@ _LEAVES = frozenset({
 
 @cache
 def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of a type of node, the fields that are names written as they are, and those that hold nodes."""
+    """Of a type of node, the fields that are names written as they are, and those that hold nodes.
+
+    Raises:
+        Unwritable: it is one of ours, which only stands for a value or test until something is made of it.
+    """
+    if issubclass(kind, ast.AST) and kind.__module__ not in ("ast", "_ast"):
+        raise Unwritable(f"a {kind.__name__} is left in the tree")
     names = _NAMES.get(kind.__name__, ())
     if issubclass(kind, ast.Constant):
         return names, ()
@@ -145,6 +151,13 @@ def checked(name: str) -> str:
 
 
 def checked_text(node: ast.expr) -> str:
-    """The text of an expression that is put into other text, where :func:`check` no longer sees it."""
+    """The text of an expression that is put into other text, where :func:`check` no longer sees it.
+
+    Raises:
+        Unwritable: it has none.
+    """
     check(node)
-    return ast.unparse(node)
+    try:
+        return ast.unparse(node)
+    except ValueError as error:  # (a number of more digits than are converted, an f-string without quotes left)
+        raise Unwritable(str(error)) from error

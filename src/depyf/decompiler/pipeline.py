@@ -12,17 +12,16 @@ from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..flow.graph import build
 from .constants import name_constants
-from .dispatch.writer import Untranslatable
 from .emit import emit
 from .fallback import dispatch_loop
+from .faults import EXPECTED, why
 from .foreign import ForeignError, Interpreter
 from .forms import Form, Forms
-from .names import Unwritable
 from .proof import Proof, prove
 from .recompile import Compiler, compile_function, compile_here
 from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
-from .scopes import FAILURES, Options, top_level
+from .scopes import Options, top_level
 from .simplify import simplify as simplified_graph
 
 __all__ = ["Decompiled", "Failed", "Fidelity", "Part", "decompile_code"]
@@ -63,8 +62,8 @@ def decompile_code(
         return _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter).run()
     except (Unreadable, ForeignError):
         raise
-    except _TROUBLE as error:
-        raise Failed(f"{type(error).__name__}: {error}", source) from error
+    except Exception as error:
+        raise Failed(why(error), source) from error
 
 
 class Failed(Unreadable):
@@ -75,8 +74,6 @@ class Failed(Unreadable):
         super().__init__(one_line(message), code.filename, 0)
 
 
-#: What can go wrong when a text is written and compiled again.
-_TROUBLE = (*FAILURES, Unwritable, Untranslatable, SyntaxError, MemoryError)
 #: How many reasons a note gives before it only counts.
 _REASONS_SHOWN = 5
 
@@ -119,15 +116,17 @@ class _Job:
                     build(self.program), parameter_names=parameter_names, keep_variables=keep_variables)
             except Exception as error:  # whatever goes wrong there only costs readability
                 while self.forms.of(code) < Form.STRUCTURED:
-                    self.forms.give_up(code, f"not simplified ({error})")
+                    self.forms.give_up(code, f"not simplified ({error if isinstance(error, EXPECTED) else why(error)})")
 
     def run(self) -> Decompiled:
         while True:
             try:
                 text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_marks)
                 recompiled = self.compiled(tree, self.code, bool(self.constants)) if self.verify else None
-            except _TROUBLE as error:
-                self.blame(error)
+            except ForeignError:
+                raise
+            except Exception as error:
+                self.blame(why(error))
                 continue
             if recompiled is None:
                 return self.result(text, tree, [])
@@ -148,10 +147,9 @@ class _Job:
         if not self.forms.give_up(holder, reason):
             raise Failed(self.forms.why(holder), holder)
 
-    def blame(self, error: BaseException) -> None:
+    def blame(self, reason: str) -> None:
         """The whole could not be written or compiled: the innermost code object to which that happens alone
         gets its next form. Where there is none (a class body is no text of its own), the outermost that has one."""
-        reason = f"{type(error).__name__}: {error}"
         innermost_first = [code for code in reversed(self.forms.names) if code is not self.code]
         for code in innermost_first:
             if self.forms.holder(code) is code and not self.can_be_written(code):
@@ -170,7 +168,10 @@ class _Job:
             _, tree = emit(top_level(code, self.options), self.options.has_marks)
             if self.verify:
                 self.compiled(tree, code)
-        except _TROUBLE:
+        except ForeignError:
+            raise
+        except Exception as error:
+            why(error)
             return False
         return True
 

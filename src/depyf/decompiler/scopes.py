@@ -10,6 +10,7 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_V
 from ..bytecode.operations import Op, Program
 from ..flow.graph import Graph, build
 from . import annotations as deferred
+from .faults import why
 from .forms import Form, Forms, held_by
 from .generics import HIDDEN, TypeAlias, lazy
 from .lift import LOAD, STORE, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Scope, State, Unliftable
@@ -25,7 +26,6 @@ from .structure.walk import Walker
 
 CO_FUTURE_ANNOTATIONS = 0x1000000
 CO_HAS_DOCSTRING = 0x4000000
-FAILURES = (Unliftable, Untangled, RecursionError, KeyError, IndexError, AttributeError, TypeError, ValueError)
 #: What a comprehension builds, by the name of its function.
 COMPREHENSIONS = {
     "<listcomp>": "BUILD_LIST", "<setcomp>": "BUILD_SET", "<dictcomp>": "BUILD_MAP", "<genexpr>": "YIELD",
@@ -223,8 +223,8 @@ class CodeScope(Scope):
         while options.forms.of(self.code) is not Form.DISPATCH:
             try:
                 return self.structured()
-            except FAILURES as error:
-                options.forms.give_up(self.code, f"{type(error).__name__}: {error}")
+            except Exception as error:
+                options.forms.give_up(self.code, why(error))
         return options.fallback(self.code, self)
 
     def statements(self) -> list[ast.stmt]:

@@ -8,10 +8,11 @@ from typing import Any
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..flow.graph import build
+from .faults import why
 from .forms import Forms
 from .lift import Machine
 from .pipeline import decompile_code
-from .scopes import FAILURES, CodeScope, Options
+from .scopes import CodeScope, Options
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.reduce import Reducer
 from .structure.regions import prepare
@@ -40,8 +41,8 @@ def stages(code: CodeType | Code) -> str:
         scope = CodeScope(source, Options(Forms(source)))
         Reducer(flow, Machine(scope), False).run()
         show("expressions", flow)
-    except FAILURES as error:
-        out.append(f"{type(error).__name__}: {error}")
+    except Exception as error:
+        out.append(why(error))
     found = decompile_code(source)
     out.append(f"== text: {found.fidelity.value} {found.note} ==")
     out.append(found.text)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..bytecode.instructions import UnsupportedBytecode
+
 if TYPE_CHECKING:
     from ..bytecode.code import Code
     from ..bytecode.operations import Op, Program
@@ -127,12 +129,17 @@ def build(program: Program) -> Graph:
 
     An op that ends a block without a jump (``RETURN`` ...) is ``Block.end_op``; falling through into the
     next block is a ``jump`` without ``end_op``.
+
+    Raises:
+        UnsupportedBytecode: the code has no instructions.
     """
     ops, handlers = program.ops, program.handlers
     count = len(ops)
+    if not count:
+        raise UnsupportedBytecode("the code has no instructions", program.code, "(nothing)", 0)
     leader = bytearray(count + 1)
     leader[0] = 1
-    before = ops[0].handler if count else -1
+    before = ops[0].handler
     for index, op in enumerate(ops):
         if op.handler != before:
             leader[index] = 1

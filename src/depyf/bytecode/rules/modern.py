@@ -55,8 +55,8 @@ def call_kw(t: Translator, i: Instruction) -> None:
 
 def finish_call(t: Translator, count: int, names: Any) -> None:
     """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
-    if not isinstance(names, tuple):
-        raise t.unsupported("the keyword names are not a tuple")
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise t.unsupported("the keyword names are not a tuple of names")
     t.pop(count)
     positional = count - len(names) + callable_slots(t)
     if positional < 0:

@@ -8,11 +8,12 @@ from typing import Protocol
 from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...flow import graph as g
 from ...flow.graph import Graph
+from ..literals import constant
 from . import helpers, namespaces
 from .rules.control import raise_again
 from .segments import FALL, Segment, cut
 from .translate import translate
-from .writer import LASTI, PLAIN, Writer
+from .writer import LASTI, PLAIN, Untranslatable, Writer
 
 
 class Nested(Protocol):
@@ -246,16 +247,17 @@ class _Placeholders(ast.NodeTransformer):
         self.nested = nested
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id.startswith(self.constant):
+        if node.id.startswith(self.constant) and node.id[len(self.constant) :].isdecimal():
             value = self.writer.constants[int(node.id[len(self.constant) :])]
-            return ast.copy_location(ast.Constant(value), node)
+            made = constant(value) if type(value) is int else ast.Constant(value)  # (large ones have a form of their own)
+            return ast.copy_location(made, node)
         return node
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
         value = node.value
         if isinstance(value, ast.Name) and value.id.startswith(self.define):
             if self.nested is None:
-                raise ValueError("dispatch of code with nested functions needs a decompiler for them")
+                raise Untranslatable("nested functions without a decompiler for them")
             index = value.id[len(self.define) :]
             kind, code = self.writer.nested[int(index)]
             if kind == "class":

@@ -13,6 +13,7 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...flow import graph as g
 from ...flow.graph import Block, Graph, Region
+from .writer import Untranslatable
 
 FALL = "fall"  # end of a segment that was cut: goes on with the next one
 
@@ -87,7 +88,7 @@ def _assign_levels(entry: Segment, first: dict[int, Segment]) -> None:
             pending.append((first[segment.region.handler], level))
         leaves = bool(segment.ops) and segment.ops[-1].kind is o.POP_EXCEPT
         if leaves > level:
-            raise ValueError("the handling of an exception ends where none is handled")
+            raise Untranslatable("the handling of an exception ends where none is handled")
         pending.extend((target, level - leaves) for target in segment.targets)
 
 

@@ -40,7 +40,7 @@ from .stack import (
 )
 
 __all__ = [
-    "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Exit", "FunctionExpr",
-    "Input", "Iter", "Machine", "Scope", "Shared", "Slot", "Special", "State", "Target", "Unliftable", "definition", "is_value",
-    "negate", "same_node", "values",
+    "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Exit",
+    "FunctionExpr", "Input", "Iter", "Machine", "Scope", "Shared", "Slot", "Special", "State", "Target", "Unliftable",
+    "definition", "is_value", "negate", "same_node", "values",
 ]

@@ -20,6 +20,8 @@ rule = registrar(RULES)
 @rule(o.IMPORT_NAME)
 def _(machine: Machine, state: State, name: str) -> None:
     level, names = machine.popn(state, 2)
+    if not isinstance(level, ast.Constant) or type(level.value) is not int:
+        raise Unliftable("an import of a level that is no number")
     state.stack.append(Special("import", [name, level, names, [], None]))
 
 
@@ -37,6 +39,8 @@ def _(machine: Machine, state: State, name: str) -> None:
 @rule(o.IMPORT_STAR)
 def import_star(machine: Machine, state: State, _: Any) -> None:
     module = state.pop()
+    if not isinstance(module, Special) or module.kind != "import":
+        raise Unliftable("import * of something else")
     name, level, _, _, _ = module.value
     machine.emit(state, ast.ImportFrom(name or None, [ast.alias("*", None)], level.value))
 

@@ -112,7 +112,7 @@ def rotate(flow: Flow) -> None:
         again |= _merge_comprehensions(flow)
         groups: dict[tuple[object, ...], list[Node]] = {}
         for node in flow.nodes.values():
-            if node.end == "branch" and node.ops:
+            if node.end == "branch" and node.ops and node.id not in flow.kinds:
                 groups.setdefault(
                     (_place(flow, node.succs[0]), _place(flow, node.succs[1]), node.region), []
                 ).append(node)
@@ -250,8 +250,7 @@ def _place(flow: Flow, id: int) -> object:
     if node.end == "return" and node.ops and node.ops[-1].kind == "CONST" and all(
         op.kind == "POP" and op.arg is None for op in node.ops[:-1]  # (what a chained comparison leaves)
     ):
-        value = node.ops[-1].arg
-        return ("return", len(node.ops), type(value), repr(value), node.region)
+        return ("return", len(node.ops), _key(node.ops[-1])[:3], node.region)
     return id
 
 

@@ -1,0 +1,57 @@
+"""What went wrong, in words: errors that say a form does not fit, and errors of ours.
+
+The first kind is named and part of the work: the code object gets its next form, and its note says why. Any other
+exception is a mistake in depyf. It costs the form too, never the program that asked; but it is called a mistake where
+the result is read, and a warning says so once for each place in depyf.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+from ..bytecode.errors import Unreadable, one_line
+from ..bytecode.linetable import MalformedTable
+from ..flow.check import BrokenGraph
+from ..flow.stack import StackMismatch
+from .dispatch.writer import Untranslatable
+from .lift import Unliftable
+from .names import Unwritable
+from .simplify.values import CannotSimplify
+from .structure.regions import Untangled
+
+#: What says that code does not fit a form, that its text is none, or that it is too deep or too much.
+EXPECTED = (
+    Unliftable, Untangled, Untranslatable, Unwritable, CannotSimplify, Unreadable, BrokenGraph, StackMismatch,
+    MalformedTable, SyntaxError, RecursionError, MemoryError,
+)
+_said: set[tuple[str, str]] = set()
+
+
+class InternalError(RuntimeWarning):
+    """A mistake in depyf cost a code object its readable form."""
+
+
+def why(error: Exception) -> str:
+    """What a note says of an exception that cost a form. A mistake of ours is warned of, once for each place."""
+    message = f"{type(error).__name__}: {error}"
+    if isinstance(error, EXPECTED):
+        return message
+    place = _place(error)
+    message = one_line(f"internal error of depyf ({message}, {place})")
+    if (type(error).__name__, place) not in _said:
+        _said.add((type(error).__name__, place))
+        try:
+            warnings.warn(f"{message}; please report it. The code is shown in another form", InternalError,
+                          stacklevel=2)
+        except InternalError:  # where warnings are errors: nobody's program ends because of a mistake of ours
+            pass
+    return message
+
+
+def _place(error: BaseException) -> str:
+    """File and line of the innermost frame. (No source is read for it.)"""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return "" if at is None else f"{os.path.basename(at.tb_frame.f_code.co_filename)}:{at.tb_lineno}"
