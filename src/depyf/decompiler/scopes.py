@@ -116,6 +116,12 @@ class CodeScope(Scope):
     def held(self, node: Any) -> ast.expr:
         return decided(node) if self.code.version >= (3, 10) else node
 
+    def has_constant_keys(self) -> bool:
+        return self.code.version < (3, 14)
+
+    def tests_constants(self) -> bool:
+        return not (3, 10) <= self.code.version < (3, 14)
+
     def looked_through(self, node: ast.expr) -> ast.expr:
         """A list that is iterated over or searched is a tuple, and a set of constants is one constant (``fold_iter``
         and ``fold_compare`` in ast_opt.c, flowgraph.c of 3.14), unless it was part of a condition that is gone."""

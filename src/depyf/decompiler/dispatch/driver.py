@@ -249,7 +249,7 @@ class _Placeholders(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id.startswith(self.constant) and node.id[len(self.constant) :].isdecimal():
             value = self.writer.constants[int(node.id[len(self.constant) :])]
-            made = constant(value) if type(value) is int else ast.Constant(value)  # (large ones have a form of their own)
+            made = constant(value) if type(value) is int else ast.Constant(value)  # (large ones are written in hex)
             return ast.copy_location(made, node)
         return node
 

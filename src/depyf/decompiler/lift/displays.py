@@ -46,7 +46,8 @@ def _(machine: Machine, state: State, count: int) -> None:
 def _(machine: Machine, state: State, count: int) -> None:
     items = machine.popn(state, 2 * count)
     keys = items[::2]
-    held.display(machine, keys, 2)
+    if machine.scope.has_constant_keys():
+        held.display(machine, keys, 2)
     machine.push(state, ast.Dict(keys, items[1::2]))  # type: ignore[arg-type]
 
 

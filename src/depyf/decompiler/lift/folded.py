@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..rules import registrar
 from .copies import same_shared, unshare
-from .held import held
+from .held import tested_later
 from .operators import negate
 from .rule import Rule
 from .stack import Shared, State, Unliftable
@@ -31,7 +31,7 @@ def fold_bool(machine: Machine, state: State, op: ast.boolop, left: ast.expr, ri
         values = [left, *right.values]
     if isinstance(left, ast.BoolOp) and type(left.op) is type(op) and getattr(left, "folded", False):
         values = left.values + values[1:]
-    node = ast.BoolOp(op, [*(held(machine, value) for value in values[:-1]), values[-1]])
+    node = ast.BoolOp(op, [*(tested_later(machine, value) for value in values[:-1]), values[-1]])
     node.folded = True  # type: ignore[attr-defined]
     machine.push(state, node)
     return node

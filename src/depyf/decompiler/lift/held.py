@@ -38,6 +38,11 @@ def held(machine: Machine, node: ast.expr) -> ast.expr:
     return machine.scope.held(node) if is_literal(node) else node
 
 
+def tested_later(machine: Machine, node: ast.expr) -> ast.expr:
+    """What is tested in the middle of a condition. (From 3.14 on a constant there may be tested where it stands.)"""
+    return node if machine.scope.tests_constants() else held(machine, node)
+
+
 def display(machine: Machine, items: list[ast.expr], least: int = 1) -> None:
     """Items of a tuple, list or set that the program builds of them."""
     if len(items) >= least and all(map(is_literal, items)):

@@ -45,6 +45,14 @@ class Scope:
         """A constant, so that the compiler does not see it beside others before it has decided jumps."""
         return node  # type: ignore[no-any-return]
 
+    def has_constant_keys(self) -> bool:
+        """Whether a dictionary of constant keys has them in one constant."""
+        return False
+
+    def tests_constants(self) -> bool:
+        """Whether conditions of one constant are tested where the program runs."""
+        return True
+
     def looked_through(self, node: ast.expr) -> ast.expr:
         """The expression as one that is iterated over or searched."""
         return node
