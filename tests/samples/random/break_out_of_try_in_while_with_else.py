@@ -1,3 +1,4 @@
+# (the last: a way out of two loops behind a handler is a return)
 def f(output):
     while a:
         try:
@@ -33,3 +34,12 @@ while a:
 else:
     raise
 e
+def h():
+    for x in 'pq':
+        for y in '01':
+            try:
+                fd = a(x)
+            except OSError:
+                continue
+            return (fd, x + y)
+    raise OSError

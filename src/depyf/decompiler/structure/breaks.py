@@ -167,7 +167,9 @@ def likely_exit(
                         strong.append(target)
                 elif any(id in walker.shape.loops[other] and succ != nodes[other].succs[1] for other in inner):
                     continue  # the iterator of a loop in this one is still there
-                elif target != succ and (nodes[target].end != "return" or len(nodes[target].ops) > 1):
+                elif target != succ and nodes[head].end == "branch" and (
+                    nodes[target].end != "return" or len(nodes[target].ops) > 1
+                ):
                     strong.append(target)  # no statement stands on the way out of a body, or of a handler
                 if target not in targets and not (id == head and succ == natural):
                     targets.append(target)

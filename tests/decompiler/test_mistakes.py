@@ -27,12 +27,12 @@ def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_mistake_is_said_in_the_note_and_in_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reducer, "run", broken)
-    with pytest.warns(faults.InternalError, match=r"KeyError: 'a mistake', test_faults.py:\d+\); please report") as seen:
+    with pytest.warns(faults.InternalError, match=r"KeyError: 'a mistake', test_mistakes.py:\d+\); please report") as seen:
         found = decompile_code(CODE)
         again = decompile_code(CODE)
     assert len(seen) == 1
     assert found.fidelity is again.fidelity is Fidelity.FALLBACK
-    assert "internal error of depyf (KeyError: 'a mistake', test_faults.py:" in found.note
+    assert "internal error of depyf (KeyError: 'a mistake', test_mistakes.py:" in found.note
     namespace: dict[str, Any] = {}
     exec(found.text, namespace)
     assert namespace["f"](1) == 2
