@@ -180,7 +180,8 @@ OF_HOOK = {
     "_wanted": "",
     "_before_backend": r"__compiled_fn.*\.Captured_Graph\..*",
     "_after_backend": "",
-    "_on_aot_graph": "",
+    "_before_aot": "",
+    "_on_aot_graph": r"__compiled_fn.*\.(For|Back)ward_graph\..*",
     "_on_lines": "",
 }
 
@@ -214,7 +215,7 @@ ASKED_BY_THE_USER = {
 #: A line or two around the guard itself (``Session._safely``).
 OUTSIDE_THE_GUARD = {"_TraceHandler.handle"}
 #: What takes hooks back.
-TAKES_BACK = {"Session.detach", "_rebind"}
+TAKES_BACK = {"Session.detach", "_rebind", "_forget"}
 #: How our code says that something is wrong: not what is tried.
 SAYS_SO = {"attempt", "Session._report", "Session.note", "Session.attempt", "Directory._failed", "Linker._note"}
 

@@ -94,6 +94,8 @@ class _Graph:
     torch_name: str = ""
     name: str = ""
     stages: list[GraphStage] = field(default_factory=list)
+    #: Stages that are printed once they are compiled: torch need not print them for its trace.
+    printed_later: frozenset[str] = frozenset()
     kernels: list[Kernel] = field(default_factory=list)
     waiting: list[Callable[[], None]] = field(default_factory=list)
 
@@ -175,7 +177,8 @@ class Session:
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
-            ("linking of aot_eager graphs", lambda: hooks.on_aot_graph(self._safely(self._on_aot_graph))),
+            ("linking of aot_eager graphs", lambda: hooks.on_aot_graph(
+                self._safely(self._before_aot), self._safely(self._on_aot_graph))),
             ("kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
             ("caches", self._watch_caches),
         ):
@@ -319,6 +322,11 @@ class Session:
         if captured:
             self._link(draft, captured[-1], gm)
 
+    def _before_aot(self, stages: frozenset[str]) -> None:
+        draft = self._draft()
+        if draft is not None:
+            draft.printed_later = stages
+
     def _on_aot_graph(self, stage: str, gm: Any, compiled: Any) -> None:
         draft = self._draft()
         if draft is None:
@@ -333,17 +341,23 @@ class Session:
         else:
             self._stage(draft, stage, text)
             replaced = draft.stages[-1]
+        if compiled is None:
+            return
         if hooks.interprets(compiled):
             self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
         else:
             self._link(draft, replaced, gm)
 
     def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
-        if artifact in events.WITHOUT_PAYLOAD:
+        if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stages.EVENTS.get(event, "")):
             return "metadata"
         return event in events.EVENTS or artifact in events.ARTIFACTS or event == "dynamo_cpp_guards_str" \
             or event in stages.EVENTS or artifact in stages.ARTIFACTS \
             or (self.internal_stages and stages.may_be_internal(artifact))
+
+    def _is_printed_later(self, stage: str) -> bool:
+        draft = self._draft() if stage in ("Forward_graph", "Backward_graph") else None
+        return draft is not None and stage in draft.printed_later
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(metadata, payload, hooks.seen_in_recompiled_frame)
@@ -361,7 +375,7 @@ class Session:
         stage, internal = stages.stage_of(metadata), False
         if not stage and self.internal_stages:
             stage, internal = stages.internal_stage_of(metadata, payload), True
-        if not stage:
+        if not stage or not payload and self._is_printed_later(stage):
             return
         text = legal_graph(payload)
         if stage == "Captured_Graph" and "captured graphs" in self.on:

@@ -402,8 +402,9 @@ def backend_name(compiler: Any) -> str:
     return str(getattr(compiler, "__name__", type(compiler).__name__))
 
 
-def on_aot_graph(after: Callable[[str, Any, Any], None]) -> Undo:
-    """``after(stage, graph module, what was made of it)`` once a plain function compiled a graph of AOTAutograd.
+def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str, Any, Any], None]) -> Undo:
+    """``after(stage, graph module, what was made of it)`` once a plain function compiled a graph of AOTAutograd, or
+    failed to (``None`` was made), and ``before(stages)`` when AOTAutograd begins, with those that are compiled so.
 
     Inductor's own compilers are not wrapped: they are keys of its caches, and its graphs are not run.
     """
@@ -412,10 +413,10 @@ def on_aot_graph(after: Callable[[str, Any, Any], None]) -> Undo:
 
     def make(original: Any) -> Any:
         def aot_module_simplified(*args: Any, **kwargs: Any) -> Any:
-            for key, stage in stages.items():
-                compiler = kwargs.get(key)
-                if isinstance(compiler, FunctionType):
-                    kwargs[key] = _observed(compiler, stage)
+            plain = {key: stage for key, stage in stages.items() if isinstance(kwargs.get(key), FunctionType)}
+            for key, stage in plain.items():
+                kwargs[key] = _observed(kwargs[key], stage)
+            before(frozenset(plain.values()))
             return original(*args, **kwargs)
 
         return aot_module_simplified
@@ -423,8 +424,11 @@ def on_aot_graph(after: Callable[[str, Any, Any], None]) -> Undo:
     def _observed(compiler: FunctionType, stage: str) -> Any:
         @functools.wraps(compiler)
         def compile_graph(gm: Any, *args: Any, **kwargs: Any) -> Any:
-            result = compiler(gm, *args, **kwargs)
-            after(stage, gm, result)
+            result = None
+            try:
+                result = compiler(gm, *args, **kwargs)
+            finally:
+                after(stage, gm, result)
             return result
 
         return compile_graph
