@@ -31,6 +31,7 @@ from depyf.capture.records import (
     SourceLocation,
     TransformedCode,
 )
+from depyf.output.canonical import excerpts
 from depyf.output.difference import difference
 from depyf.output.pairing import aligned, paired
 
@@ -189,6 +190,14 @@ def test_pairs_keep_their_order():
     assert paired("ab", "", str) == [("a", None), ("b", None)]
     assert aligned("abc", "axc", str) == [("a", "a"), ("b", "x"), ("c", "c")]
     assert aligned("bc", "abcd", str) == [(None, "a"), ("b", "b"), ("c", "c"), (None, "d")]
+
+
+def test_long_lines_are_cut_where_they_differ():
+    long = "x" * 300
+    assert excerpts("a = 1", "a = 2") == ("a = 1", "a = 2")
+    first, second = excerpts(long + "1" + long, long + "2")
+    assert "x1x" in first and second.endswith("x2") and max(len(first), len(second)) < 120
+    assert excerpts(long, long + "y")[1].endswith("xy")
 
 
 PROGRAM = textwrap.dedent("""

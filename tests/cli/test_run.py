@@ -224,9 +224,9 @@ def test_a_program_that_compiles(compiled):
     done = run("-m", "depyf", "run", "-o", "out", "program.py", cwd=compiled)
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     assert plain.stderr and done.stderr.count("Recompiling function") == plain.stderr.count("Recompiling function") == 3
-    lines = done.stderr[done.stderr.index(SUMMARY):].splitlines()
+    lines = done.stderr[done.stderr.index(f"{SUMMARY}torch.compile made"):].splitlines()
     assert len(lines) == 5
-    assert lines[0].startswith("depyf: torch.compile made 6 graphs of 2 functions, in ")
+    assert lines[0].startswith("depyf: torch.compile made 6 graphs of 2 functions, ") and lines[0].endswith(" s of compiling")
     assert lines[1] == "  graph breaks  2, first at program.py:13: Call to `torch._dynamo.graph_break()`"
     assert lines[2].startswith("  recompiles    3, first of ") and "size mismatch" in lines[2]
     assert lines[3] == "  written to    out/"

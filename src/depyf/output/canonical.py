@@ -23,6 +23,7 @@ _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b")
 _LET_GO = re.compile(r";\s+[\w\s=]+= None(?=\s*$)")
 #: Lines of a generated module that say where torch keeps it, or when it was made.
 _OF_THIS_RUN = re.compile(r"^\s*(#|//).*|.*\b(kernel_path|compile_id|AOT ID)\b.*")
+_DEF, _PARAMETER = re.compile(r"\s*def \w+\("), re.compile(r", (?=\w+(?:: \"|,|\)))")
 _COUNTED = re.compile(r"(?<=[a-z])(_\d+)+$")
 
 
@@ -65,8 +66,23 @@ def _statements(text: str) -> list[str]:
     found = []
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
-            found.append(_IDS.sub("_", _SYMBOL.sub(numbered, _LET_GO.sub("", line.rstrip()))))
+            line = _IDS.sub("_", _SYMBOL.sub(numbered, _LET_GO.sub("", line.rstrip())))
+            # (a line for each parameter: a model has hundreds)
+            found += _PARAMETER.sub(",\n            ", line).split("\n") if _DEF.match(line) else [line]
     return found
+
+
+def excerpts(first: str, second: str, longest: int = 100) -> tuple[str, str]:
+    """Two different lines, cut so that it can be seen where they differ."""
+    common = next((at for at, pair in enumerate(zip(first, second)) if pair[0] != pair[1]),
+                  min(len(first), len(second)))
+    begin = max(0, common - longest // 3) if max(len(first), len(second)) > longest else 0
+
+    def cut(line: str) -> str:
+        return ("... " if begin else "") + line[begin : begin + longest] + (
+            " ..." if len(line) > begin + longest else "")
+
+    return cut(first), cut(second)
 
 
 def calls(graph: Graph) -> Iterable[tuple[str, Node]]:

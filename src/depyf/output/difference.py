@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ..capture.graph_text import read_graph
 from ..capture.records import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ..capture.resumes import plain_name
-from .canonical import calls, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
+from .canonical import calls, excerpts, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
 from .markdown import code, count, fenced, prose, some, table
 from .outline import layer_pattern, layer_ranges
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, units
@@ -124,7 +124,7 @@ class _Comparison:
                 first, second = before.get(fact, 0), after.get(fact, 0)
                 if first == second:
                     continue
-                word = "**new**" if not first else "**gone**" if not second else f"({first} times, now {second})"
+                word = "**new**" if not first else "**gone**" if not second else f"({_often(first)}, now {_often(second)})"
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
                 lines.append(f"* {what} {word}: {fact[0]}{times}")
         return lines
@@ -209,7 +209,7 @@ class _Comparison:
                     lines.append(f"* {which}: its {_stage(present_stage)} graph is {word}")
             elif graph_lines(stage) != graph_lines(other):
                 changed.append((stage, other))
-        if old.backend != new.backend:
+        if old.backend != new.backend and old.backend and new.backend:  # (a log names none)
             lines.append(f"* {which}: backend {code(old.backend)}, now {code(new.backend)}")
         if changed:
             stage, other = changed[0]
@@ -236,8 +236,9 @@ class _Comparison:
         if not by_change:
             for line, other in zip(shown_lines(old), shown_lines(new)):
                 if line != other:
+                    cut = excerpts(line.strip(), other.strip())
                     return ["  * the same operations; the first line that differs:",
-                            *self._block([f"- {line.strip()}", f"+ {other.strip()}"])]
+                            *self._block([f"- {cut[0]}", f"+ {cut[1]}"])]
             return ["  * the same operations, on other values"]
         lines = []
         for (_, changes), paths in by_change.items():
@@ -338,7 +339,8 @@ def _left_alone(story: Story, unit: Unit) -> Mapping[_Fact, int]:
 def _heads(before: Capture, after: Capture) -> list[str]:
     lines = []
     for key, word in (("torch", "torch"), ("python", "Python"), ("world_size", "ranks")):
-        first, second = before.environment.get(key, ""), after.environment.get(key, "")
+        # (a log has more behind the version)
+        first, second = (capture.environment.get(key, "").partition(" ")[0] for capture in (before, after))
         if first != second:
             lines.append(f"{word} {prose(first) or 'unknown'}, now {prose(second) or 'unknown'}.")
     from ..capture.store import NOT_ENDED
@@ -390,6 +392,10 @@ def _items(lines: Iterable[str]) -> list[list[str]]:
             found.append([])
         found[-1].append(line)
     return found
+
+
+def _often(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _times_of(name: str, number: int) -> str:

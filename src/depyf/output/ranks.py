@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ..capture import store
 from ..capture.records import Capture, Compilation
 from ..capture.resumes import plain_name
+from .canonical import excerpts
 from .directory import RANK, Directory
 from .index import FILE, index, seconds
 from .markdown import code, count, fenced, link, prose, some, table
@@ -320,6 +321,7 @@ def _first_difference(first: str, second: str) -> list[str]:
     ours, theirs = first.splitlines(), second.splitlines()
     for one, other in zip(ours, theirs):
         if one != other:
-            return [f"- {one.strip()}", f"+ {other.strip()}"]
+            cut = excerpts(one.strip(), other.strip())
+            return [f"- {cut[0]}", f"+ {cut[1]}"]
     longer = ours[len(theirs):] or theirs[len(ours):]
     return [f"{'-' if len(ours) > len(theirs) else '+'} {longer[0].strip()}"] if longer else []

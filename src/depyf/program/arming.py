@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +15,12 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
     """Calls the action with the module: now, or when its import is done.
 
     The module is imported as it would be, by its own loader, which keeps its type and what it is: only its
-    ``exec_module`` is replaced, on this one object and until it has run.
+    ``exec_module`` is replaced, on this one object and until it has run. Where a loader allows no such thing, the
+    action is never called.
+
+    Args:
+        name: full name of the module.
+        action: must not raise: whoever imports the module would see it.
     """
     module = sys.modules.get(name)
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
@@ -43,8 +49,9 @@ class _Finder:
                 if finder is not self and hasattr(finder, "find_spec"))), None)
         finally:
             self._looking.now = False
-        if spec is not None and spec.loader is not None:
-            self._follow(spec.loader)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            with contextlib.suppress(AttributeError, TypeError):  # (no attributes of its own, or frozen ones)
+                self._follow(spec.loader)
         return spec
 
     def _follow(self, loader: Any) -> None:

@@ -76,7 +76,7 @@ def summary(found: Mapping[str, Capture]) -> list[str]:
         where = f" on {len(ranks)} ranks" if len(ranks) == len(found) else f" in {len(found)} processes"
     lines = [
         f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
-        f"{count(len(functions), 'function')}{where}, in {sum(each.seconds for each in totals):.1f} s"
+        f"{count(len(functions), 'function')}{where}, {sum(each.seconds for each in totals):.1f} s of compiling"
         + "".join(f"; {number} {word}" for word, number in other.items() if number),
         "  graph breaks  " + _breaks(stories),
         "  recompiles    " + _recompiles(stories)]

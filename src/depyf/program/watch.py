@@ -60,7 +60,11 @@ class Watch:
         when_imported(first_compilation.MODULE, self._wait)
 
     def _wait(self, module: ModuleType) -> None:
-        first_compilation.before_next(module, self._begin)
+        try:
+            first_compilation.before_next(module, self._begin)
+        except AttributeError as error:  # another torch
+            self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
+            _say(f"depyf: {self._trouble}")
 
     def _begin(self) -> None:
         """The first frame is about to be compiled."""

@@ -190,8 +190,8 @@ BYTECODE_HOOK = Touchpoint(
     "transformed code, full code, breakpoints in both, depyf.install()")
 COMPILED_FRAME = Touchpoint(
     ("torch._dynamo.convert_frame:_compile",),
-    "globals and locals of the frame being compiled: its resume functions, its ``self``", "2.0",
-    "resume functions are shown as functions of their own; compiled_codes of the dispatcher class",
+    "globals and locals of the frame being compiled: its resume functions, its ``self``; where depyf run begins", "2.0",
+    "resume functions are shown as functions of their own; compiled_codes of the dispatcher class; depyf run",
     takes("globals", "locals"))
 GRAPH_NAME = Touchpoint(
     ("torch._dynamo.bytecode_transformation:COMPILED_FN_PREFIX", "torch._dynamo.output_graph:OutputGraph"),
