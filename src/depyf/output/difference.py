@@ -124,7 +124,8 @@ class _Comparison:
                 first, second = before.get(fact, 0), after.get(fact, 0)
                 if first == second:
                     continue
-                word = "**new**" if not first else "**gone**" if not second else f"({_often(first)}, now {_often(second)})"
+                word = "**new**" if not first else "**gone**" if not second else (
+                    f"({_often(first)}, now {_often(second)})")
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
                 lines.append(f"* {what} {word}: {fact[0]}{times}")
         return lines
