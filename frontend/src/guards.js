@@ -24,6 +24,7 @@ export function guards(run, state, app) {
         h("ul", {}, failed.map((group) => h("li", {}, code(group[0] || "global state"), ": ",
           group[4].slice(0, 4).map((text, index) => [index ? "; " : "", text.slice(0, 200)]), group[0] ? conditions(run, group, app) : null)),
           chosen.failed.map((text) => h("li", {}, code(text))))) : null,
+      cost(run, chosen, app),
       tree));
 
   function draw(text) {
@@ -62,6 +63,19 @@ export function guards(run, state, app) {
 
   view.ready = () => draw("");
   return view;
+}
+
+/** What there is to check most of. Torch measures no single guard, only all of a version together. */
+function cost(run, chosen, app) {
+  const checks = (group) => group[2] * group[5].length;
+  const all = chosen.groups.reduce((sum, group) => sum + checks(group), 0);
+  const most = [...chosen.groups].sort((a, b) => checks(b) - checks(a)).slice(0, 5);
+  if (all < 2) return null;
+  return h("article", { class: "card cost" }, h("h2", {}, "Most checks"),
+    h("p", { class: "soft" }, `${count(all, "check")} in all, before each call that this version serves`, chosen.microseconds
+      ? `: one look at all of them took torch ${chosen.microseconds} \u00b5s, when they were made` : "", "."),
+    h("ol", {}, most.map((group) => h("li", {}, h("b", {}, String(checks(group))), ` (${Math.round(100 * checks(group) / all)} %) on `,
+      group[0] ? code(group[0]) : "global state", " ", placeLink(run, app, group[5].find(([, place]) => place >= 0)?.[1] ?? -1)))));
 }
 
 function conditions(run, group, app) {

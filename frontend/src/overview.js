@@ -99,7 +99,7 @@ function entryFlow(run, entry, frames, shown, app) {
     compilation?.again ? h("p", { class: "why soft" }, "compiled again: ", failed(run, entry.id)) : null,
     broken.map(([reason, at]) => h("p", { class: "broke" }, h("span", { class: "sign break" }, "\u2716"),
       h("a", { href: app.link("overview", { to: "breaks" }) }, "graph break"), " at ", placeLink(run, app, at.place), ": ",
-      prose(reason.title))),
+      prose(reason.title), reason.hints.length ? h("span", { class: "soft" }, " Torch's advice: ", prose(reason.hints[0].split("\n")[0])) : null)),
     resumes.length ? h("div", { class: "resumes" }, resumes.map((frame) => (
       shown.has(frame.name) ? h("p", { class: "soft" }, "goes on in ", code(frame.name), ", see above")
         : frameFlow(run, frame, frames, shown, app)))) : null);
@@ -112,7 +112,9 @@ function graphPane(run, entry) {
 
 function failed(run, id) {
   for (const group of run.recompiles) {
-    if (group.ids.includes(id)) return code(group.guards[0]?.kind.slice(0, 120) ?? "");
+    if (!group.ids.includes(id) || !group.guards.length) continue;
+    const { kind, texts } = group.guards[0];
+    return code((texts.length === 1 ? texts[0] : kind).slice(0, 160));
   }
   return "no version fitted";
 }

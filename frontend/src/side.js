@@ -55,9 +55,10 @@ export function side(run, state, app) {
     const words = [];
     if (chosen) {
       const places = [...chosen.selection.places];
-      words.push(...places.slice(0, 3).flatMap((id, index) => [
-        index ? ", " : "", code(run.place(id).name), " ", h("span", { class: "soft" }, run.textOf(id).slice(0, 70))]));
-      if (places.length > 3) words.push(` and ${places.length - 3} more lines`);
+      const shown = places.length > 3 ? [8, 30] : [3, 70]; // lines, letters of each
+      words.push(...places.slice(0, shown[0]).flatMap((id, index) => [
+        index ? ", " : "", code(run.place(id).name), " ", h("span", { class: "soft" }, run.textOf(id).slice(0, shown[1]))]));
+      if (places.length > shown[0]) words.push(` and ${places.length - shown[0]} more lines`);
       if (!places.length) words.push("Nothing is tied to this line.");
     } else words.push("Point at a line to see where it went; click to stay with it. Underlined names lead to their definition.");
     status.replaceChildren();
@@ -129,6 +130,9 @@ export function side(run, state, app) {
     if (doc.fidelity) pane.note.textContent = doc.fidelity;
     pane.note.title = doc.note ?? "";
     pane.folds.hidden = !editor.spans.length;
+    pane.kernels.hidden = doc.kind !== "kernel" || !doc.calls.length;
+    pane.kernels.replaceChildren(h("option", { value: "" }, "go to kernel"), ...(pane.kernels.hidden ? [] : doc.calls.map(
+      ([name], number) => h("option", { value: String(number) }, `${name} (call ${number + 1})`))));
     pane.element.append(editor.host);
   }
 
@@ -157,6 +161,14 @@ export function side(run, state, app) {
     pane.folds = h("span", { class: "folds" },
       h("button", { type: "button", title: "fold repeated modules", onclick: () => pane.editor.foldModules(true) }, "fold"),
       h("button", { type: "button", title: "open all modules", onclick: () => pane.editor.foldModules(false) }, "open"));
+    // In the order in which they are called; its definition is shown, or its call where it has none (a library's).
+    pane.kernels = h("select", { class: "kernels", "aria-label": "go to kernel", onchange: () => {
+      const [, , defined, , call] = pane.doc.calls[Number(pane.kernels.value)] ?? [];
+      pane.kernels.value = "";
+      if (!call) return;
+      pin(pane, defined || call);
+      pane.editor.reveal(defined || call, "start");
+    } });
     const close = h("button", { type: "button", class: "close", "aria-label": "close this pane", onclick: () => {
       if (panes.length === 1) return;
       panes.splice(panes.indexOf(pane), 1);
@@ -166,7 +178,7 @@ export function side(run, state, app) {
       moved();
     } }, "\u00d7");
     pane.element = h("div", { class: "pane" },
-      h("div", { class: "head" }, pane.select, pane.note, pane.folds, pane.count,
+      h("div", { class: "head" }, pane.select, pane.note, pane.folds, pane.kernels, pane.count,
         h("button", { type: "button", title: "search (/)", onclick: () => pane.editor.find() }, "find"), close));
     panes.push(pane);
     body.append(pane.element);

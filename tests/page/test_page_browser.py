@@ -165,6 +165,8 @@ def test_side_by_side(name, page_of, visit):
 def test_guards(name, page_of, visit):
     tab = visit(page_of(name), "guards")
     assert tab.locator(".tree > details").count() > 0
+    most = tab.locator(".card.cost li b").all_text_contents()
+    assert most and [int(number) for number in most] == sorted(map(int, most), reverse=True)
     tab.get_by_role("searchbox").fill("check_")
     assert tab.locator(".conditions li").count() > 0
     tab.get_by_role("searchbox").fill("nothing of that kind")
@@ -262,6 +264,29 @@ def test_the_way_back_leads_to_where_one_was(page_of, visit):
     tab.evaluate("key => { location.hash = `#/side/0/${encodeURIComponent(key)}` }", key)
     tab.wait_for_function("document.querySelectorAll('.pane').length === 1")
     assert tab.locator(".pane select").evaluate("s => s.selectedOptions[0].textContent").startswith("transformed code")
+
+
+def test_a_kernel_is_gone_to_by_its_name(page_of, visit):
+    tab = visit(page_of("training"), "overview")
+    tab.locator(".chip.graph a", has_text="kernel call").first.click()
+    tab.wait_for_selector(".pane")
+    choice = tab.locator(".pane").nth(2).get_by_label("go to kernel")
+    names = choice.locator("option").all_text_contents()
+    assert len(names) > 3 and names[0] == "go to kernel"
+    number = next(at for at, name in enumerate(names) if "cpp_fused" in name and at > 2)
+    choice.select_option(str(number - 1))
+    tab.wait_for_timeout(300)
+    assert len(marked(tab, 2, "at")) == 1 and marked(tab, 0), "its lines"
+    line = tab.locator(".pane").nth(2).locator(".cm-line.at").text_content()
+    assert names[number].split(" ")[0] in line
+    assert not tab.locator(".pane").first.get_by_label("go to kernel").is_visible()
+
+
+def test_the_overview_says_why_and_what_to_do(page_of, visit):
+    tab = visit(page_of("decoder"), "overview")
+    broke = tab.locator(".broke").first.text_content()
+    assert "Torch's advice: " in broke and "capture_scalar_outputs" in broke
+    assert any("expected 8, actual 9" in words for words in tab.locator(".why").all_text_contents())
 
 
 def test_modules_fold(page_of, visit):

@@ -59,7 +59,7 @@ _PHASES = {
 _COUNTS = {
     "guard_count": "guards", "graph_op_count": "operations", "graph_node_count": "nodes",
     "graph_input_count": "inputs", "cache_size": "cache_entries", "accumulated_cache_size": "all_cache_entries",
-    "shape_env_guard_count": "shape_guards",
+    "shape_env_guard_count": "shape_guards", "guard_latency_us": "guard_microseconds",
 }
 #: Shorter ones are left out of the timeline, in seconds.
 _SHORTEST = 0.001

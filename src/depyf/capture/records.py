@@ -436,7 +436,8 @@ class Compilation:
         start: seconds since the epoch; 0.0 where unknown.
         seconds: the whole compilation, backward included.
         counts: torch's own counts (``guards``, ``operations``, ``nodes``, ``inputs``, ``cache_entries`` before it,
-            ``all_cache_entries`` of the code object, ``shape_guards``).
+            ``all_cache_entries`` of the code object, ``shape_guards``; ``guard_microseconds`` that one check of all
+            guards took torch).
         timeline: what it did when, from 1 ms on, in the order in which it began; backward included.
         backward_failure: why the backward graph could not be compiled.
         custom_ops: operators in the graph that are not torch's own.
