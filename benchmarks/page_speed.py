@@ -151,7 +151,7 @@ def main() -> None:
         for pane in range(tab.locator(".pane").count()):
             if tab.locator(".pane").nth(pane).get_by_role("button", name="open", exact=True).is_visible():
                 tab.locator(".pane").nth(pane).get_by_role("button", name="open", exact=True).click()
-        names = tab.locator(".pane select").evaluate_all("all => all.map(s => s.selectedOptions[0].textContent)")
+        names = tab.locator(".pane select.text").evaluate_all("all => all.map(s => s.selectedOptions[0].textContent)")
         for pane, name in enumerate(names):
             shown = name.partition(" of ")[0]
             for what, act in (("scroll anywhere", scroll(pane)), ("point", hover(pane)), ("click", click(pane))):

@@ -151,7 +151,7 @@ export function side(run, state, app) {
         (found) => h("option", { value: String(found.index) }, found.title))) : null;
     });
     const pane = { doc: null, editor: null };
-    pane.select = h("select", { "aria-label": `text of pane ${panes.length + 1}`, onchange: (event) => {
+    pane.select = h("select", { class: "text", "aria-label": `text of pane ${panes.length + 1}`, onchange: (event) => {
       show(pane, run.docs[Number(event.target.value)], 0);
       if (chosen) follow(pane, false);
       moved();
