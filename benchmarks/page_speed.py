@@ -64,7 +64,7 @@ def measured(tab: Page, act: str, clock: Clock, times: int = 7, before: str = ""
 
 def scroll(pane: int) -> str:
     scroller = PANE.format(pane) + ".querySelector('.cm-scroller')"
-    return f"() => {{ const s = {scroller}; s.scrollTop = Math.random() * s.scrollHeight; }}"
+    return f"() => {{ const s = {scroller}; s.scrollTop = Math.random() * (s.scrollHeight - 2 * s.clientHeight); }}"
 
 
 def click(pane: int) -> str:
@@ -156,6 +156,7 @@ def main() -> None:
             shown = name.partition(" of ")[0]
             for what, act in (("scroll anywhere", scroll(pane)), ("point", hover(pane)), ("click", click(pane))):
                 if what == "scroll anywhere" or pane:
+                    tab.wait_for_timeout(300)
                     rows.append((f"side by side: {what} in {shown}", *measured(tab, act, clock)))
         for what, link in LINKS:
             elsewhere = "graph" if "(1)" in link else "overview"
