@@ -256,11 +256,11 @@ class _Run:
             groups.append([source, _path(source), max(1, len(one.values)), loop, list(dict.fromkeys(said)),
                            [[text, self._place(causes.get(cause))] for text, cause in conditions]])
         others = list(dict.fromkeys(_words(found.text) for found in failures if found.text not in told))
-        counts = [compilation.counts for compilation in self.capture.compilations
-                  if compilation.compile_id.key == entry.compile_id.key]
+        looked = [compilation.counts["guard_microseconds"] for compilation in self.capture.compilations
+                  if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
         return {"id": str(entry.compile_id), "frame": frame.name, "doc": document, "count": len(entry.guards),
                 "groups": groups, "failed": others,
-                "microseconds": next((found["guard_microseconds"] for found in counts if "guard_microseconds" in found), 0)}
+                "microseconds": looked[0] if looked else 0}
 
     # --- what happened ----------------------------------------------------------------------------
     def _subject(self, compilation: Compilation) -> str:
