@@ -239,3 +239,19 @@ def test_real_runs(tmp_path, capsys):
     assert "  - graph of versions 1, 2 changed: the captured one, and so joint, forward, backward" in lines
     assert "    - in no module: + tanh (3 times), - relu (3 times)" in lines
     assert not any("break" in line or "recompile" in line for line in lines)
+
+
+def test_a_function_that_was_skipped_and_is_compiled(tmp_path, capsys):
+    """A break in a loop leaves all of a function to Python."""
+    pytest.importorskip("torch")
+    (tmp_path / "a.py").write_text(PROGRAM.replace("CHANGE(layer(x))", "layer(x); print('in a loop')")
+                                   .replace("torch.nn.Linear(4, 4)", "torch.nn.Tanh()").replace(".backward()", ""))
+    (tmp_path / "b.py").write_text((tmp_path / "a.py").read_text().replace("; print('in a loop')", ""))
+    for name in "ab":
+        subprocess.run([sys.executable, f"{name}.py", str(tmp_path / name)], cwd=tmp_path, check=True,
+                       stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        text = (tmp_path / name / "records.jsonl").read_text().replace(f"{name}.py", "net.py")
+        (tmp_path / name / "records.jsonl").write_text(text)
+    assert cli.main(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 1
+    said = capsys.readouterr().out
+    assert "version new: " in said, said

@@ -108,11 +108,11 @@ class _Comparison:
                 f", {count(breaks, 'graph break')}" if breaks else "")
             return [f"* **{word}** in this run: {what}"] if word == "new" else [f"* **gone**: it had {what}"]
         lines = self._facts(old, new)
-        if old.function and new.function:
-            first, second = (places(unit.function, sources) for unit, sources in
-                             zip((old, new), self.sources) if unit.function)
-            for place, other in frames(first, second):
-                lines += self._frame(place, other)
+        # (A function of which nothing was compiled has no places.)
+        first, second = (places(unit.function, sources) if unit.function else []
+                         for unit, sources in zip((old, new), self.sources))
+        for place, other in frames(first, second):
+            lines += self._frame(place, other)
         return lines
 
     # --- breaks, recompiles, what was not compiled ---
