@@ -227,7 +227,7 @@ def test_a_program_that_compiles(compiled):
     lines = done.stderr[done.stderr.index(f"{SUMMARY}torch.compile made"):].splitlines()
     assert len(lines) == 5
     assert lines[0].startswith("depyf: torch.compile made 6 graphs of 2 functions, ") and lines[0].endswith(" s of compiling")
-    assert lines[1] == "  graph breaks  2, first at program.py:13: Call to `torch._dynamo.graph_break()`"
+    assert lines[1].startswith("  graph breaks  2, first at program.py:13: ") and "graph_break" in lines[1]
     assert lines[2].startswith("  recompiles    3, first of ") and "size mismatch" in lines[2]
     assert lines[3] == "  written to    out/"
     assert lines[4].startswith("  start with    out/index.html (depyf open out)")
@@ -371,3 +371,36 @@ def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):
     done = run("-m", "depyf", "run", "-o", "taken", "spoils.py", cwd=compiled)
     assert done.returncode == 0 and done.stdout.count("tensor") == 4
     assert "it is a file" in done.stderr and "Traceback" not in done.stderr
+
+
+class Terminal:
+    def __init__(self):
+        self.text = ""
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_long_writing_is_shown_on_a_terminal(tmp_path, monkeypatch, shows):
+    from depyf.capture.records import Capture
+    from depyf.output.choice import Choice
+    from depyf.program import recording
+
+    terminal, times = Terminal(), iter([0.1, 0.2, 9.0, 9.1])
+    monkeypatch.setattr(recording.sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(recording.time, "monotonic", lambda: next(times))
+    one = recording.Recording(str(tmp_path / "dump"), Choice(), "launch", shows_progress=shows)
+    one._begun = 0.01
+    for done in range(4):
+        one._progress("outlines", done, 4)
+    one._recorded(Capture())
+    assert ("4 depyf: writing outlines" in terminal.text) == shows
+    assert terminal.text.endswith("\r\x1b[K") == shows and one.capture == Capture()
