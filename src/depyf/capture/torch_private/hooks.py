@@ -29,6 +29,9 @@ BYTECODE_LOGGER = touchpoints.BYTECODE_LOG.key
 GRAPH_NAME = re.compile(rf"({touchpoints.GRAPH_NAME.key}\d+)(?:_[0-9a-f_]{{36,}})?$")
 
 
+_never_compiled: set[str] = set()
+
+
 def missing() -> list[touchpoints.Touchpoint]:
     """The touchpoints that this torch lacks."""
     return [point for point in touchpoints.TABLE if not point.present()]
@@ -46,8 +49,12 @@ def compile_id() -> tuple[int, int, int] | None:
 
 def never_compile(package: str) -> None:
     """Dynamo runs functions of the package as they are: a backward graph may be compiled inside a compiled frame,
-    and our hooks with it."""
-    touchpoints.NEVER_COMPILE.get()(package)
+    and our hooks with it. (Said once for each process: torch adds to a list, and looks through all of it for each
+    file.)"""
+    add = touchpoints.NEVER_COMPILE.get()
+    if package not in _never_compiled:
+        add(package)
+        _never_compiled.add(package)
 
 
 def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
