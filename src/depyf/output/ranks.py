@@ -17,9 +17,10 @@ from ..capture.records import Capture, Compilation
 from ..capture.resumes import plain_name
 from .canonical import excerpts
 from .directory import RANK, Directory
-from .index import FILE, index, seconds
+from .index import FILE, index
 from .markdown import code, count, fenced, link, prose, some, table
 from .story import recompile_reasons, short_names
+from .words import OUTCOME_OF_ONE, seconds
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
 FEW = 4
@@ -193,8 +194,7 @@ def _recompiles(compilations: Sequence[Compilation], short: Mapping[str, str]) -
 
 
 def _not_compiled(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Sequence[str]:
-    words = {"limit": "the recompile limit is reached", "failed": "failed", "skipped": "skipped",
-             "unknown": "did not finish"}
+    words = OUTCOME_OF_ONE | {"unknown": "did not finish"}
     return [words[c.outcome] + (f": {code(c.failure.kind)}" if c.failure and c.outcome == "failed" else "")
             for c in compilations if c.outcome in words]
 

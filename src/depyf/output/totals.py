@@ -50,8 +50,3 @@ class Totals:
     def well(self) -> bool:
         """Nothing broke, nothing was compiled again, nothing was left out."""
         return not (self.breaks or self.recompiles or self.outcomes)
-
-
-#: Words for ``Compilation.outcome``, in the order of their weight.
-OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skipped": "skipped",
-            "unknown": "not finished"}

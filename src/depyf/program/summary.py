@@ -13,7 +13,8 @@ from ..output import index
 from ..output.directory import MARK
 from ..output.markdown import count, one_line
 from ..output.story import Story, breaks_by_place, breaks_by_reason
-from ..output.totals import OUTCOMES, Totals
+from ..output.totals import Totals
+from ..output.words import OUTCOMES
 
 WIDTH = 110
 _OURS = re.compile(r"(run|rank)_\d+$")

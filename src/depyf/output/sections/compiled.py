@@ -1,0 +1,97 @@
+"""What was compiled: function by function, and compilation by compilation with its files."""
+
+from __future__ import annotations
+
+from ...capture.records import Compilation
+from ..markdown import code, link, prose, some, table
+from ..words import seconds, stage_name
+from .told import ROWS, Told, left_out
+
+
+def functions(story: Told) -> list[str]:
+    units = [unit for unit in story.units if unit.function]
+    if len(units) < 2 and all(len(unit.compilations) < 2 for unit in units):
+        return []
+    rows = []
+    for unit in units[:ROWS]:
+        graphs = {name for c in unit.done for name in story.graph_names(c)}
+        rows.append((
+            link(code(unit.title), unit.file), story.place(unit.location),
+            str(len(unit.done)) if unit.compilations else "?", str(len(graphs)),
+            str(sum(len(c.breaks) for c in unit.compilations)), str(len(unit.recompiles)),
+            seconds(sum(c.seconds for c in unit.compilations))))
+    lines = ["## Functions", "", *table(
+        ("function", "where", "versions", "graphs", "breaks", "recompiles", "time"), rows)]
+    return lines + left_out(len(units) - ROWS, "function")
+
+
+def timeline(story: Told) -> list[str]:
+    """Each compilation with its files; the middle of a long series of one frame is left out."""
+    compilations = story.capture.compilations
+    if not compilations:
+        return []
+    of_frame: dict[tuple[int, int], list[Compilation]] = {}
+    for compilation in compilations:
+        of_frame.setdefault(compilation.compile_id.frame_key, []).append(compilation)
+    rows, shown = [], 0
+    places: dict[tuple[int, int], int] = {}  # of the next one in the series of its frame
+    for compilation in compilations:
+        frame = compilation.compile_id.frame_key
+        series, at = of_frame[frame], places.get(frame, 0)
+        places[frame] = at + 1
+        if len(series) > 6 and 3 <= at < len(series) - 1:
+            if at == 3:
+                rest = series[3:-1]
+                rows.append((f"{code(str(rest[0].compile_id))} to {code(str(rest[-1].compile_id))}",
+                             story.subject(compilation), f"compiled {len(rest)} more times", "", "",
+                             seconds(sum(c.seconds for c in rest))))
+            continue
+        shown += 1
+        if shown > ROWS:
+            continue
+        rows.append((code(str(compilation.compile_id)), story.subject(compilation), _came_of_it(compilation),
+                     _graph_links(story, compilation), _code_link(story, compilation), seconds(compilation.seconds)))
+    lines = ["## In order", "", *table(("compilation", "of", "what came of it", "graph", "code", "time"), rows[:ROWS])]
+    return lines + left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
+
+
+def _came_of_it(compilation: Compilation) -> str:
+    if compilation.outcome == "limit":
+        return "recompile limit: plain Python"
+    if compilation.outcome != "compiled":
+        return {"skipped": "skipped: plain Python", "unknown": "not finished"}.get(
+            compilation.outcome, compilation.outcome)
+    words = ["recompiled" if compilation.guard_failures or compilation.compile_id.recompile else "compiled"]
+    if compilation.breaks:
+        words.append(f"up to a graph break: {prose(compilation.breaks[-1].reason, 60)}")
+    return " ".join(words)
+
+
+def _graph_links(story: Told, compilation: Compilation) -> str:
+    """The graph, its outline and its other stages, each of which has a file."""
+    found = []
+    for name in story.graph_names(compilation):
+        graph = story.graphs.get(name)
+        if graph is None:
+            continue
+        for stage in graph.stages:
+            if stage.internal or not stage.file:
+                continue
+            outline = f" ({link('outline', stage.outline)})" if stage.outline else ""
+            found.append(link(stage_name(stage), stage.file) + outline)
+        for kernel in graph.kernels:
+            if kernel.file:
+                outline = f" ({link('outline', kernel.outline)})" if kernel.outline else ""
+                found.append(link(f"kernel {kernel.index}", kernel.file) + outline)
+    return some(found, 12) if found else ("none" if compilation.outcome == "compiled" else "")
+
+
+def _code_link(story: Told, compilation: Compilation) -> str:
+    found = story.entries.get(compilation.compile_id.key)
+    if found is None:
+        return ""
+    transformed = found[1].transformed
+    if not transformed.known:
+        return "not in the log"
+    doubt = "" if transformed.source.fidelity in ("exact", "equivalent") else f" ({transformed.source.fidelity})"
+    return link("transformed", transformed.file) + doubt
