@@ -9,23 +9,22 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..capture.graph_text import read_graph
 from ..capture.records import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ..capture.resumes import plain_name
+from ..capture.store import NOT_ENDED
 from .canonical import calls, excerpts, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
 from .markdown import code, count, fenced, prose, some, table
 from .outline import layer_pattern, layer_ranges
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, units
 from .story import VALUES, Story, Unit, kind_of_failure
+from .words import OUTCOME_OF_ONE, stage_name
 
 #: How many of a kind are told one by one, unless all are wanted.
 ROWS = 8
-#: Graphs in the order in which they are made.
-_STAGES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph": "forward",
-           "Backward_graph": "backward", "AFTER_POST_GRAD": "post-grad"}
 #: Stands for a version until it is known how many changed in the same way. (No text of others holds it.)
 _VERSION = "\ue020"
 _NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
@@ -119,15 +118,15 @@ class _Comparison:
     def _facts(self, old: Unit, new: Unit) -> list[str]:
         lines: list[str] = []
         for what, facts in (("graph break", _breaks), ("recompile", _recompiles), ("not compiled", _left_alone)):
-            before, after = facts(self.old, old), facts(self.new, new)
+            before, after = Counter(facts(self.old, old)), Counter(facts(self.new, new))
             for fact in dict.fromkeys([*after, *before]):
-                first, second = before.get(fact, 0), after.get(fact, 0)
+                first, second = before[fact], after[fact]
                 if first == second:
                     continue
                 word = "**new**" if not first else "**gone**" if not second else (
                     f"({_often(first)}, now {_often(second)})")
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
-                lines.append(f"* {what} {word}: {fact[0]}{times}")
+                lines.append(f"* {what} {word}: {fact.text}{times}")
         return lines
 
     # --- graphs, guards, kernels ---
@@ -207,21 +206,21 @@ class _Comparison:
                 assert present_stage is not None
                 if not present_stage.internal:
                     word = "new" if stage is None else "gone"
-                    lines.append(f"* {which}: its {_stage(present_stage)} graph is {word}")
+                    lines.append(f"* {which}: its {stage_name(present_stage)} graph is {word}")
             elif graph_lines(stage) != graph_lines(other):
                 changed.append((stage, other))
         if old.backend != new.backend and old.backend and new.backend:  # (a log names none)
             lines.append(f"* {which}: backend {code(old.backend)}, now {code(new.backend)}")
         if changed:
             stage, other = changed[0]
-            more = [_stage(each) for each, _ in changed[1:]]
-            lines.append(f"* {which} changed: the {_stage(stage)} one"
+            more = [stage_name(each) for each, _ in changed[1:]]
+            lines.append(f"* {which} changed: the {stage_name(stage)} one"
                          + (f", and so {some(more, 8)}" if more and stage.stage == "Captured_Graph" else
                             f", also {some(more, 8)}" if more else ""))
             lines += self._operations(stage, other)
             if self.full:
                 for stage, other in changed:
-                    lines += _unified(_stage(stage), shown_lines(stage), shown_lines(other))
+                    lines += _unified(stage_name(stage), shown_lines(stage), shown_lines(other))
         return lines + self._kernels(old, new, which)
 
     def _operations(self, old: GraphStage, new: GraphStage) -> list[str]:
@@ -276,64 +275,46 @@ class _Comparison:
 
 
 # --- facts of a function ----------------------------------------------------------------------------
-#: A fact as Markdown, and what it is compared by.
-_Facts = Callable[[Story, Unit], Mapping["_Fact", int]]
+@dataclass(frozen=True)
+class _Fact:
+    """Something that happened: two are equal if what they are compared by is.
+
+    Attributes:
+        text: as Markdown.
+        key: what it is compared by.
+    """
+
+    text: str = field(compare=False)
+    key: object
 
 
-class _Fact(tuple[str, object]):
-    """``(Markdown, what it is compared by)``: two facts are equal if that is."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Fact) and self[1] == other[1]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self[1])
+def _breaks(story: Story, unit: Unit) -> Iterator[_Fact]:
+    for compilation in unit.compilations:
+        for found in compilation.breaks:
+            where = found.location
+            shown = _place(story, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
+            text = where.text if where and where.text else where and where.line
+            yield _Fact(f"{shown} ({prose(found.reason, 100)})",
+                        (VALUES.sub("_", found.reason), where and base_name(where.filename), text))
 
 
-def _counted(facts: Iterable[_Fact]) -> Mapping[_Fact, int]:
-    return Counter(facts)
+def _recompiles(story: Story, unit: Unit) -> Iterator[_Fact]:
+    for compilation in unit.recompiles:
+        found = compilation.guard_failures[0]
+        function = plain_name(compilation.function)
+        yield _Fact(f"{code(found.text, 160)} in {code(function)}", (function, kind_of_failure(found)))
 
 
-def _breaks(story: Story, unit: Unit) -> Mapping[_Fact, int]:
-    def facts() -> Iterable[_Fact]:
-        for compilation in unit.compilations:
-            for found in compilation.breaks:
-                where = found.location
-                shown = _place(story, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
-                text = where.text if where and where.text else where and where.line
-                yield _Fact((f"{shown} ({prose(found.reason, 100)})",
-                             (VALUES.sub("_", found.reason), where and base_name(where.filename), text)))
-    return _counted(facts())
-
-
-def _recompiles(story: Story, unit: Unit) -> Mapping[_Fact, int]:
-    def facts() -> Iterable[_Fact]:
-        for compilation in unit.recompiles:
-            found = compilation.guard_failures[0]
-            kind = kind_of_failure(found)
-            yield _Fact((f"{code(found.text, 160)} in {code(plain_name(compilation.function))}",
-                         (plain_name(compilation.function), kind)))
-    return _counted(facts())
-
-
-def _left_alone(story: Story, unit: Unit) -> Mapping[_Fact, int]:
-    words = {"limit": "the recompile limit is reached", "failed": "failed", "skipped": "skipped",
-             "unknown": "not finished"}
-
-    def facts() -> Iterable[_Fact]:
-        for compilation in unit.compilations:
-            if compilation.outcome == "compiled":
-                continue
-            failure = compilation.failure
-            reason = failure.reason.partition("\n")[0] if failure else ""
-            yield _Fact((words.get(compilation.outcome, compilation.outcome)
-                         + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""),
-                         (compilation.outcome, plain_name(compilation.function), failure and failure.kind,
-                          VALUES.sub("_", reason))))
-    return _counted(facts())
+def _left_alone(story: Story, unit: Unit) -> Iterator[_Fact]:
+    for compilation in unit.compilations:
+        if compilation.outcome == "compiled":
+            continue
+        failure = compilation.failure
+        reason = failure.reason.partition("\n")[0] if failure else ""
+        yield _Fact(OUTCOME_OF_ONE.get(compilation.outcome, compilation.outcome)
+                    + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""),
+                    (compilation.outcome, plain_name(compilation.function), failure and failure.kind,
+                     VALUES.sub("_", reason)))
 
 
 # --- small things ------------------------------------------------------------------------------------
@@ -344,8 +325,6 @@ def _heads(before: Capture, after: Capture) -> list[str]:
         first, second = (capture.environment.get(key, "").partition(" ")[0] for capture in (before, after))
         if first != second:
             lines.append(f"{word} {prose(first) or 'unknown'}, now {prose(second) or 'unknown'}.")
-    from ..capture.store import NOT_ENDED
-
     lines += [f"The {word} run did not end: what it lacks may only not have been recorded."
               for word, capture in (("first", before), ("second", after)) if NOT_ENDED in capture.notes]
     return [*lines, ""] if lines else []
@@ -363,11 +342,6 @@ def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
 
 def _place(story: Story, where: SourceLocation | None, comma: str = ", ") -> str:
     return f"{comma}{code(f'{story.short.get(where.filename, where.filename)}:{where.line}')}" if where else ""
-
-
-def _stage(stage: GraphStage) -> str:
-    name = _STAGES.get(stage.stage, code(stage.stage))
-    return f"{name} {stage.index + 1}" if stage.index else name
 
 
 def _operations(graph: CompiledGraph) -> str:
