@@ -23,6 +23,7 @@ from typing import Any
 
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
+from ..output.markdown import count
 from .status import BAD_INPUT
 from .terminal import Progress
 
@@ -386,5 +387,5 @@ def summary(files: Counter[str], parts: Counter[str], errors: int) -> str:
 
     total, inside = sum(files.values()), sum(parts.values())
     how = ", ".join(f"{parts[each.value]} {each.value}" for each in Fidelity if parts[each.value])
-    said = f"{total} file{'s' * (total != 1)}, {inside} code object{'s' * (inside != 1)}{': ' if how else ''}{how}"
+    said = f"{count(total, 'file')}, {count(inside, 'code object')}{': ' if how else ''}{how}"
     return said + (f"; {errors} could not be decompiled" if errors else "")

@@ -18,6 +18,7 @@ from IPython.core.error import UsageError
 from IPython.display import display
 
 from ..capture import store
+from ..output.markdown import count
 from ..prepare import prepare_debug
 from .files import temporary
 from .view import HEIGHT, View
@@ -78,7 +79,7 @@ class Watched:
         if self.earlier:
             from . import earlier
 
-            names = ", ".join(f"{one.name} ({one.versions} version{'s' * (one.versions != 1)})" for one in self.earlier)
+            names = ", ".join(f"{one.name} ({count(one.versions, 'version')})" for one in self.earlier)
             notes.append(f"Compiled before this cell, so torch did not compile it again: {names}. To see all of it "
                          "compiled, run torch.compiler.reset() first.")
             if not capture.compilations and not capture.functions:

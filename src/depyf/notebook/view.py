@@ -11,7 +11,7 @@ from typing import Any
 from .. import page as pages
 from ..capture import sources
 from ..capture.records import Capture
-from ..output.markdown import one_line
+from ..output.markdown import count, one_line
 from .cells import cell_names
 
 #: The largest page, in characters, that stands in the notebook itself. Jupyter's server drops outputs of more than
@@ -132,11 +132,11 @@ def _said(run: dict[str, Any]) -> list[str]:
     name = f"{run['name']}: " if run["name"] else ""
     if not run["compilations"] and not run["units"]:
         return [f"{name}{_NOTHING}"]
-    numbers = [_count(summary["functions"], "function"), _count(summary["versions"], "version"),
-               _count(summary["graphs"], "graph")]
+    numbers = [count(summary["functions"], "function"), count(summary["versions"], "version"),
+               count(summary["graphs"], "graph")]
     if not run["compilations"]:  # (of a function that was compiled unwatched: nobody knows more)
         return [f"{name}{', '.join(numbers)}."]
-    numbers += [_count(summary["breaks"], "graph break"), _count(summary["recompiles"], "recompile")]
+    numbers += [count(summary["breaks"], "graph break"), count(summary["recompiles"], "recompile")]
     numbers += [f"{summary[key]} {words}" for key, words in (
         ("limit", "at the recompile limit"), ("failed", "failed"), ("skipped", "skipped")) if summary[key]]
     lines = [f"{name}{', '.join(numbers)}; {summary['seconds']:.1f} s compiling."]
@@ -155,7 +155,3 @@ def _place(run: dict[str, Any], place: int) -> str:
         return "a place that torch does not name"
     file, line = run["places"][2 * place : 2 * place + 2]
     return f"{run['files'][file]['short']}:{line}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' * (number != 1)}"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..capture.records import Guard
+from .markdown import count
 
 _NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
 _MARK = re.compile("\0(\\d+)\0")
@@ -122,8 +123,7 @@ def guard_lines(
     lines.append((f"def {name}(L, G):", ""))
     if not guards:
         return [*lines, ("    # torch gave no guards", ""), ("    return True", "")]
-    checks = len(guards)
-    lines.append((f'    """{checks} condition{"s" if checks != 1 else ""}, in the order of their objects."""', ""))
+    lines.append((f'    """{count(len(guards), "condition")}, in the order of their objects."""', ""))
     lines.append(("    return (", ""))
     joint = ""
     for one in fold(group(guards)):

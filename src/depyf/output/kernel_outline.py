@@ -11,6 +11,7 @@ from ..capture.graph_text import Node
 from ..capture.kernels import is_view
 from ..capture.provenance import Provenance
 from ..capture.records import Kernel, KernelCall
+from .markdown import count
 from .outline import operations
 
 #: The longest row of calls that is looked for when repeated ones are folded.
@@ -81,9 +82,8 @@ def _folded(calls: Sequence[_Call]) -> Iterator[str]:
         end = at + length * times
         if times > 1:
             first, last = calls[at + length].call.call_line, calls[end - 1].call.call_line
-            more = f"{times - 1} more time" + "s" * (times > 2)
             what = "the call above" if length == 1 else f"the {length} calls above"
-            yield f"{first:>6}  ... {what}, {more}, to line {last}"
+            yield f"{first:>6}  ... {what}, {count(times - 1, 'more time')}, to line {last}"
         at = end
 
 
