@@ -8,7 +8,6 @@ holds graphs whose comments name the lines of then. What was captured now says w
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 from .graph_text import Graph
 from .records import SourceLocation
@@ -21,8 +20,8 @@ def brought_home(graph: Graph, captured: Graph) -> Graph:
     text, or the text of one at another line of the file. A line of such a stage that has no counterpart is dropped: no
     line is better than a wrong one.
     """
-    home = dict.fromkeys(_locations(captured))
-    own = dict.fromkeys(_locations(graph))
+    home = _locations(captured)
+    own = _locations(graph)
     if not home or not own:
         return graph
     texts = {(place.filename, place.line): place.text for place in home}
@@ -41,12 +40,8 @@ def brought_home(graph: Graph, captured: Graph) -> Graph:
     return _replaced(graph, table)
 
 
-def _locations(graph: Graph) -> Iterator[SourceLocation]:
-    for node in graph.nodes:
-        if node.location is not None:
-            yield node.location
-    for inner in graph.subgraphs:
-        yield from _locations(inner)
+def _locations(graph: Graph) -> dict[SourceLocation, None]:
+    return {node.location: None for _, node in graph.named_nodes() if node.location is not None}
 
 
 def _by_text(places: dict[SourceLocation, None]) -> dict[tuple[str, str], list[SourceLocation]]:

@@ -119,10 +119,15 @@ class Graph:
     nodes: tuple[Node, ...] = ()
     subgraphs: tuple[Graph, ...] = ()
 
-    def walk(self) -> Iterator[Graph]:
-        yield self
+    def walk(self, prefix: str = "") -> Iterator[tuple[str, Graph]]:
+        """This graph and all within it, each with what the names of its nodes begin with in records: ``"body."``."""
+        yield prefix, self
         for inner in self.subgraphs:
-            yield from inner.walk()
+            yield from inner.walk(f"{prefix}{inner.name}.")
+
+    def named_nodes(self) -> Iterator[tuple[str, Node]]:
+        """``(name in records, node)`` of all nodes; those of inner graphs behind the others."""
+        return ((prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes)
 
     def node(self, name: str) -> Node | None:
         return next((node for node in self.nodes if node.name == name), None)

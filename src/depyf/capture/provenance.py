@@ -83,7 +83,7 @@ class StageNodes:
     origins: dict[str, Origin] = field(default_factory=dict)
 
     def nodes(self) -> Iterator[tuple[str, Node]]:
-        return named_nodes(self.graph)
+        return self.graph.named_nodes()
 
     @property
     def is_backward(self) -> bool:
@@ -236,14 +236,6 @@ class Provenance:
 
 def _key(stage: StageNodes) -> str:
     return f"{stage.record.stage}.{stage.record.index}"
-
-
-def named_nodes(graph: Graph, prefix: str = "") -> Iterator[tuple[str, Node]]:
-    """``(name, node)`` of all nodes; those of inner graphs behind the others, with the inner graph's name."""
-    for node in graph.nodes:
-        yield prefix + node.name, node
-    for inner in graph.subgraphs:
-        yield from named_nodes(inner, f"{prefix}{inner.name}.")
 
 
 def _locations(graph: Graph) -> dict[str, SourceLocation]:

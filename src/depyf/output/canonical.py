@@ -35,7 +35,7 @@ def graph_lines(stage: GraphStage) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1000)
 def _compared(text: str) -> tuple[str, ...]:
-    names = {node.name for inner in read_graph(text).walk() for node in inner.nodes}
+    names = _node_names(text)
     numbers: dict[str, str] = {}
 
     def renamed(match: re.Match[str]) -> str:
@@ -49,12 +49,16 @@ def _compared(text: str) -> tuple[str, ...]:
 
 def shown_lines(stage: GraphStage) -> list[str]:
     """The same for people: names without the numbers that torch counts up, and user lines as comments."""
-    names = {node.name for inner in read_graph(stage.text).walk() for node in inner.nodes}
+    names = _node_names(stage.text)
 
     def renamed(match: re.Match[str]) -> str:
         return _COUNTED.sub("", match[0]) if match[0] in names else match[0]
 
     return [_WORD.sub(renamed, line) for line in _statements(stage.text)]
+
+
+def _node_names(text: str) -> set[str]:
+    return {node.name for _, node in read_graph(text).named_nodes()}
 
 
 def _statements(text: str) -> list[str]:
@@ -86,13 +90,8 @@ def excerpts(first: str, second: str, longest: int = 100) -> tuple[str, str]:
 
 
 def calls(graph: Graph) -> Iterable[tuple[str, Node]]:
-    """The operations of a graph and of those within it, with what their names begin with in the records of modules."""
-    def walk(inner: Graph, prefix: str) -> Iterable[tuple[str, Node]]:
-        yield from ((prefix, node) for node in inner.nodes if node.is_call)
-        for each in inner.subgraphs:
-            yield from walk(each, f"{prefix}{each.name}.")
-
-    return walk(graph, "")
+    """The operations of a graph and of those within it, with their names in the records of modules."""
+    return ((name, node) for name, node in graph.named_nodes() if node.is_call)
 
 
 def kernel_lines(kernel: Kernel) -> list[str]:

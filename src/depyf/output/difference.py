@@ -354,8 +354,8 @@ def _counts(stage: GraphStage) -> dict[str, Counter[str]]:
     """Operations by the path of the module that they were called in."""
     paths = {node: call.path for call in stage.modules for node in call.nodes}
     found: dict[str, Counter[str]] = {}
-    for prefix, node in calls(read_graph(stage.text)):
-        found.setdefault(paths.get(f"{prefix}{node.name}", ""), Counter())[node.operation] += 1
+    for name, node in calls(read_graph(stage.text)):
+        found.setdefault(paths.get(name, ""), Counter())[node.operation] += 1
     return found
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ..capture.graph_text import Graph, Node
 from ..capture.provenance import Provenance, StageNodes
+from .markdown import count
 
 #: What stands for the number of a layer while layers are compared.
 _NUMBER = "#"
@@ -67,9 +68,10 @@ def outline(provenance: Provenance, stage: StageNodes, title: str, first_line: i
 
 def outline_lines(provenance: Provenance, stage: StageNodes, first_line: int = 1) -> list[Line]:
     """The outline of one stage as lines; arguments as of :func:`outline`."""
-    lines = list(_graph(provenance, stage, stage.graph, "", first_line - 1))
-    for inner, prefix in _inner(stage.graph, ""):
-        lines += [Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")]
+    lines: list[Line] = []
+    for prefix, inner in stage.graph.walk():
+        if prefix:
+            lines += [Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")]
         lines += _graph(provenance, stage, inner, prefix, first_line - 1)
     return lines
 
@@ -78,17 +80,7 @@ def _counts(graph: Graph) -> str:
     calls = sum(node.is_call for node in graph.nodes)
     inputs = sum(node.op == "placeholder" for node in graph.nodes)
     results = next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0)
-    return f"{_number(calls, 'operation')} on {_number(inputs, 'input')}, {_number(results, 'result')}"
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count} {word}" + "s" * (count != 1)
-
-
-def _inner(graph: Graph, prefix: str) -> Iterator[tuple[Graph, str]]:
-    for inner in graph.subgraphs:
-        yield inner, f"{prefix}{inner.name}."
-        yield from _inner(inner, f"{prefix}{inner.name}.")
+    return f"{count(calls, 'operation')} on {count(inputs, 'input')}, {count(results, 'result')}"
 
 
 def _graph(
@@ -103,8 +95,8 @@ def _graph(
         if known is None:
             call = provenance.modules[index]
             outer = block(call.outer if call.outer < index else -1)
-            count = seen[call.path] = seen.get(call.path, 0) + 1
-            cls = call.cls if count == 1 else f"{call.cls} (call {count})"
+            number = seen[call.path] = seen.get(call.path, 0) + 1
+            cls = call.cls if number == 1 else f"{call.cls} (call {number})"
             known = calls[index] = _Block(call.path or "the module", cls)
             outer.items.append(known)
         return known
@@ -222,7 +214,7 @@ def operations(nodes: Sequence[Node]) -> str:
             counted[-1][1] = int(counted[-1][1]) + 1
         else:
             counted.append([name, 1])
-    shown = ", ".join(str(name) if count == 1 else f"{name} x{count}" for name, count in counted)
+    shown = ", ".join(str(name) if times == 1 else f"{name} x{times}" for name, times in counted)
     if len(shown) > 110:
         shown = f"{shown[:90]}... ({len(nodes)} operations)"
     last = nodes[-1].type
