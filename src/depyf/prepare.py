@@ -86,7 +86,8 @@ class prepare_debug:
         self._debug = session_started(self.path)
         self._session = Session(
             self._directory, self._linker if self.link else None, internal_stages=self.internal_stages,
-            caches=self.caches, log_bytecode=self.log_bytecode, unsimplified=self.unsimplified)
+            caches=self.caches, log_bytecode=self.log_bytecode, unsimplified=self.unsimplified,
+            folder=self.path)
         if untested:
             self._session.note(untested)
         try:

@@ -28,6 +28,7 @@ from .records import (
     Span,
     SymbolDecision,
 )
+from .shelf import Kept, Shelf
 
 #: Kinds of events, and names of artifacts, that are read here.
 EVENTS = frozenset({
@@ -122,15 +123,19 @@ class EventReader:
         string_of: torch writes file names as numbers; the name of a number. Numbers that ``str`` events explain
             need no other source.
         full_path: path as torch shortened it -> path (see ``hooks.FullPaths``).
+        shelf: where compilations lie of which no events come now; ``None``: all stay in memory.
     """
 
     def __init__(
-        self, string_of: Callable[[int], str] | None = None, full_path: Callable[[str], str] = str
+        self, string_of: Callable[[int], str] | None = None, full_path: Callable[[str], str] = str,
+        shelf: Shelf | None = None,
     ) -> None:
         self._string_of = string_of
         self._strings: dict[int, str] = {}
         self._full_path = full_path
-        self._drafts: dict[tuple[int, int, int], _Draft] = {}
+        self._drafts: Kept[tuple[int, int, int], _Draft] = Kept(shelf)
+        #: Name and place of a frame's function, by ``CompileId.frame_key``.
+        self._functions: dict[tuple[int, int], tuple[str, SourceLocation | None]] = {}
         self._resets = 0
 
     def strings(self) -> Iterable[str]:
@@ -139,7 +144,7 @@ class EventReader:
 
     def compilations(self) -> tuple[Compilation, ...]:
         """In the order in which they began."""
-        return tuple(map(self._record, self._drafts.values()))
+        return tuple(map(self._record, self._drafts.all()))
 
     def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> CompileId:
         """The id that torch's numbers stand for now: after ``torch._dynamo.reset()`` it counts from 0 again."""
@@ -152,12 +157,14 @@ class EventReader:
 
     def _record(self, draft: _Draft) -> Compilation:
         # A compilation that torch refused early does not say of which function; the frame is the same function.
-        if not draft.function:
-            for known in self._drafts.values():
-                if known.ids.frame_key == draft.ids.frame_key and known.function:
-                    draft.function, draft.location = known.function, draft.location or known.location
-                    break
+        if not draft.function and draft.ids.frame_key in self._functions:
+            draft.function, place = self._functions[draft.ids.frame_key]
+            draft.location = draft.location or place
         return draft.record()
+
+    def _know_function(self, draft: _Draft) -> None:
+        if draft.function:
+            self._functions.setdefault(draft.ids.frame_key, (draft.function, draft.location))
 
     def feed(self, metadata: Mapping[str, Any], payload: Any = None, seen: Callable[[str], str] | None = None) -> None:
         """Takes one event.
@@ -210,6 +217,7 @@ class EventReader:
         if stack and not draft.stack:
             draft.stack, draft.location = stack[:-1], stack[-1]
             draft.function = draft.function or stack[-1].function
+            self._know_function(draft)
 
     def _compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
         draft.finished = True
@@ -219,6 +227,7 @@ class EventReader:
         if event.get("co_filename"):
             draft.location = SourceLocation(
                 event["co_filename"], int(event.get("co_firstlineno") or 0), draft.function)
+        self._know_function(draft)
         draft.failure = _failure(event) or draft.failure
         ops = [*(event.get("compliant_custom_ops") or ()), *(event.get("non_compliant_ops") or ())]
         draft.custom_ops = tuple(sorted(map(str, ops))) or draft.custom_ops

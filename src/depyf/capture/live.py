@@ -8,6 +8,7 @@ from typing import Any
 from ..decompiler import decompile_code
 from ..output.naming import legal_identifier
 from .environment import environment
+from .frames import code_text, make_frame, names_without_ids
 from .graphs import legal_graph
 from .guards import parse_guards
 from .records import (
@@ -19,7 +20,6 @@ from .records import (
     GraphStage,
     TransformedCode,
 )
-from .session import code_text, make_frame, names_without_ids
 from .torch_private import hooks
 
 

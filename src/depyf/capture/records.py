@@ -28,7 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CompileId:
     """Torch's ``[frame/recompile]`` with the attempt (0 unless tracing was restarted).
 
@@ -54,7 +54,7 @@ class CompileId:
         return self.resets, self.frame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SourceLocation:
     """A place in the user's files. ``text`` is the source line, where it is known."""
 

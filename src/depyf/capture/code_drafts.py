@@ -1,0 +1,182 @@
+"""The transformed codes of a session, until they are records: which function each is of, and in which order torch
+tries them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import CodeType
+from typing import Any
+
+from ..output.naming import legal_identifier
+from .events import EventReader
+from .frames import function_title, location, make_frame
+from .guards import GuardReader, unread_guards
+from .records import CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
+from .shelf import Kept, Shelf
+from .store import CompiledCode
+from .torch_private import hooks
+
+
+@dataclass(eq=False)
+class CodeDraft:
+    """One transformed code.
+
+    Attributes:
+        number: of the transformed codes of the session.
+        running: what torch runs. Torch lets go of a graph when nobody holds this code any more
+            (torch/_dynamo/utils.py, ``CleanupManager``): we must not.
+        resumes: the resume functions that it calls, by their shown names.
+        title: the name of its function with the class, where that is known.
+    """
+
+    __slots__ = ("number", "ids", "original", "running", "graph_names", "resumes", "title")
+
+    number: int
+    ids: CompileId
+    original: CodeType
+    running: weakref.ref[CodeType]
+    graph_names: tuple[str, ...]
+    resumes: tuple[tuple[str, CodeType], ...]
+    title: str
+
+
+class CodeDrafts:
+    """All transformed codes of a session.
+
+    Args:
+        shelf: where texts lie that are written.
+        events: says of which compilation since which reset torch's numbers are.
+        attempt: what an action makes; an error of it is reported (``Session.attempt``).
+        note: takes what could not be had.
+    """
+
+    def __init__(
+        self, shelf: Shelf, events: EventReader, full_path: Callable[[str], str],
+        attempt: Callable[[Callable[[], Any], Any], Any], note: Callable[[str], None],
+    ) -> None:
+        self._events = events
+        self._attempt = attempt
+        self._note = note
+        self._guard_reader = GuardReader(full_path)
+        #: Of each original by its id: code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
+        self._of: dict[int, list[CodeDraft]] = {}
+        self._texts: Kept[int, TransformedCode] = Kept(shelf)
+        self._guards: Kept[tuple[int, int, int], str] = Kept(shelf)
+        #: Those that the sink has no record of, by ``CompileId.key``.
+        self._not_handed_on: dict[tuple[int, int, int], list[CodeDraft]] = {}
+        self._resume_names: dict[int, tuple[CodeType, str]] = {}
+
+    # --- names ------------------------------------------------------------------------------------
+    def name_of(self, code: CodeType) -> str:
+        """By which name code calls a function."""
+        known = self._resume_names.get(id(code))
+        return known[1] if known is not None else code.co_name
+
+    def transformed_name(self, original: CodeType) -> str:
+        """The name of the next transformed code of a function."""
+        number = len(self._of.get(id(original), ()))
+        return f"__transformed_code_{number}_for_{legal_identifier(self.name_of(original))}"
+
+    def shown_resumes(self, resumes: dict[str, Any]) -> dict[str, str]:
+        """``{name of a resume function: the name it is shown by}``. Each compilation gives it a new name, but its
+        code is the same."""
+        for name, resume in resumes.items():
+            self._resume_names.setdefault(id(resume.code), (resume.code, name))
+        return {name: self._resume_names[id(resume.code)][1] for name, resume in resumes.items()}
+
+    def known_files(self) -> list[Any]:
+        """Names of files that guards may mean."""
+        files: list[Any] = [drafts[0].original.co_filename for drafts in self._of.values()]
+        return files + [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+
+    def count(self) -> int:
+        return len(self._texts)
+
+    # --- what is known ----------------------------------------------------------------------------
+    def add(
+        self, original: CodeType, transformed: CodeType, text: TransformedCode, graph_names: tuple[str, ...],
+        resumes: tuple[tuple[str, CodeType], ...],
+    ) -> CodeDraft:
+        draft = CodeDraft(
+            len(self._texts), text.compile_id, original, weakref.ref(transformed), graph_names, resumes,
+            function_title(original, hooks.frame_locals()))
+        self._texts[draft.number] = text
+        self._of.setdefault(id(original), []).append(draft)
+        self._not_handed_on.setdefault(draft.ids.key, []).append(draft)
+        return draft
+
+    def written(self, draft: CodeDraft, path: str) -> None:
+        """Its text stands in this file."""
+        self._texts[draft.number] = replace(self._texts[draft.number], file=os.path.basename(path))
+
+    def guarded_by(self, ids: CompileId, text: str) -> None:
+        """Takes torch's printed guard tree."""
+        self._guards[ids.key] = text
+
+    # --- records ----------------------------------------------------------------------------------
+    def complete(self, ids: CompileId) -> list[CompiledCode]:
+        """A compilation is over: what is known of its code and was not asked for."""
+        return [
+            CompiledCode(
+                self.name_of(found.original), found.original.co_name, location(found.original),
+                self._texts[found.number], found.graph_names, tuple(name for name, _ in found.resumes),
+                self._guards.get(ids.key, ""))
+            for found in self._not_handed_on.pop(ids.key, ())]
+
+    def functions(self) -> tuple[CompiledFunction, ...]:
+        """Functions with their resume functions. One that cannot be made is not there, and that is reported."""
+        resumed_by: dict[int, list[CodeType]] = {}
+        children: set[int] = set()
+        for drafts in self._of.values():
+            for draft in drafts:
+                for _, code in draft.resumes:
+                    resumed_by.setdefault(id(draft.original), []).append(code)
+                    children.add(id(code))
+        found: list[CompiledFunction | None] = [
+            self._attempt(lambda: self._function(drafts[0].original, resumed_by), None)
+            for drafts in list(self._of.values()) if id(drafts[0].original) not in children]
+        return tuple(filter(None, found))
+
+    def _function(self, code: CodeType, resumed_by: dict[int, list[CodeType]]) -> CompiledFunction:
+        frames, pending = [], [code]
+        seen: set[int] = set()
+        while pending:
+            here = pending.pop(0)
+            if id(here) in seen:
+                continue
+            seen.add(id(here))
+            frames.append(self._frame(here))
+            pending.extend(resumed_by.get(id(here), ()))
+        return CompiledFunction(frames[0].name, tuple(frames))
+
+    def _frame(self, code: CodeType) -> Frame:
+        order = self._entry_order(code)
+        mine = self._of.get(id(code), [])
+        entries = [
+            CacheEntry(draft.ids, self._read_guards(draft.ids), self._texts.looked_at(draft.number), draft.graph_names,
+                       tuple(name for name, _ in draft.resumes))
+            for draft in sorted(mine, key=lambda draft: order.get(id(draft.running() or draft), len(order)))]
+        frame = make_frame(code, self.name_of(code), tuple(entries))
+        return replace(frame, title=mine[0].title) if mine else frame
+
+    def _entry_order(self, code: CodeType) -> dict[int, int]:
+        order: dict[int, int] = {}
+        try:
+            for index, entry in enumerate(hooks.cache_entries(code)):
+                running, ids, print_guards = hooks.entry_facts(entry)
+                order[id(running)] = index
+                key = self._events.compile_id(*ids).key if ids is not None else None
+                if key is not None and key not in self._guards:
+                    self._guards[key] = print_guards()
+        except Exception as error:
+            self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
+        return order
+
+    def _read_guards(self, ids: CompileId) -> tuple[Guard, ...]:
+        text = self._guards.looked_at(ids.key) if ids.key in self._guards else ""
+        found: tuple[Guard, ...] = self._attempt(lambda: self._guard_reader.read(text), unread_guards(text))
+        return found

@@ -1,0 +1,104 @@
+"""A code object as its reader knows it: its source, its name, its parameters, its place."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Mapping
+from types import CodeType
+from typing import Any
+
+from ..decompiler import Decompiled, decompile_code
+from .records import CacheEntry, CodeText, Frame, SourceLocation
+from .torch_private import hooks
+
+
+def readable_alone(text: str) -> str:
+    """A captured variable that is assigned needs ``nonlocal``, which is not valid outside of its function."""
+    return re.sub(r"(?m)^    nonlocal (.*)$", r"    global \1  # nonlocal: captured from the enclosing function", text)
+
+
+#: Torch puts an object into the user's globals under a name with its id and the compile id
+#: (torch/_dynamo/output_graph.py, ``install_global_by_id``).
+_NAME_WITH_ID = re.compile(r"(?P<name>.*[^\W\d_])_\d{9,}_c\w+")
+
+
+def names_without_ids(code: CodeType) -> dict[str, str]:
+    """``{global name with an id that differs from run to run: the name without it}``."""
+    taken = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
+    shown = {}
+    for name in code.co_names:
+        found = _NAME_WITH_ID.fullmatch(name)
+        if found is not None and found["name"] not in taken:
+            shown[name] = found["name"]
+            taken.add(found["name"])
+    return shown
+
+
+def code_text(decompiled: Decompiled) -> CodeText:
+    """A decompilation as it stands in a record."""
+    return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
+
+
+def location(code: CodeType) -> SourceLocation | None:
+    return SourceLocation(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Frame:
+    """The record of a frame's function: its own source text, or decompiled where it has none."""
+    is_resume = hooks.is_resume(code)
+    text, user = "", False
+    if not is_resume:
+        try:
+            lines, start = inspect.getsourcelines(code)
+            text = readable_alone(textwrap.dedent("".join(lines)))
+            compile(text, code.co_filename, "exec", dont_inherit=True)
+            user = True
+        except (OSError, TypeError, SyntaxError, ValueError, IndexError):
+            text = ""
+    if text:
+        original = CodeText(text, "exact")
+    else:
+        found = decompile_code(
+            code, name=name if name.isidentifier() else None, simplify=is_resume, keep_variables=True)
+        original = code_text(found)
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
+    return Frame(name, code.co_name, location(code), original, user, tuple(code.co_varnames[:count]),
+                 tuple(code.co_freevars), entries, _signature(code))
+
+
+def function_title(code: CodeType, arguments: Mapping[str, Any]) -> str:
+    """``Conv.forward``: the class of a method, where the code or the object it was called on says it.
+
+    Args:
+        code: of the function.
+        arguments: local variables of a call.
+    """
+    if hooks.is_resume(code):
+        return ""
+    name = str(getattr(code, "co_qualname", code.co_name)).rpartition("<locals>.")[2]
+    if "." not in name and code.co_varnames[:1] == ("self",) and "self" in arguments:
+        return f"{type(arguments['self']).__qualname__.rpartition('<locals>.')[2]}.{name}"
+    return name if name != code.co_name else ""
+
+
+def _signature(code: CodeType) -> str:
+    """Parameters as they stand in a ``def``."""
+    names = list(code.co_varnames)
+    parts: list[str] = []
+    for index in range(code.co_argcount):
+        parts.append(names[index])
+        if index + 1 == code.co_posonlyargcount:
+            parts.append("/")
+    at = code.co_argcount + code.co_kwonlyargcount
+    if code.co_flags & 0x4:
+        parts.append("*" + names[at])
+        at += 1
+    elif code.co_kwonlyargcount:
+        parts.append("*")
+    parts += names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    if code.co_flags & 0x8:
+        parts.append("**" + names[at])
+    return ", ".join(parts)

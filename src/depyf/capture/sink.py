@@ -1,0 +1,38 @@
+"""What a session hands its findings to: files, and what ties running code to them."""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, Protocol
+
+from ..decompiler import Decompiled
+from .records import GraphStage, Kernel, SourceLocation, TransformedCode
+
+
+class Sink(Protocol):
+    """Where texts go; returns the path of the file, or ``None`` if there is none."""
+
+    def graph(self, graph: str, stage: GraphStage) -> str | None: ...
+
+    def kernel(self, graph: str, kernel: Kernel) -> str | None: ...
+
+    def transformed(
+        self, code: TransformedCode, location: SourceLocation | None
+    ) -> tuple[str, int, str] | None:
+        """``(path, line of the file at which the text begins, text of the file)``."""
+
+    def code_object(self, name: str, kind: str, code: CodeType) -> None: ...
+
+    def record(self, record: Any) -> None:
+        """A record of a kind that :mod:`depyf.capture.store` writes, complete as far as the run has come."""
+
+
+class GraphLinker(Protocol):
+    """Ties running code to files (see ``depyf.link``)."""
+
+    def link_transformed(
+        self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
+        place: Any = None, rename: Any = None,
+    ) -> CodeType | None: ...
+
+    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool: ...

@@ -1,0 +1,90 @@
+"""A program that compiles on and on: what is kept in a file meanwhile comes back whole."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depyf  # noqa: E402
+from depyf.capture import shelf, store  # noqa: E402
+
+
+def broken(x, y):
+    x = torch.sin(x) + 1
+    if y.sum() < 0:
+        y = -y
+    return x * y
+
+
+def trained(x):
+    return torch.nn.functional.gelu(x) * 2
+
+
+def many():
+    """Breaks, recompiles, resets, and gradients of graphs whose compilation was long ago."""
+    waiting = []
+    for _ in range(3):
+        torch._dynamo.reset()
+        eager = torch.compile(broken, backend="eager", dynamic=False)
+        for size in (2, 3, 4):
+            eager(torch.ones(size), torch.full((size,), -1.0))
+        train = torch.compile(trained, backend="aot_eager", dynamic=False)
+        for size in (2, 3, 4):
+            waiting.append(train(torch.ones(size, requires_grad=True)))
+    for each in waiting:  # the backward graphs of the last are compiled now
+        each.sum().backward()
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    """Two dumps of one run: of a session that puts away all that it can, and of one that keeps all."""
+    put_away = shelf.Kept._put_away
+    put = []
+
+    def if_wanted(self, where):
+        if where._folder.endswith("away"):
+            put.append(self)
+            put_away(self, where)
+
+    monkeypatch.setattr(shelf, "AT_HAND", 1)
+    monkeypatch.setattr(shelf.Kept, "_put_away", if_wanted)
+    with depyf.prepare_debug(str(tmp_path / "kept"), link=False):
+        with depyf.prepare_debug(str(tmp_path / "away"), link=False):
+            many()
+    torch._dynamo.reset()
+    assert len({id(each) for each in put}) >= 4 and len(put) > 100
+    return tmp_path / "kept", tmp_path / "away"
+
+
+def test_the_records_are_the_same(two):
+    kept, away = map(store.read, map(str, two))
+    assert len(kept.compilations) >= 18 and sum(len(graph.stages) for graph in kept.graphs) >= 30
+    assert away.compilations == kept.compilations
+    assert away.graphs == kept.graphs
+    assert away.functions == kept.functions
+    assert away.sources == kept.sources
+
+
+def test_so_are_the_files(two):
+    kept, away = two
+    names = sorted(path.name for path in kept.iterdir())
+    assert names == sorted(path.name for path in away.iterdir())
+    for name in names:
+        if name.endswith(".py"):
+            assert (kept / name).read_text() == (away / name).read_text(), name
+
+
+def test_a_shelf_that_cannot_be_read(tmp_path, monkeypatch):
+    """One warning; the dump is what was written while the program ran."""
+
+    def take(self, place):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(shelf.Shelf, "take", take)
+    with pytest.warns(RuntimeWarning, match="the disk is gone") as seen:
+        with depyf.prepare_debug(str(tmp_path / "d")):
+            many()
+    torch._dynamo.reset()
+    assert len([each for each in seen if "depyf" in str(each.message)]) == 1
+    found = store.read(str(tmp_path / "d"))
+    assert len(found.compilations) >= 18 and len(found.graphs) >= 18
+    assert sum(len(frame.entries) for function in found.functions for frame in function.frames) >= 18
