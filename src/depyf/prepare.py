@@ -10,14 +10,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .link.sessions import session_ended, session_started
+from .program.options import CACHES
 
 if TYPE_CHECKING:
     from .capture.records import Capture
     from .capture.session import Session
     from .link.linker import Linker
     from .output.directory import Directory
-
-CACHES = ("separate", "bypass", "use")
 
 
 class prepare_debug:

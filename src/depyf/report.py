@@ -13,7 +13,7 @@ from .capture import store, trace_log
 from .capture.records import Capture
 from .capture.store import RecordsError
 from .output import ranks, views
-from .output.directory import Directory, run_directory
+from .output.directory import RANK, Directory, run_directory
 from .output.index import FILE
 
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
@@ -36,8 +36,7 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
         RecordsError: there are no records, or a log has no output; the message says what to give.
         OSError: the output cannot be written.
     """
-    if os.path.isfile(path) and os.path.basename(path) == store.FILE:
-        path = os.path.dirname(path) or "."
+    path = _directory_of(path)
     captures = _recorded(path)
     if output is None:
         if captures is None:
@@ -70,8 +69,7 @@ def captures_of(path: str) -> dict[str, Capture]:
     Raises:
         RecordsError: there are none; the message says what to give.
     """
-    if os.path.isfile(path) and os.path.basename(path) == store.FILE:
-        path = os.path.dirname(path) or "."
+    path = _directory_of(path)
     captures = _recorded(path)
     return _logged(path) if captures is None else captures
 
@@ -79,6 +77,12 @@ def captures_of(path: str) -> dict[str, Capture]:
 def named(captures: dict[str, Capture]) -> Capture | dict[str, Capture]:
     """What :func:`captures_of` gives, as a page takes it."""
     return captures.get("") or {folder.replace("_", " "): capture for folder, capture in captures.items()}
+
+
+def _directory_of(path: str) -> str:
+    """The directory that a file of records is in; any other path as it is."""
+    is_records = os.path.isfile(path) and os.path.basename(path) == store.FILE
+    return os.path.dirname(path) or "." if is_records else path
 
 
 def _recorded(path: str) -> dict[str, Capture] | None:
@@ -116,7 +120,7 @@ def _logged(path: str) -> dict[str, Capture]:
     newest: dict[str, str] = {}
     for file in trace_log.logs(path):
         found = _RANK_OF_LOG.search(os.path.basename(file))
-        newest[f"rank_{found[1]}" if found else ""] = file
+        newest[f"{RANK}{found[1]}" if found else ""] = file
     if len(newest) > 1:
         newest.pop("", None)  # the launcher's own
     return {folder: trace_log.read_log(file) for folder, file in newest.items()}

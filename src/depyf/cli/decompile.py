@@ -24,7 +24,7 @@ from typing import Any
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
 from ..output.markdown import count
-from .status import BAD_INPUT
+from .status import BAD_INPUT, refused
 from .terminal import Progress
 
 EXACT, UNPROVEN_OR_WORSE = 0, 1
@@ -349,8 +349,7 @@ def decompile(given: argparse.Namespace) -> int:
     """``depyf decompile``."""
     settings = Settings(not given.no_verify, given.stages, given.force, given.interpreter)
     if settings.stages and any(os.path.isdir(each) for each in given.inputs):
-        print("depyf: --stages shows one code object; give a file or module:qualname", file=sys.stderr)
-        return BAD_INPUT
+        return refused("--stages shows one code object; give a file or module:qualname")
     tasks, problems = find(given.inputs, given.output)
     for problem in problems:
         print(f"depyf: {problem}", file=sys.stderr)

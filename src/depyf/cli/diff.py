@@ -7,8 +7,8 @@ import os
 import sys
 from typing import Any
 
-from .status import BAD_INPUT, DONE
-from .terminal import style_of
+from .status import DONE, refused
+from .terminal import add_color, style_of
 
 DIFFERENT = 1
 
@@ -27,8 +27,7 @@ def add(commands: Any) -> None:
     command.add_argument("--full", action="store_true",
                          help="tell every change, and those of graphs and kernels line by line")
     command.add_argument("-q", "--quiet", action="store_true", help="only the exit status")
-    command.add_argument("--color", choices=("auto", "always", "never"), default="auto",
-                         help="set words off by colours (default: on a terminal, unless NO_COLOR is set)")
+    add_color(command)
     command.set_defaults(run=diff)
 
 
@@ -42,16 +41,13 @@ def diff(given: argparse.Namespace) -> int:
     try:
         before, after = captures_of(given.before), captures_of(given.after)
     except (RecordsError, OSError) as error:
-        print(f"depyf: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return refused(error)
     if len(before) == len(after) == 1:
         pairs = [("", next(iter(before.values())), next(iter(after.values())))]
     elif before.keys() & after.keys():
         pairs = [(folder, before[folder], after[folder]) for folder in before if folder in after]
     else:
-        print(f"depyf: one of the two is of several ranks; give one rank: {given.before} {given.after}",
-              file=sys.stderr)
-        return BAD_INPUT
+        return refused(f"one of the two is of several ranks; give one rank: {given.before} {given.after}")
     status = DONE
     alone = [f"{name} only in {path}" for path, mine, other in (
         (given.before, before, after), (given.after, after, before)) for name in mine if len(pairs) > 1

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from typing import Any
 
-from .status import BAD_INPUT, DONE
-from .terminal import style_of
+from .status import DONE, refused
+from .terminal import add_color, style_of
 
 
 def add(commands: Any) -> None:
@@ -21,8 +20,7 @@ def add(commands: Any) -> None:
         epilog="Exit status: 0 done, 2 there is nothing that can be read.")
     command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
     command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
-    command.add_argument("--color", choices=("auto", "always", "never"), default="auto",
-                         help="set words off by colours (default: on a terminal, unless NO_COLOR is set)")
+    add_color(command)
     command.set_defaults(run=explain)
 
 
@@ -30,6 +28,7 @@ def explain(given: argparse.Namespace) -> int:
     """``depyf explain``."""
     from ..capture.store import RecordsError
     from ..output import index
+    from ..output.directory import RANK
     from ..output.ranks import ranks_index, ranks_of
     from ..output.terminal import rendered
     from ..report import captures_of
@@ -37,14 +36,12 @@ def explain(given: argparse.Namespace) -> int:
     try:
         captures = captures_of(given.path)
     except (RecordsError, OSError) as error:
-        print(f"depyf: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return refused(error)
     folder = next(iter(captures)) if len(captures) == 1 else ""
     if given.rank is not None:
-        folder = f"rank_{given.rank}"
+        folder = f"{RANK}{given.rank}"
         if folder not in captures:
-            print(f"depyf: {given.path} holds no rank {given.rank}", file=sys.stderr)
-            return BAD_INPUT
+            return refused(f"{given.path} holds no rank {given.rank}")
     style = style_of(sys.stdout, given.color)
     if folder in captures:
         print(rendered(index.brief(captures[folder]), style), end="")
@@ -58,6 +55,7 @@ def explain(given: argparse.Namespace) -> int:
 def _read_on(path: str, style: Any) -> str:
     """Where the files are, and whether there are dumps of other processes."""
     from .. import page
+    from ..output.directory import RUN, numbered
     from ..output.index import FILE
 
     if not os.path.isdir(path):
@@ -72,7 +70,7 @@ def _read_on(path: str, style: Any) -> str:
         lines.append(f"  ... and {len(full) - 5} more full_code_for_*.py")
     made = "" if page.FILE in names else " (which makes it first)"
     lines.append(f"  in a browser: depyf open {path}{made}")
-    runs = sorted((name for name in names if re.fullmatch(r"run_\d+", name)), key=lambda name: int(name[4:]))
+    runs = list(numbered(names, RUN).values())
     if runs:
         lines.append(f"  other runs or processes in it: {', '.join(runs[:6])}{' ...' if len(runs) > 6 else ''}")
     return "\n".join(lines) + "\n"

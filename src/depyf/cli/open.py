@@ -8,7 +8,7 @@ import pathlib
 import sys
 from typing import Any
 
-from .status import BAD_INPUT, DONE
+from .status import DONE, refused
 
 
 def add(commands: Any) -> None:
@@ -38,8 +38,7 @@ def show(given: argparse.Namespace) -> int:
         try:
             report(path)
         except (RecordsError, OSError) as error:
-            print(f"depyf: {error}", file=sys.stderr)
-            return BAD_INPUT
+            return refused(error)
     address = pathlib.Path(os.path.abspath(file)).as_uri()
     if given.only_print or not _display() or not _opened(address):
         print(address)

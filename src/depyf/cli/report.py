@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
-from .status import BAD_INPUT, DONE
+from .status import DONE, refused
 
 
 def add(commands: Any) -> None:
@@ -33,6 +32,5 @@ def report(given: argparse.Namespace) -> int:
     try:
         print(make(given.path, given.output, given.page))
     except (RecordsError, OSError) as error:
-        print(f"depyf: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return refused(error)
     return DONE

@@ -16,7 +16,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from ..program import options, variables
-from .status import BAD_INPUT
+from .status import refused
 
 DIRECTORY = "depyf_output"
 #: Installed beside the package: starts depyf where the environment asks for it.
@@ -47,11 +47,9 @@ def add(commands: Any) -> None:
 def run(given: argparse.Namespace) -> int:
     """``depyf run``. On Unix it does not return."""
     if not sys.executable:
-        print("depyf: it is not known which Python this is, so no program can be run", file=sys.stderr)
-        return BAD_INPUT
+        return refused("it is not known which Python this is, so no program can be run")
     if os.path.exists(given.output) and not os.path.isdir(given.output):
-        print(f"depyf: {given.output} is a file; give the name of a directory: depyf run -o DIR ...", file=sys.stderr)
-        return BAD_INPUT
+        return refused(f"{given.output} is a file; give the name of a directory: depyf run -o DIR ...")
     environment = dict(os.environ)
     environment[variables.DIRECTORY] = os.path.abspath(given.output)
     environment[variables.OPTIONS] = options.Options.of(given).text

@@ -1,8 +1,16 @@
 """Exit statuses that the commands share."""
 
+import sys
+
 #: Done, and nothing to say against it.
 DONE = 0
 #: What was given cannot be read or used, or the result cannot be written.
 BAD_INPUT = 2
 #: Ended by Ctrl-C.
 INTERRUPTED = 130
+
+
+def refused(why: object) -> int:
+    """Says on standard error why a command does nothing, and gives its exit status."""
+    print(f"depyf: {why}", file=sys.stderr)
+    return BAD_INPUT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 from typing import TextIO
@@ -44,6 +45,12 @@ class Progress:
         if self.on:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
+
+
+def add_color(command: argparse.ArgumentParser) -> None:
+    """Adds ``--color``, whose value :func:`style_of` takes."""
+    command.add_argument("--color", choices=("auto", "always", "never"), default="auto",
+                         help="set words off by colours (default: on a terminal, unless NO_COLOR is set)")
 
 
 def style_of(stream: TextIO, colours: str = "auto") -> Style:

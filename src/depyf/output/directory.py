@@ -10,9 +10,11 @@ from __future__ import annotations
 import itertools
 import marshal
 import os
+import re
 import threading
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from types import CodeType
 from typing import Any
@@ -30,9 +32,15 @@ MEANINGS = {
 }
 #: A directory of ours holds this file; it names the version that wrote it.
 MARK = ".depyf"
-#: Beginning of the name of a rank's folder.
-RANK = "rank_"
+#: Beginnings of the names of folders that a number follows: of a rank, of a later run in the same directory.
+RANK, RUN = "rank_", "run_"
 _WRITTEN_BY = "written by depyf 1\n"
+
+
+def numbered(names: Iterable[str], beginning: str) -> dict[int, str]:
+    """Those names that are the beginning and a number, by number, in order."""
+    found = {int(name.removeprefix(beginning)): name for name in names if re.fullmatch(beginning + r"\d+", name)}
+    return dict(sorted(found.items()))
 
 
 class DirectoryError(OSError):
@@ -56,7 +64,7 @@ def run_directory(wanted: str) -> tuple[str, str]:
     mark = f"{_WRITTEN_BY}ranks of {launch()}\n" if ranks else _WRITTEN_BY
     try:
         for number in itertools.count(1):
-            run = path if number == 1 else os.path.join(path, f"run_{number}")
+            run = path if number == 1 else os.path.join(path, f"{RUN}{number}")
             os.makedirs(run, exist_ok=True)
             if not _claimed(run, mark, shared=ranks is not None):
                 continue

@@ -16,7 +16,7 @@ from ..capture import store
 from ..capture.records import Capture, Compilation
 from ..capture.resumes import plain_name
 from .canonical import excerpts
-from .directory import RANK, Directory
+from .directory import RANK, Directory, numbered
 from .index import FILE, index
 from .markdown import code, count, fenced, link, prose, some, table
 from .story import recompile_reasons, short_names
@@ -107,10 +107,9 @@ def rank_ended(directory: str) -> None:
 
 def rank_folders(directory: str) -> dict[int, str]:
     try:
-        names = [name for name in os.listdir(directory) if re.fullmatch(RANK + r"\d+", name)]
+        return numbered(os.listdir(directory), RANK)
     except OSError:
         return {}
-    return {number: f"{RANK}{number}" for number in sorted(int(name.removeprefix(RANK)) for name in names)}
 
 
 def _state(directory: str, folders: Mapping[int, str]) -> list[object]:

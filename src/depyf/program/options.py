@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import argparse
 
-#: As in :class:`depyf.prepare_debug`; which is the default stands here, so that nothing of it is imported.
+#: What :class:`depyf.prepare_debug` takes. It stands here because this module, which is read while the interpreter
+#: starts, imports nothing of ours.
 CACHES = ("separate", "bypass", "use")
 #: Stages by the words of the command line, and what records call them.
 STAGES = {

@@ -10,14 +10,14 @@ from .. import page
 from ..capture import store
 from ..capture.records import Capture
 from ..output import index
-from ..output.directory import MARK
+from ..output.directory import MARK, RANK, RUN
 from ..output.markdown import count, one_line
 from ..output.story import Story, breaks_by_place, breaks_by_reason
 from ..output.totals import Totals
 from ..output.words import OUTCOMES
 
 WIDTH = 110
-_OURS = re.compile(r"(run|rank)_\d+$")
+_OURS = re.compile(rf"({RUN}|{RANK})\d+$")
 
 
 def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[str, Capture]:
@@ -71,7 +71,7 @@ def summary(found: Mapping[str, Capture]) -> list[str]:
     totals = [Totals.of(story) for story in stories.values()]
     functions = {(unit.title, unit.location) for story in stories.values() for unit in story.units if unit.done}
     other = {word: sum(each.outcomes.get(outcome, 0) for each in totals) for outcome, word in OUTCOMES.items()}
-    ranks = [folder for folder in found if os.path.basename(folder).startswith("rank_")]
+    ranks = [folder for folder in found if os.path.basename(folder).startswith(RANK)]
     where = ""
     if len(found) > 1:
         where = f" on {len(ranks)} ranks" if len(ranks) == len(found) else f" in {len(found)} processes"
@@ -83,7 +83,7 @@ def summary(found: Mapping[str, Capture]) -> list[str]:
         "  recompiles    " + _recompiles(stories)]
     top = os.path.dirname(ranks[0]) if ranks else next(iter(found))
     names = [shown(folder) for folder in found]
-    written = shown(top) + os.sep + ("rank_*" if len(ranks) == len(found) > 1 else "")
+    written = shown(top) + os.sep + (f"{RANK}*" if len(ranks) == len(found) > 1 else "")
     if len(found) > 1 and len(ranks) < len(found):
         written = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     lines.append(f"  written to    {written}")
