@@ -3,6 +3,9 @@
 One small decoder is compiled once; what live graph modules say is the measure of what is inferred from the texts.
 """
 
+import dataclasses
+import re
+
 import pytest
 
 from depyf.capture import store
@@ -138,6 +141,20 @@ def test_a_line_that_runs_twice_is_told_apart_by_what_flows():
     assert [forward.origins[name].module for name in ("sin", "add", "sin_1")] == [0, -1, 1]
     assert forward.origins["alias"].location.line == 1
     assert backward.origins["cos"].captured == backward.origins["mul"].captured == "sin_1"
+
+
+def test_what_a_backward_graph_computes_once_more_is_no_gradient(dump):
+    """Torch 2.15 says of all nodes of a backward graph that they are of the backward pass."""
+    graph = dump[0].graphs[0]
+
+    def with_mark(mark):
+        return Provenance(dataclasses.replace(graph, stages=tuple(
+            dataclasses.replace(stage, text=re.sub("# (Backward of forward node: )?File: ", f"# {mark}File: ", stage.text))
+            if stage.stage == "Backward_graph" else stage for stage in graph.stages))).stage("Backward_graph")
+
+    nodes = [with_mark(mark) for mark in ("", "Backward of forward node: ")]
+    assert all(node.backward for _, node in nodes[1].nodes() if node.is_call and node.location is not None)
+    assert nodes[0].origins == nodes[1].origins
 
 
 def test_graphs_without_a_captured_one_keep_their_lines():

@@ -80,7 +80,8 @@ class Node:
         type: torch's annotation, if there is one. Nodes that give tuples have none.
         location: the user's line, if torch knows one.
         line: line of the text, from 1.
-        backward: torch says that it is of the backward pass (it does so from 2.14 on; see the stage otherwise).
+        backward: torch says that it is of the backward pass, or in a graph of it (it does so from 2.14 on; see the
+            stage otherwise).
     """
 
     name: str

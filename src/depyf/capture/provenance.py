@@ -224,7 +224,8 @@ class Provenance:
                     before = place if node.is_call else before
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
-            found = align(runs, stage.graph, saved if stage.is_backward else {})
+            found = align(runs, stage.graph, saved if stage.is_backward else {},
+                          trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
             if stage.record.stage == "Forward_graph":
                 saved = found  # the backward graph names saved values as this one does
             locations = _locations(stage.graph)
@@ -310,13 +311,16 @@ class _Runs:
         return self.placeholders[index] if 0 <= index < len(self.placeholders) else ""
 
 
-def align(runs: _Runs, graph: Graph, saved: Mapping[str, str]) -> dict[str, str]:
+def align(runs: _Runs, graph: Graph, saved: Mapping[str, str], trusted: bool = True) -> dict[str, str]:
     """Aligns a graph of a later stage with the captured one.
 
     Args:
         runs: the captured graph.
         graph: of the later stage.
         saved: for a backward graph: captured nodes of the values that the forward graph computed, by name.
+        trusted: ``Node.backward`` tells what computes a gradient. It does not in a backward graph: torch's
+            partitioner marks all nodes of one, those that it only computes once more among them
+            (torch/_functorch/partitioners.py of 2.15, ``autograd_backward``).
 
     Returns:
         ``{node: captured node}``.
@@ -340,7 +344,7 @@ def align(runs: _Runs, graph: Graph, saved: Mapping[str, str]) -> dict[str, str]
         taken = [places[name] for name in node.inputs if name in gradients]
         needed = [places[name] for name in node.inputs if name in places and name not in gradients]
         candidates = runs.lines.get(_line(node) or ("", 0, ""), [])
-        backward = bool(taken) or node.backward
+        backward = bool(taken) or trusted and node.backward
         if backward:
             gradients.add(node.name)
         if not candidates:
@@ -382,7 +386,7 @@ def align(runs: _Runs, graph: Graph, saved: Mapping[str, str]) -> dict[str, str]
             chosen[node.name] = position
             found[node.name] = runs.names[position]
     for inner in graph.subgraphs:
-        found |= {f"{inner.name}.{name}": captured for name, captured in align(runs, inner, {}).items()}
+        found |= {f"{inner.name}.{name}": captured for name, captured in align(runs, inner, {}, trusted).items()}
     return found
 
 
