@@ -32,7 +32,7 @@ from .records import Capture, Compilation, CompiledFunction, CompiledGraph, Comp
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
 from .sources import collect
-from .torch_private import hooks, touchpoints
+from .torch_private import hooks, resume_factories, touchpoints
 
 
 class Session:
@@ -86,6 +86,7 @@ class Session:
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
             ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_lines))),
+            ("resume functions of closures", lambda: resume_factories.install(self._report)),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: hooks.on_trace(
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True))),

@@ -104,8 +104,9 @@ class Resume(NamedTuple):
     """A resume function: its code, and the parameters of what goes by its name.
 
     Where it has free variables, the name is that of a factory which takes the cells
-    (torch/_dynamo/output_graph.py, ``install_resume_function_global``). Up to 2.11 transformed code makes such a
-    function itself, of a constant, which goes by its own name.
+    (torch/_dynamo/output_graph.py, ``install_resume_function_global``). What was compiled up to 2.11 and without
+    :mod:`~depyf.capture.torch_private.resume_factories` makes such a function itself, of a constant, which goes by its
+    own name.
     """
 
     code: CodeType
@@ -122,10 +123,11 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
             if isinstance(value, FunctionType):
                 parameters = value.__code__.co_varnames[: value.__code__.co_argcount]
                 found[name] = Resume(_made_by(value) or value.__code__, parameters)
-    if not touchpoints.RESUME_FACTORY.as_expected():
-        for value in transformed.co_consts:
-            if isinstance(value, CodeType) and is_resume(value):
-                found.setdefault(value.co_name, Resume(value, value.co_varnames[: value.co_argcount]))
+            elif isinstance(value, functools.partial) and value.func is FunctionType:
+                found[name] = Resume(value.args[0], ("closure",))
+    for value in transformed.co_consts:
+        if isinstance(value, CodeType) and is_resume(value):
+            found.setdefault(value.co_name, Resume(value, value.co_varnames[: value.co_argcount]))
     return found
 
 
@@ -310,7 +312,7 @@ def _rebind(name: str, old: Any, new: Any) -> None:
             names[name] = new
 
 
-def _replace(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
+def replaced(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
     """Replaces a function by ``make`` of it, which is called each time that somebody else joins or leaves. Several may
     do so and end in any order.
 
@@ -361,7 +363,7 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
 
         return call_user_compiler
 
-    return _replace(touchpoints.CAPTURED_GRAPH, make)
+    return replaced(touchpoints.CAPTURED_GRAPH, make)
 
 
 def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]) -> Undo:
@@ -393,7 +395,7 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
 
         return set_current_loc
 
-    return _replace(touchpoints.TRACED_LINE, make)
+    return replaced(touchpoints.TRACED_LINE, make)
 
 
 def backend_name(compiler: Any) -> str:
@@ -440,7 +442,7 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
 
         return compile_graph
 
-    return _replace(touchpoints.AOT_GRAPHS, make)
+    return replaced(touchpoints.AOT_GRAPHS, make)
 
 
 def interprets(compiled: Any) -> bool:
@@ -471,7 +473,7 @@ def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
 
         return load_by_key_path
 
-    return _replace(touchpoints.KERNEL_MODULE, make)
+    return replaced(touchpoints.KERNEL_MODULE, make)
 
 
 def separate_caches(tag: str) -> Undo:

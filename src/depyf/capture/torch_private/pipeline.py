@@ -150,4 +150,4 @@ def on_post_grad(after: Callable[[Any], None]) -> Undo:
 
         return passes
 
-    return hooks._replace(touchpoints.POST_GRAD, make)
+    return hooks.replaced(touchpoints.POST_GRAD, make)

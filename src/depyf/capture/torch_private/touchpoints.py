@@ -162,12 +162,17 @@ def is_a(wanted: type) -> Check:
 
 
 def mentions(*names: str) -> Check:
-    """Its code, or that of one of its methods, mentions one of the names, as an attribute or as a string."""
+    """Its code, or that of one of its methods, mentions one of the names, as an attribute, as a string or as the
+    default of a parameter."""
 
     def check(found: Any) -> str:
         owners = found.__mro__ if isinstance(found, type) else ()
-        functions = [each for owner in owners for each in vars(owner).values()] or [found]
-        codes = [getattr(inspect.unwrap(each), "__code__", None) for each in functions]
+        functions = [inspect.unwrap(each) for owner in owners for each in vars(owner).values()] or [
+            inspect.unwrap(found)]
+        defaults = [each for function in functions for each in getattr(function, "__defaults__", None) or ()]
+        if any(isinstance(each, str) and each in names for each in defaults):
+            return ""
+        codes = [getattr(each, "__code__", None) for each in functions]
         for code in codes:
             if code is None:
                 continue
@@ -207,10 +212,17 @@ RESUME_CODE = Touchpoint(
     "which code objects are resume functions", "2.0", "resume functions are shown as functions of their own",
     lambda found: _is_text(found, "torch_dynamo_resume_in"), "torch_dynamo_resume_in_")
 RESUME_FACTORY = Touchpoint(
-    ("torch._dynamo.output_graph:OutputGraph",),
-    "resume functions with free variables are made by global functions", "2.13",
-    "a graph break in a closure: what comes before it may stay a dispatch loop and be linked to no file",
-    has("install_resume_function_global"), "install_resume_function_global")
+    ("torch._dynamo.output_graph:OutputGraph.install_resume_function_global",
+     "torch._dynamo.codegen:PyCodegen.make_function_with_closure"),
+    "resume functions with free variables go by a name; up to 2.11 by one that depyf gives them", "2.2",
+    "a graph break in a closure: what comes before it may stay a dispatch loop or bytecode, linked to no file",
+    takes("code"))
+WRITTEN_CALL = Touchpoint(
+    ("torch._dynamo.bytecode_transformation:create_call_function",),
+    "the instructions that call by that name, up to 2.11", "2.2", "the same, up to 2.11", takes("nargs", "push_null"))
+WRITTEN_SWAP = Touchpoint(
+    ("torch._dynamo.bytecode_transformation:create_swap",),
+    "part of them", "2.2", "the same, up to 2.11", takes("n"))
 COMPILE_ID = Touchpoint(
     ("torch._guards:CompileContext.current_trace_id",),
     "the id of the compilation that runs", "2.1",
