@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
@@ -100,9 +101,15 @@ class prepare_debug:
             f"torch {version} lacks {len(self._session.lacking)} of the names that depyf uses; `depyf doctor` shows "
             "what is lost")
         for said in (untested, lacking):
-            if said and versions.say_once(said):
-                self._say(f"depyf: {said}")
+            if said:
+                self._session.attempt(functools.partial(self._say_once, said), None)
         return self
+
+    def _say_once(self, text: str) -> None:
+        from .capture.torch_private import versions
+
+        if versions.say_once(text):
+            self._say(f"depyf: {text}")
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr)

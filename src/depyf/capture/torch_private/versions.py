@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 #: The oldest and the newest of them, and some between.
-TESTED: tuple[tuple[int, int], ...] = ((2, 9), (2, 11), (2, 13), (2, 15))
+TESTED: tuple[tuple[int, int], ...] = ((2, 6), (2, 9), (2, 11), (2, 13), (2, 15))
 #: Older ones are refused: up to 2.1 Dynamo keeps its list of what not to compile elsewhere, and our own functions
 #: would be compiled with the user's.
 OLDEST = (2, 2)
