@@ -282,6 +282,16 @@ def test_wrong_arguments():
         depyf.prepare_debug("d", caches="never")
 
 
+def test_nobody_is_warned_of_caches_that_we_switch_off(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch._dynamo.utils, "warn_once_cache", set())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*force_disable_caches")
+        with depyf.prepare_debug(str(tmp_path / "d"), caches="bypass"):
+            run(toy_example)
+        with torch._inductor.config.patch(force_disable_caches=True), pytest.raises(UserWarning):
+            torch._dynamo.pgo.get_cache_key()
+
+
 def test_second_run_leaves_the_first_alone(tmp_path, capsys):
     for _ in range(2):
         torch._dynamo.reset()

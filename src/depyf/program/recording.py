@@ -27,6 +27,7 @@ class Recording(prepare_debug):
         choice: what is written of it.
         launch: the name of the launch, which goes into the mark of the directory: the first process finds by it what
             the others wrote.
+        first: this is the first process of the program, which speaks for all.
         shows_progress: say what is being written, on a terminal and if it takes long.
         **options: as of :class:`depyf.prepare_debug`.
 
@@ -35,12 +36,14 @@ class Recording(prepare_debug):
     """
 
     def __init__(
-        self, directory: str, choice: Choice, launch: str, *, shows_progress: bool = False, **options: Any
+        self, directory: str, choice: Choice, launch: str, *, first: bool = True, shows_progress: bool = False,
+        **options: Any
     ) -> None:
         super().__init__(directory, **options)
         self.capture: Capture | None = None
         self._choice = choice
         self._launch = launch
+        self._first = first
         self._bar: Progress | None = None
         self._shows_progress = shows_progress
         self._begun = 0.0
@@ -53,6 +56,10 @@ class Recording(prepare_debug):
         except OSError:
             pass  # the summary leaves this process out
         return self
+
+    def _say_once(self, text: str) -> None:
+        if self._first:
+            super()._say_once(text)
 
     def _put_elsewhere(self, notice: str) -> None:
         """The summary names the directory."""

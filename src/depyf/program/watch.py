@@ -78,9 +78,10 @@ class Watch:
             choice = Choice(given.include, given.exclude, given.backends, tuple(STAGES[each] for each in given.stages))
             try:
                 recording = Recording(
-                    self.directory, choice, self.launch, shows_progress=self.first and not given.quiet,
-                    internal_stages=given.internal_stages, link=given.link, unsimplified=given.unsimplified,
-                    log_bytecode=given.log_bytecode, caches=given.caches, page=given.page)
+                    self.directory, choice, self.launch, first=self.first,
+                    shows_progress=self.first and not given.quiet, internal_stages=given.internal_stages,
+                    link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
+                    caches=given.caches, page=given.page)
                 with warnings.catch_warnings():
                     # What torch's own modules warn of while we import them is not the program's doing, and may be an
                     # error to it.

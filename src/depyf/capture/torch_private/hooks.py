@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import contextlib
 import functools
 import logging
 import os
@@ -482,8 +483,20 @@ def separate_caches(tag: str) -> Undo:
 
 
 def bypass_caches() -> Undo:
-    """Nothing is read from or written to torch's caches."""
-    return _set(touchpoints.NO_CACHES, lambda before: True)
+    """Nothing is read from or written to torch's caches.
+
+    Torch warns that it then keeps no profile of shapes, either. A warning can be an error to the program, which did
+    not ask for this.
+    """
+    undo = [_set(touchpoints.NO_CACHES, lambda before: True)]
+    with contextlib.suppress(touchpoints.MissingTouchpoint):
+        undo.append(replaced(touchpoints.NO_CACHES_WARNING, lambda original: lambda *args, **kwargs: None))
+
+    def leave() -> None:
+        for each in undo:
+            each()
+
+    return leave
 
 
 def _set(point: touchpoints.Touchpoint, value_of: Callable[[Any], Any]) -> Undo:

@@ -295,6 +295,10 @@ NO_CACHES = Touchpoint(
     ("torch._inductor.config:force_disable_caches",),
     "switches torch's compile caches off", "2.3",
     "prepare_debug(caches=\"bypass\")", is_a(bool))
+NO_CACHES_WARNING = Touchpoint(
+    ("torch._dynamo.pgo:warn_once",),
+    "torch's warning of that, which is none of the program's", "2.6",
+    "nothing is lost; torch warns of caches that depyf switched off", takes("msg"))
 POST_GRAD_KEPT = Touchpoint(
     ("torch._inductor.output_code:CompiledFxGraph",),
     "entries of torch's compile caches hold the graph after Inductor's passes", "2.9",
