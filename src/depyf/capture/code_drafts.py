@@ -178,5 +178,5 @@ class CodeDrafts:
 
     def _read_guards(self, ids: CompileId) -> tuple[Guard, ...]:
         text = self._guards.looked_at(ids.key) if ids.key in self._guards else ""
-        found: tuple[Guard, ...] = self._attempt(lambda: self._guard_reader.read(text), unread_guards(text))
-        return found
+        found: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
+        return unread_guards(text) if found is None else found

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Any
 
 from .records import CompiledGraph, CompileId, GraphStage, Kernel, ModuleCall
@@ -116,8 +117,12 @@ class GraphDrafts:
         self._when_named(draft, lambda: self._write(draft, record))
         return record
 
-    def link(self, draft: GraphDraft, record: GraphStage, target: Any) -> None:
-        """Ties what runs to the file of a stage."""
+    def link(self, draft: GraphDraft, record: GraphStage, target: Any, code: CodeType | None = None) -> None:
+        """Ties what runs to the file of a stage.
+
+        Args:
+            code: what the text of the stage compiles to, if that was done.
+        """
 
         def link() -> None:
             path = draft.files.get((record.stage, record.index))
@@ -127,7 +132,9 @@ class GraphDrafts:
                 # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
                 with open(path, encoding="utf-8") as file:
                     text = _IMPORTS.sub(r"# \1 ", file.read())
-                self._linker.link_graph(draft.name, record.stage, target, text, path)
+                above, same, _ = text.rpartition(record.text)  # (another, if it has imports of its own)
+                self._linker.link_graph(draft.name, record.stage, target, text, path, code if same else None,
+                                        above.count("\n") + 1)
 
         self._when_named(draft, link)
 

@@ -26,7 +26,7 @@ from .code_drafts import CodeDrafts
 from .environment import environment
 from .frames import code_text, location, names_without_ids
 from .graph_drafts import GraphDraft, GraphDrafts
-from .graphs import legal_graph
+from .graphs import compiled_graph, legal_graph
 from .modules import module_calls
 from .records import Capture, Compilation, CompiledFunction, CompiledGraph, CompileId, TracedLines, TransformedCode
 from .shelf import Kept, Shelf
@@ -237,13 +237,14 @@ class Session:
         if draft is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        record = self.graphs.replace_stage(draft, stage, legal_graph(hooks.readable_graph(gm)))
+        text, code = compiled_graph(hooks.readable_graph(gm))
+        record = self.graphs.replace_stage(draft, stage, text)
         if compiled is None:
             return
         if hooks.interprets(compiled):
             self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
         else:
-            self.graphs.link(draft, record, gm)
+            self.graphs.link(draft, record, gm, code)
 
     def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
         if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stages.EVENTS.get(event, "")):

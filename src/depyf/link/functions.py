@@ -15,22 +15,34 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .codes import named_like, nested_codes, qualified_name
+from .codes import named_like, nested_codes, placed, qualified_name
 from .identical import identical_code
 from .lines import remember_lines
 
 _assigning = threading.Lock()
 
 
-def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
+def link_function(
+    function: Callable[..., Any], text: str, path: str, code: CodeType | None = None, first_line: int = 1
+) -> bool:
     """Point one function or bound method at ``text``, which stands in the file ``path``.
+
+    Args:
+        function: what runs.
+        text: of the whole file.
+        path: of the file.
+        code: what the text from ``first_line`` on compiles to, if somebody has compiled it.
+        first_line: of that text, from 1.
 
     Returns whether the text holds that very function; if not, nothing is changed.
     """
     plain = plain_function(function)
     if plain is None:
         return False
-    candidates = _compiled(text, path)
+    if code is not None:
+        candidates: list[CodeType] | None = list(nested_codes(placed(code, path, first_line - 1)))
+    else:
+        candidates = _compiled(text, path)
     if candidates is None or not _adopt(plain, candidates):
         return False
     remember_lines(path, text, plain)

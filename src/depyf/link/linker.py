@@ -86,8 +86,18 @@ class Linker:
         self._linked(place.path)
         return linked.code
 
-    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
-        """Point a graph module's ``forward``, a function, or a generated module at its file."""
+    def link_graph(
+        self, name: str, stage: str, target: Any, text: str, path: str, code: CodeType | None = None,
+        first_line: int = 1,
+    ) -> bool:
+        """Point a graph module's ``forward``, a function, or a generated module at its file.
+
+        Args:
+            name, stage: of the graph.
+            target: what runs.
+            text: of the file ``path``.
+            code, first_line: see :func:`.functions.link_function`.
+        """
         try:
             if isinstance(target, ModuleType):
                 linked, found = link_module(target, text, path)
@@ -97,7 +107,7 @@ class Linker:
                     self._note(f"{name} {stage}: {found - linked} of {found} functions differ from the text")
             else:
                 forward = _forward_of(target)
-                done = link_function(forward, text, path)
+                done = link_function(forward, text, path, code, first_line)
                 running = [plain_function(forward)]
                 if not done:
                     self._note(f"{name} {stage}: the text is not what runs, so it is not linked")
