@@ -2,7 +2,7 @@
 
 import pytest
 
-from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler import Fidelity, decompile_code, pipeline
 from depyf.decompiler.scopes import CodeScope
 from depyf.decompiler.structure.regions import Untangled
 
@@ -97,3 +97,41 @@ def test_no_clause_of_many_is_lost():
     clauses = "".join(f" except E{number}: h({number})\n" for number in range(1001))
     found = decompile_code(compile(f"def f():\n try: g()\n{clauses}", "many", "exec", dont_inherit=True), verify=False)
     assert found.text.count("except") == 1001
+
+
+def large_class(last):
+    """A module with a class of 120 functions, and the class's body, whose last function has a name that is none."""
+    functions = "".join(f"    def f{number}(self): return {number}\n" for number in range(120))
+    module = compile(f"def before(): pass\nclass C:\n{functions}{last}", "large.py", "exec", dont_inherit=True)
+    body = next(c for c in module.co_consts if getattr(c, "co_name", "") == "C")
+    broken = body.replace(co_names=tuple("a b" if name == "odd" else name for name in body.co_names))
+    return module.replace(co_consts=tuple(broken if c is body else c for c in module.co_consts)), broken
+
+
+@pytest.fixture
+def writes(monkeypatch):
+    """A list that gets longer each time when a whole is written."""
+    found, written = [], pipeline._Job.written
+
+    def counted(job):
+        found.append(job)
+        return written(job)
+
+    monkeypatch.setattr(pipeline._Job, "written", counted)
+    return found
+
+
+def test_what_only_the_whole_shows_is_found_in_a_few_tries(writes):
+    module, _ = large_class("    def odd(self): return 0\n")
+    by_name = parts(decompile_code(module))
+    assert {name for name, part in by_name.items() if part.fidelity is not Fidelity.EXACT} == {"C"}
+    assert "'a b' is not a name" in by_name["C"].reason
+    assert len(writes) < 30
+
+
+def test_what_nothing_helps_against_is_given_up_after_a_few_tries(writes):
+    # A class body by itself, one of whose functions sets `__class__`: no text has that variable around it.
+    _, body = large_class("    def odd(self):\n        nonlocal __class__\n        __class__ = 0\n")
+    with pytest.raises(pipeline.Failed, match="'a b' is not a name.*nonlocal '__class__'"):
+        decompile_code(body)
+    assert len(writes) < 40

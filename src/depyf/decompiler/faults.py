@@ -8,6 +8,7 @@ the result is read, and a warning says so once for each place in depyf.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 
 from ..bytecode.errors import Unreadable, one_line
@@ -25,6 +26,8 @@ EXPECTED = (
     Unliftable, Untangled, Untranslatable, Unwritable, CannotSimplify, Unreadable, BrokenGraph, StackMismatch,
     MalformedTable, SyntaxError, RecursionError, MemoryError,
 )
+#: In messages of Python's own: of no use to a reader, and another in each run.
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _said: set[tuple[str, str]] = set()
 
 
@@ -34,7 +37,7 @@ class InternalError(RuntimeWarning):
 
 def why(error: Exception) -> str:
     """What a note says of an exception that cost a form. A mistake of ours is warned of, once for each place."""
-    message = f"{type(error).__name__}: {error}"
+    message = _ADDRESS.sub("", f"{type(error).__name__}: {error}")
     if isinstance(error, EXPECTED):
         return message
     place = _place(error)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
@@ -22,6 +23,8 @@ class Form(enum.IntEnum):
     DISPATCH = 4  # a loop over block numbers
 
 
+#: Forms that move values about: they are not tried without a proof.
+_WITH_NAMES = (Form.SIMPLIFIED_SPILLED, Form.SPILLED)
 #: Names of code that is part of an expression: it has no form of its own.
 _EXPRESSIONS = frozenset({"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
@@ -59,6 +62,7 @@ class Forms:
         #: code that is part of what is written around it: expressions, annotations, type parameters
         self.parts: set[Code] = set()
         self._form = {root: first}
+        self._families: dict[Code, list[Code]] = {}
         pending = [root]
         while pending:
             here = pending.pop()
@@ -81,10 +85,41 @@ class Forms:
         if form is Form.DISPATCH:
             return False
         form = Form(form + 1)
-        if not self.proven and form in (Form.SIMPLIFIED_SPILLED, Form.SPILLED):
+        if not self.proven and form in _WITH_NAMES:
             form = Form(form + 1)
         self._form[code] = form
         return True
+
+    def steps(self) -> list[Code]:
+        """What can still be given up, outermost first: a code object once for each form that is left to it.
+
+        (Where all before it are given up, each is its own holder.)
+        """
+        return [code for code in self.names for form in Form
+                if form > self.of(code) and (self.proven or form not in _WITH_NAMES)]
+
+    @contextlib.contextmanager
+    def tried(self, steps: Iterable[Code]) -> Iterator[None]:
+        """Inside of it these are given up; afterwards all is as it was."""
+        before = self._form.copy(), {code: list(reasons) for code, reasons in self.reasons.items()}
+        try:
+            for code in steps:
+                self.give_up(code, "")
+            yield
+        finally:
+            self._form, self.reasons = before
+
+    def around_and_inside(self, code: Code) -> tuple[Form, ...]:
+        """The forms that decide how a code object is written."""
+        if not self._families:
+            for each in self.names:
+                here = each
+                self._families[each] = [each]
+                while here is not self.root:
+                    here = self.parents[here]
+                    self._families[each].append(here)
+                    self._families[here].append(each)
+        return tuple(map(self.of, self._families[code]))
 
     def holder(self, code: Code) -> Code:
         """The code object whose form decides how this one is written: that around a lambda, comprehension,

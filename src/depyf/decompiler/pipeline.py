@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import sys
 from types import CodeType
 from typing import Mapping, Sequence
@@ -106,6 +107,7 @@ class _Job:
         self.verify = verify and self.compiler is not None
         self.program, self.constants = name_constants(canonicalise(code))
         self.forms = Forms(code, Form.SIMPLIFIED if simplify else Form.STRUCTURED, self.verify)
+        self.alone: dict[tuple[Code, tuple[Form, ...]], bool] = {}
         self.options = Options(self.forms, dispatch_loop)
         self.options.rename = dict(rename or {})
         if self.constants:
@@ -121,8 +123,7 @@ class _Job:
     def run(self) -> Decompiled:
         while True:
             try:
-                text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_marks)
-                recompiled = self.compiled(tree, self.code, bool(self.constants)) if self.verify else None
+                text, tree, recompiled = self.written()
             except ForeignError:
                 raise
             except Exception as error:
@@ -137,6 +138,11 @@ class _Job:
             for proof in failed:
                 self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
 
+    def written(self) -> tuple[str, ast.Module, Code | None]:
+        """The whole as text, and what that compiles to if it is to be proven."""
+        text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_marks)
+        return text, tree, self.compiled(tree, self.code, bool(self.constants)) if self.verify else None
+
     def compiled(self, tree: ast.Module, code: Code, constants: bool = False) -> Code:
         return compile_function(tree, code, constants, self.compiler or compile_here)
 
@@ -149,21 +155,73 @@ class _Job:
 
     def blame(self, reason: str) -> None:
         """The whole could not be written or compiled: the innermost code object to which that happens alone
-        gets its next form. Where there is none (a class body is no text of its own), the outermost that has one."""
-        innermost_first = [code for code in reversed(self.forms.names) if code is not self.code]
-        for code in innermost_first:
-            if self.forms.holder(code) is code and not self.can_be_written(code):
-                self.give_up(code, reason)
-                return
-        for code in self.forms.names:  # (the outermost is the first)
-            if self.forms.holder(code) is code and self.forms.of(code) is not Form.DISPATCH:
-                self.give_up(code, reason)
-                return
-        self.give_up(self.code, reason)
+        gets its next form. Where there is none (a class body is no text of its own), the whole decides."""
+        code = self.at_fault()
+        if code is not None:
+            self.give_up(code, reason)
+            return
+        steps = self.enough(self.forms.steps(), reason)
+        for code, because in steps:
+            self.give_up(code, because)
+        if not steps:
+            self.give_up(self.code, reason)
+
+    def at_fault(self) -> Code | None:
+        """The innermost code object that cannot be written alone."""
+        return next((code for code in reversed(self.forms.names) if code is not self.code
+                     and self.forms.holder(code) is code and not self.can_be_written(code)), None)
+
+    def enough(self, steps: list[Code], reason: str) -> list[tuple[Code, str]]:
+        """The steps of giving up after which the whole can be written, or shows what is at fault; each with what made
+        it necessary. All, where all are not enough.
+
+        These are the first few, from the outermost on; how many is found by doubling and halving. (A class may hold
+        hundreds of functions.) Where the last of them is enough by itself, it is the only one.
+        """
+        reasons = {0: reason}
+
+        def fails(number: int) -> bool:
+            if number not in reasons:
+                reasons[number] = self.trouble(steps[:number])
+            return bool(reasons[number])
+
+        too_few, number = 0, 1
+        while number < len(steps) and fails(number):
+            too_few, number = number, 2 * number
+        number = min(number, len(steps))
+        while number - too_few > 1:
+            middle = (too_few + number) // 2
+            too_few, number = (middle, number) if fails(middle) else (too_few, middle)
+        if not steps:
+            return []
+        last = [code for code in steps[:number] if code is steps[number - 1]]
+        if len(last) < number and self.forms.holder(last[0]) is last[0] and not self.trouble(last):
+            return [(code, reasons[too_few]) for code in last]
+        known = sorted(at for at in reasons if at <= too_few)
+        return [(code, reasons[known[bisect.bisect(known, at) - 1]]) for at, code in enumerate(steps[:number])]
+
+    def trouble(self, steps: list[Code]) -> str:
+        """Why the whole cannot be written if these are given up; empty if it can, or if it is known what is at
+        fault."""
+        with self.forms.tried(steps):
+            try:
+                self.written()
+            except ForeignError:
+                raise
+            except Exception as error:
+                return "" if self.at_fault() is not None else why(error)
+        return ""
 
     def can_be_written(self, code: Code) -> bool:
+        """Whether a code object can be written and compiled alone."""
         if self.forms.of(code) is Form.DISPATCH or not code.flags & 0x2:
             return True  # a class body is no text of its own: it is blamed on what is around it
+        key = code, self.forms.around_and_inside(code)
+        if key not in self.alone:
+            self.alone[key] = self.tried_alone(code)
+        return self.alone[key]
+
+    def tried_alone(self, code: Code) -> bool:
         try:
             _, tree = emit(top_level(code, self.options), self.options.has_marks)
             if self.verify:
