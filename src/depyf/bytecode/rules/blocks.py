@@ -232,9 +232,9 @@ def call_function(t: Translator, i: Instruction) -> None:
 
 
 def call_function_kw(t: Translator, i: Instruction) -> None:
-    names = t.take_const("the tuple of keyword names")
-    if not isinstance(names, tuple) or len(names) > i.arg or not all(isinstance(name, str) for name in names):
-        raise t.unsupported("the keyword names are not a tuple of the right size")
+    names = common.keyword_names(t, t.take_const("the tuple of keyword names"))
+    if len(names) > i.arg:
+        raise t.unsupported("more keyword names than arguments")
     t.pop(i.arg + 1)
     t.emit("CALL", (i.arg - len(names), names))
     t.stack.append(1)

@@ -360,7 +360,14 @@ def raise_varargs(t: Translator, i: Instruction) -> None:
     t.next = -1
 
 
-# --- functions -------------------------------------------------------------------------------------
+# --- calls, functions ------------------------------------------------------------------------------
+def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
+    """The names of a call's keyword arguments, from the constant that holds them."""
+    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+        raise t.unsupported("the keyword names are not a tuple of names")
+    return names
+
+
 def make_function_flags(t: Translator, i: Instruction) -> None:
     """3.11 and 3.12: code on top, flags in the argument."""
     t.pop(1 + (i.arg & 15).bit_count())

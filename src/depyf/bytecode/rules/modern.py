@@ -55,13 +55,12 @@ def call_kw(t: Translator, i: Instruction) -> None:
 
 def finish_call(t: Translator, count: int, names: Any) -> None:
     """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
-    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-        raise t.unsupported("the keyword names are not a tuple of names")
+    names = common.keyword_names(t, names)
     t.pop(count)
     positional = count - len(names) + callable_slots(t)
     if positional < 0:
         raise t.unsupported("more keyword names than arguments")
-    t.emit("CALL", (positional, tuple(names)))
+    t.emit("CALL", (positional, names))
     t.stack.append(1)
 
 
