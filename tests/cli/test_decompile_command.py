@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from pretended import Terminal
 
 from depyf import __version__, cli
 from depyf.cli import decompile
@@ -202,20 +203,6 @@ def test_an_interrupt_is_one_line(tree):
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == "depyf: interrupted\n"
-
-
-class Terminal:
-    def __init__(self):
-        self.text = ""
-
-    def isatty(self):
-        return True
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
 
 
 @pytest.mark.parametrize("columns", [1, 8, 20, 40, 200])

@@ -10,6 +10,7 @@ import textwrap
 import venv
 
 import pytest
+from pretended import Terminal
 
 from depyf.cli.run import PTH
 from depyf.program import variables
@@ -374,20 +375,6 @@ def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):
     done = run("-m", "depyf", "run", "-o", "taken", "spoils.py", cwd=compiled)
     assert done.returncode == 0 and done.stdout.count("tensor") == 4
     assert "it is a file" in done.stderr and "Traceback" not in done.stderr
-
-
-class Terminal:
-    def __init__(self):
-        self.text = ""
-
-    def isatty(self):
-        return True
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
 
 
 @pytest.mark.parametrize("shows", [True, False])
