@@ -32,7 +32,8 @@ from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
 from depyf.decompiler.foreign import ForeignError, Interpreter
 from depyf.decompiler.forms import Forms
-from depyf.decompiler.scopes import Options, top_level
+from depyf.decompiler.options import Options
+from depyf.decompiler.scopes import top_level
 from depyf.decompiler.verify import same_code
 
 #: Modules handed to one process of the other interpreter.

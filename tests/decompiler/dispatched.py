@@ -11,7 +11,8 @@ from depyf.bytecode.code import Code
 from depyf.decompiler.emit import emit
 from depyf.decompiler.fallback import dispatch_loop
 from depyf.decompiler.forms import Form, Forms
-from depyf.decompiler.scopes import Options, top_level
+from depyf.decompiler.options import Options
+from depyf.decompiler.scopes import top_level
 
 
 def as_loops(original: CodeType | Code) -> CodeType:

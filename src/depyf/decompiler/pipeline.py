@@ -18,11 +18,12 @@ from .fallback import dispatch_loop
 from .faults import EXPECTED, why
 from .foreign import ForeignError, Interpreter
 from .forms import Form, Forms
+from .options import Options
 from .proof import Proof, prove
 from .recompile import Compiler, compile_function, compile_here
 from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
-from .scopes import Options, top_level
+from .scopes import top_level
 from .simplify import simplify as simplified_graph
 
 __all__ = ["Decompiled", "Failed", "Fidelity", "Part", "decompile_code"]

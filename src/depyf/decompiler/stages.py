@@ -11,8 +11,9 @@ from ..flow.graph import build
 from .faults import why
 from .forms import Forms
 from .lift import Machine
+from .options import Options
 from .pipeline import decompile_code
-from .scopes import CodeScope, Options
+from .scopes import CodeScope
 from .structure.loops import mark_breaks, rotate, split_breaks
 from .structure.reduce import Reducer
 from .structure.regions import prepare

@@ -15,6 +15,10 @@ from .regions import Node
 if TYPE_CHECKING:
     from .reduce import Reducer
 
+#: What a comprehension builds, by the name of its function.
+BUILDS = {
+    "<listcomp>": "BUILD_LIST", "<setcomp>": "BUILD_SET", "<dictcomp>": "BUILD_MAP", "<genexpr>": "YIELD",
+}
 NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 
 

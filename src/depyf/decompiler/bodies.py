@@ -1,0 +1,166 @@
+"""A body as a person writes it: without what the compiler puts at its beginning and its end.
+
+Names and cells of a class, ``return None``, the stores of annotations go; docstrings, ``from __future__`` and
+declarations take their places.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ..bytecode.code import CO_FUTURE_ANNOTATIONS, CO_HAS_DOCSTRING
+from . import annotations as deferred
+from .declarations import declarations
+from .forms import held_by
+from .lift import STORE
+
+if TYPE_CHECKING:
+    from .scopes import CodeScope
+
+_CELLS_OF_ANNOTATIONS = frozenset({"__classdict__", deferred.CONDITIONAL})
+
+
+def finished(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a body, declarations and docstring included.
+
+    Args:
+        scope: what the body is of.
+        body: the statements that the operations say.
+    """
+    if scope.annotates and scope.code.version >= (3, 14):
+        body = [s for s in body if not _makes_annotations(s)]
+    if scope.kind == "class":
+        body = _class_body(scope, body)
+    elif scope.kind == "module":
+        body = _module_body(body)
+    else:
+        _strip_tail(body)
+    if scope.annotate is not None:
+        body = deferred.placed(body, scope.annotations, scope.plain_name)
+    head: list[ast.stmt] = []
+    doc = _docstring(scope)
+    if doc is not None:
+        head.append(ast.Expr(ast.Constant(doc)))
+    head += declarations(scope) + _dead_annotation(scope, body)
+    at = 0
+    while scope.kind in ("class", "module") and at < len(body) and (
+        isinstance(body[at], ast.Expr) and isinstance(body[at].value, ast.Constant)  # type: ignore[attr-defined]
+        or isinstance(body[at], ast.ImportFrom) and body[at].module == "__future__"  # type: ignore[attr-defined]
+    ):
+        at += 1
+    body[at:at] = head
+    return body or [ast.Pass()]
+
+
+def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
+    if body and isinstance(body[-1], ast.Return):
+        body.pop()
+    out: list[ast.stmt] = []
+    started = False
+    own = {"__module__", "__qualname__"}  # the compiler stores them first; later ones are the user's
+    for index, stmt in enumerate(body):
+        if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
+            name = stmt.targets[0].id
+            if index < 3 and name in own:
+                own.remove(name)
+                continue
+            if name == "__type_params__" and isinstance(stmt.value, ast.Name) and stmt.value.id == ".type_params":
+                continue
+            if index < 4 and name == "__firstlineno__" and scope.code.version >= (3, 13):
+                continue
+            if (
+                name == "__doc__" and index < 5 and not started and isinstance(stmt.value, ast.Constant)
+                and isinstance(stmt.value.value, str)
+            ):
+                out.append(ast.Expr(stmt.value))
+                started = True
+                continue
+            if name in ("__static_attributes__", "__classdictcell__") and scope.code.version >= (3, 12):
+                if name == "__classdictcell__" or index >= len(body) - 2:
+                    continue
+            if name == "__classcell__" and isinstance(stmt.value, ast.Name) and index >= len(body) - 2:
+                continue
+        started = True
+        out.append(stmt)
+    return out
+
+
+def _module_body(body: list[ast.stmt]) -> list[ast.stmt]:
+    _strip_tail(body)
+    if body and isinstance(body[0], ast.Assign):
+        first = body[0]
+        if (
+            isinstance(first.targets[0], ast.Name) and first.targets[0].id == "__doc__"
+            and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+        ):
+            body[0] = ast.Expr(first.value)
+    return body
+
+
+def _strip_tail(body: list[ast.stmt]) -> None:
+    """Drop the ``return None`` that falling off the end does anyway."""
+    while body:
+        last = body[-1]
+        if isinstance(last, ast.Return) and (
+            last.value is None or (isinstance(last.value, ast.Constant) and last.value.value is None)
+        ):
+            body.pop()
+            return
+        if isinstance(last, ast.If):
+            _strip_tail(last.body)
+            _strip_tail(last.orelse)
+            if not last.body:
+                last.body.append(ast.Pass())
+        return
+
+
+def _docstring(scope: CodeScope) -> str | None:
+    code = scope.code
+    if scope.kind != "function":
+        return None
+    if code.version >= (3, 14):
+        if not code.flags & CO_HAS_DOCSTRING:
+            return None
+    if code.consts and isinstance(code.consts[0], str):
+        return code.consts[0]
+    return None
+
+
+def future_imports(scope: CodeScope) -> list[ast.stmt]:
+    """What a module's code was compiled with, where its own import is no longer the first statement."""
+    if scope.kind != "module" or not scope.code.flags & CO_FUTURE_ANNOTATIONS:
+        return []
+    return [ast.ImportFrom("__future__", [ast.alias("annotations", None)], 0)]
+
+
+def _makes_annotations(stmt: ast.stmt) -> bool:
+    """Whether the compiler wrote the statement to store annotations (3.14)."""
+    if hasattr(stmt, "makes_annotations"):
+        return True
+    made = stmt.value if deferred.assigns(stmt, deferred.CONDITIONAL) else None  # type: ignore[attr-defined]
+    return isinstance(made, ast.Set) and not made.elts  # no source says it: the empty set is ``set()``
+
+
+def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
+    """An annotation for a body that makes ``__annotations__`` and puts nothing into it: its own were of
+    ``(x): int``, or stood where nothing leads to. (Of such 3.14 keeps the cells that annotations would need.)"""
+    if not scope.annotates:
+        return []
+    if scope.code.version >= (3, 14):
+        captured = {name for held in held_by(scope.code) for name in held.freevars}
+        if not set(scope.code.cellvars) & _CELLS_OF_ANNOTATIONS - captured:
+            return []
+    elif scope.program is None or not any(op.kind == "SETUP_ANNOTATIONS" for op in scope.program.ops):
+        return []
+    pending: list[ast.AST] = list(body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.AnnAssign):
+            return []
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+    nothing: ast.stmt = ast.AnnAssign(ast.Name("_", STORE), ast.Constant(None), None, 0)
+    if scope.code.version >= (3, 14) and deferred.CONDITIONAL not in scope.code.cellvars:
+        return [nothing]
+    return [ast.If(ast.Constant(False), [nothing], [])]

@@ -1,0 +1,80 @@
+"""What the compiler of a version does with expressions, so that their text becomes the same code again.
+
+Which constants it folds, drops and tests, what it iterates over instead, which jumps it threads across lines.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ..bytecode.code import Code
+from .lift import STORE, Scope
+from .options import Options
+
+
+class CompiledScope(Scope):
+    """The part of a scope that depends on the version of the compiler."""
+
+    def __init__(self, code: Code, options: Options) -> None:
+        self.code = code
+        self.options = options
+
+    def dropped_constant(self, node: Any) -> ast.expr:
+        """A constant alone leaves nothing behind, or is a docstring. What does leave something is an f-string without
+        fields (before 3.12), and a constant that decides a condition (since 3.10)."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.code.version < (3, 12):
+            return ast.JoinedStr([node])
+        return decided(node)
+
+    def held(self, node: Any) -> ast.expr:
+        return decided(node) if self.code.version >= (3, 10) else node
+
+    def has_constant_keys(self) -> bool:
+        return self.code.version < (3, 14)
+
+    def tests_constants(self) -> bool:
+        return not (3, 10) <= self.code.version < (3, 14)
+
+    def looked_through(self, node: ast.expr) -> ast.expr:
+        """A list that is iterated over or searched is a tuple, and a set of constants is one constant (``fold_iter``
+        and ``fold_compare`` in ast_opt.c, flowgraph.c of 3.14), unless it was part of a condition that is gone."""
+        if hasattr(node, "frozen"):
+            return node
+        if (
+            isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
+            or isinstance(node, ast.Set) and all(isinstance(item, ast.Constant) for item in node.elts)
+        ):
+            return ast.BoolOp(ast.And(), [ast.Constant(1), node])
+        return node
+
+    def begins_a_line(self, node: ast.expr) -> None:
+        """``(a or b) and c`` tests the value of ``a or b`` once more where its parts stand on another line than the
+        whole: jumps are threaded within a line only (CPython up to 3.11, flowgraph of 3.14; compile.c,
+        ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``)."""
+        if not (3, 12) <= self.code.version < (3, 14):
+            self.begins_another_line(node)
+
+    def begins_another_line(self, node: ast.expr) -> None:
+        node.begins_a_line = True  # type: ignore[attr-defined]
+        self.options.has_marks = True
+
+    def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
+        """From 3.13 on a value is dropped before the variables of its inlined comprehension get their values back,
+        unless a jump led to where it is dropped; in 3.12 only as an annotation, where both are of one place
+        (``apply_static_swaps`` in flowgraph.c)."""
+        if before and self.code.version < (3, 13):
+            return ast.AnnAssign(ast.Name("_", STORE), node, None, 0)
+        if not before and self.code.version >= (3, 13):
+            return ast.Expr(ast.BoolOp(ast.Or(), [ast.Constant(0), node]))
+        return ast.Expr(node)
+
+    def is_one_item(self, node: ast.expr) -> None:
+        """``with (a, b):`` would enter ``a`` and ``b``. (``ast.unparse`` does not know that.)"""
+        node.is_one_item = True  # type: ignore[attr-defined]
+        self.options.has_marks = True
+
+
+def decided(node: Any) -> ast.expr:
+    """A constant as a condition that it decides: from 3.10 on only the constant is left of it."""
+    return ast.BoolOp(ast.Or() if node.literal else ast.And(), [node, ast.Constant(0)])

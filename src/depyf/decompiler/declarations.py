@@ -1,0 +1,232 @@
+"""What declares variables: ``global``, ``nonlocal``, and statements that the compiler drops but counts.
+
+The compiler decides for the whole of a body which variables are local, global, or cells (symtable.c). A text in which
+a variable lost all its uses needs one more, where nothing runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..bytecode.canonical import canonicalise
+from ..bytecode.code import CO_ASYNC_GENERATOR, CO_GENERATOR, Code
+from ..bytecode.operations import Op, Program
+from ..flow.graph import build
+from . import annotations as deferred
+from .forms import Form, held_by
+from .generics import HIDDEN, lazy
+from .lift import LOAD, STORE
+from .names import is_name
+from .structure.comprehensions import BUILDS, NO_ARGUMENTS
+
+if TYPE_CHECKING:
+    from .scopes import CodeScope
+
+_READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+#: of classes, and of 3.14's modules
+_CELLS_OF_THE_COMPILER = frozenset({"__class__", "__classdict__", deferred.CONDITIONAL})
+
+
+@dataclass
+class _Uses:
+    """What operations do with variables.
+
+    Attributes:
+        loaded: names that are looked up as globals.
+        globals, nonlocals: names of variables outside that are bound here.
+        stored: locals and cells that are bound.
+        used: locals and cells that are read, and the cells that the code makes.
+        own: variables of an inlined comprehension, which has a cell of its own for them while it runs (3.12+).
+        yields: whether there is a ``yield``.
+    """
+
+    loaded: dict[str, None] = field(default_factory=dict)
+    globals: dict[str, None] = field(default_factory=dict)
+    nonlocals: dict[str, None] = field(default_factory=dict)
+    stored: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    own: set[str] = field(default_factory=set)
+    yields: bool = False
+
+    @classmethod
+    def of(cls, code: Code, shown: Iterable[Op]) -> _Uses:
+        uses = cls(used=set(code.cellvars))
+        for op in shown:
+            kind = op.kind
+            if kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
+                uses.used.add(op.arg)
+            elif kind == "LOAD_GLOBAL":
+                uses.loaded[op.arg] = None
+            elif kind == "STORE_GLOBAL" or kind == "DELETE_GLOBAL":
+                uses.globals[op.arg] = None
+            elif kind == "STORE_DEREF" or kind == "DELETE_DEREF":
+                uses.stored.add(op.arg)
+                if op.arg in code.freevars and op.arg not in uses.own:
+                    uses.nonlocals[op.arg] = None
+            elif kind == "STORE_FAST" or kind == "DELETE_FAST":
+                uses.stored.add(op.arg)
+                uses.own.discard(op.arg)
+            elif kind == "MAKE_CELL":
+                uses.own.add(op.arg)
+            elif kind in ("YIELD", "YIELD_FROM"):
+                uses.yields = True
+        return uses
+
+
+def declarations(scope: CodeScope) -> list[ast.stmt]:
+    """The declarations at the beginning of a scope's body.
+
+    Args:
+        scope: what the body is of.
+    """
+    code = scope.code
+    program = scope.program if scope.program is not None else canonicalise(code)
+    graph = scope.options.graph(code)
+    shown = program.ops if graph is None else [op for block in graph.blocks.values() for op in block.ops]
+    uses = _Uses.of(code, shown)
+    read = {op.arg for op in program.ops if op.kind in _READS_CELL} if code.freevars else set()
+    # variables of which the compiler has dropped every use (no ``nonlocal``: it could be a type parameter)
+    unread = [n for n in code.freevars if n not in read and n not in uses.nonlocals and n.isidentifier()]
+    uses.globals.update(_declared_global(scope, program, shown, uses.loaded))
+    if scope.kind == "function":
+        for op in _bound_by_comprehensions(shown):
+            if op.kind == "STORE_GLOBAL":
+                uses.globals[op.arg] = None
+            elif op.arg in code.freevars and op.arg not in uses.own:
+                uses.nonlocals[op.arg] = None
+    out: list[ast.stmt] = []
+    # (the others go through ``globals()``)
+    if declared := [scope.plain_name(n) for n in uses.globals if is_name(n)]:
+        out.append(ast.Global(declared))
+    if "__class__" in unread and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
+        unread.remove("__class__")  # ``super`` alone makes it a free variable
+    if uses.nonlocals:
+        out.append(ast.Nonlocal([scope.plain_name(n) for n in uses.nonlocals]))
+    dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
+    if scope.kind == "function":
+        dead += _lost_in_function(scope, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
+        if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
+            dead.append(ast.Expr(ast.Yield(None)))
+    elif scope.kind == "class":
+        dead += _own_in_class(scope, program)
+    if scope.annotates and code.cellvars:
+        dead += _cells_of_comprehensions(scope, program)
+    if dead:
+        # names, what captured them, or a yield, whose only statement the compiler has dropped
+        out.append(ast.If(ast.Constant(False), dead, []))
+    return out
+
+
+def _declared_global(
+    scope: CodeScope, program: Program, shown: Sequence[Op], loaded: Iterable[str]
+) -> dict[str, None]:
+    """Names that are read as globals, and would not be without a declaration."""
+    if scope.kind == "class":
+        names: Iterable[str] = loaded
+        if any(op.kind == "LOAD_FAST_AND_CLEAR" for op in shown):
+            # (What stands in an inlined comprehension of a class belongs to a function.)
+            bound = {op.arg for op in program.ops if op.kind == "STORE_NAME"}
+            names = [n for n in loaded if n not in bound and _enclosing_local(scope, n)]
+        return dict.fromkeys([*names, *_declared_for_annotations(scope.code)])
+    if scope.kind == "module":
+        return dict.fromkeys(loaded)  # names there are looked up in the namespace first
+    return dict.fromkeys(n for n in loaded if _enclosing_local(scope, n))
+
+
+def _lost_in_function(scope: CodeScope, uses: _Uses) -> list[ast.stmt]:
+    """Bindings for locals whose own ones the compiler has dropped."""
+    code = scope.code
+    lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
+    return [
+        ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None))
+        for n in dict.fromkeys((*code.varnames, *code.cellvars)) if n in lost and n.isidentifier()
+    ]
+
+
+def _own_in_class(scope: CodeScope, program: Program) -> list[ast.stmt]:
+    """Bindings for what is looked up as names of the class, though a function around it has such a variable."""
+    reached = [op for block in build(program).blocks.values() for op in block.ops]
+    bound = {op.arg for op in reached if op.kind in ("STORE_NAME", "DELETE_NAME")}
+    own_names = dict.fromkeys(op.arg for op in program.ops if op.kind == "LOAD_NAME")
+    return [ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None)) for n in own_names
+            if n not in bound and _enclosing_local(scope, n)]
+
+
+def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stmt]:
+    """What makes the cells of a class or module that inlined comprehensions left in it (3.12 on)."""
+    code = scope.code
+    made = {op.arg for op in program.ops if op.kind in ("MAKE_CELL", "LOAD_CLOSURE")}
+    by_name = {op.arg for op in program.ops if op.kind in ("LOAD_NAME", "STORE_NAME", "DELETE_NAME")}
+    cells = [n for n in code.cellvars if n not in made and n.isidentifier() and n not in _CELLS_OF_THE_COMPILER]
+    return [
+        # (a variable of the body too, unless it is found to be the cell first)
+        *(ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in cells if n in by_name),
+        *(ast.Expr(ast.ListComp(ast.Lambda(NO_ARGUMENTS, ast.Name(scope.plain_name(n), LOAD)), [
+            ast.comprehension(ast.Name(scope.plain_name(n), STORE), ast.Tuple([], LOAD), [], 0)])) for n in cells),
+    ]
+
+
+def _declared_for_annotations(code: Code) -> Iterator[str]:
+    """Names that scopes of type parameters, bounds and aliases in a class take for globals at once: such a scope
+    sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c)."""
+    pending = [held for held in held_by(code) if held.name.startswith(HIDDEN)] + lazy(code)
+    while pending:
+        here = pending.pop()
+        pending += lazy(here)
+        yield from (op.arg for op in canonicalise(here).ops if op.kind == "LOAD_GLOBAL")
+
+
+def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
+    """Closures over variables that nothing shares any more: what did was dropped by the compiler."""
+    if not Form.SIMPLIFIED_SPILLED < scope.options.forms.of(scope.code) < Form.DISPATCH:
+        return []
+    captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
+    return [
+        ast.Expr(ast.Lambda(NO_ARGUMENTS, ast.Name(scope.plain_name(name), LOAD)))
+        for name in scope.code.cellvars if name not in captured and name.isidentifier()
+    ]
+
+
+def _static_attributes(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
+    """Stores to ``self.x`` that a dispatch loop does through other names.
+
+    3.13 lists the attributes that the functions of a class store to a variable called ``self`` in the class's
+    ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class`` in compile.c).
+    """
+    if scope.code.version < (3, 13) or scope.options.forms.of(scope.code) is not Form.DISPATCH:
+        return []
+    names = {
+        op.arg: None for before, op in zip(shown, shown[1:])
+        if op.kind == "STORE_ATTR" and before.kind in ("LOAD_FAST", "LOAD_DEREF") and before.arg == "self"
+        and is_name(op.arg)
+    }
+    return [
+        ast.Assign([ast.Attribute(ast.Name("self", LOAD), scope.plain_name(name), STORE)], ast.Constant(None))
+        for name in names
+    ]
+
+
+def _enclosing_local(scope: CodeScope, name: str) -> bool:
+    here = scope.parent
+    while here is not None:
+        # the body of a class written as a dispatch loop is run by a function
+        if here.kind in ("function", "lambda") or scope.options.forms.of(here.code) is Form.DISPATCH:
+            code = here.code
+            if name in code.varnames or name in code.cellvars or name in code.freevars:
+                return True
+        here = here.parent
+    return False
+
+
+def _bound_by_comprehensions(ops: Sequence[Op]) -> Iterator[Op]:
+    """Stores to variables outside of a comprehension in functions of comprehensions: a walrus in one binds a name of
+    the function around it, where it is declared if it is no local."""
+    for op in ops:
+        if type(op.arg) is Code and op.arg.name in BUILDS:
+            inside = canonicalise(op.arg).ops
+            yield from (store for store in inside if store.kind == "STORE_GLOBAL"
+                        or store.kind == "STORE_DEREF" and store.arg in op.arg.freevars)
+            yield from _bound_by_comprehensions(inside)

@@ -1,0 +1,50 @@
+"""How to decompile, and what is known of the code objects of one decompilation."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..bytecode.code import Code
+from ..flow.graph import Graph
+from .forms import Form, Forms
+
+if TYPE_CHECKING:
+    from .scopes import CodeScope
+
+
+class Options:
+    """How to decompile.
+
+    Args:
+        forms: the form each code object is written in; a form that fails is given up here.
+        fallback: writes the body of a scope as a dispatch loop; without it, failing to structure one is an error.
+    """
+
+    def __init__(
+        self, forms: Forms, fallback: Callable[[Code, CodeScope], list[ast.stmt]] | None = None,
+    ) -> None:
+        self.forms = forms
+        self.fallback = fallback
+        self.future_annotations = False
+        #: graphs that stand in for those of their code: of its simplified forms, and of all others
+        self.simplified: dict[Code, Graph] = {}
+        self.graphs: dict[Code, Graph] = {}
+        #: code in which breaks behind other statements are not looked for: with them it could not be written.
+        #: (Remembered, as what is nested is written once more with each try of what is around it.)
+        self.breaks_come_first: set[Code] = set()
+        #: whether expressions were marked for :func:`~depyf.decompiler.emit.emit`
+        self.has_marks = False
+        #: global names that are shown differently
+        self.rename: dict[str, str] = {}
+
+    def graph(self, code: Code) -> Graph | None:
+        """The graph that stands in for the code's own, if one does."""
+        if self.forms.of(code) <= Form.SIMPLIFIED_SPILLED:
+            return self.simplified.get(code)
+        return self.graphs.get(code)
+
+    def spills(self, code: Code) -> bool:
+        """Whether values that no Python expression would keep on the stack get names."""
+        return self.forms.of(code) in (Form.SIMPLIFIED_SPILLED, Form.SPILLED)
