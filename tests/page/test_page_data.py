@@ -16,7 +16,8 @@ import pytest
 from depyf import page
 from depyf.capture.records import Capture, SourceFile, SourceLocation
 from depyf.page import assemble as building
-from depyf.page.data import _path, run_data, shares
+from depyf.page.data import run_data, shares
+from depyf.page.functions import _path
 from depyf.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 
 DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")

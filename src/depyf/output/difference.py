@@ -21,6 +21,7 @@ from .markdown import code, count, fenced, prose, some, table
 from .outline import layer_pattern, layer_ranges
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, units
 from .story import VALUES, Story, Unit, kind_of_failure
+from .totals import seconds_by_phase
 from .words import OUTCOME_OF_ONE, stage_name
 
 #: How many of a kind are told one by one, unless all are wanted.
@@ -331,13 +332,10 @@ def _heads(before: Capture, after: Capture) -> list[str]:
 
 
 def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
-    found: dict[str, list[float]] = {"all": [0.0, 0.0]}
-    for side, capture in enumerate((before, after)):
-        for compilation in capture.compilations:
-            found["all"][side] += compilation.seconds
-            for phase in compilation.phases:
-                found.setdefault(phase.name, [0.0, 0.0])[side] += phase.seconds
-    return [(name, first, second) for name, (first, second) in found.items() if max(first, second) >= 0.005]
+    first, second = ({"all": sum((c.seconds for c in capture.compilations), 0.0)}
+                     | seconds_by_phase(capture.compilations) for capture in (before, after))
+    found = [(name, first.get(name, 0.0), second.get(name, 0.0)) for name in first | second]
+    return [each for each in found if max(each[1:]) >= 0.005]
 
 
 def _place(story: Story, where: SourceLocation | None, comma: str = ", ") -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..capture.records import Compilation
 from .story import Story
 
 
@@ -50,3 +52,12 @@ class Totals:
     def well(self) -> bool:
         """Nothing broke, nothing was compiled again, nothing was left out."""
         return not (self.breaks or self.recompiles or self.outcomes)
+
+
+def seconds_by_phase(compilations: Iterable[Compilation]) -> dict[str, float]:
+    """Seconds by part of torch, in the order in which they came up. Inner parts count in outer ones."""
+    found: dict[str, float] = {}
+    for compilation in compilations:
+        for phase in compilation.phases:
+            found[phase.name] = found.get(phase.name, 0.0) + phase.seconds
+    return found

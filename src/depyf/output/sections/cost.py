@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from ..markdown import code, prose
+from ..totals import seconds_by_phase
 from ..words import seconds
 from .told import Told
 
 
 def cost(story: Told) -> list[str]:
     compilations = story.capture.compilations
-    phases: dict[str, float] = {}
-    for compilation in compilations:
-        for phase in compilation.phases:
-            phases[phase.name] = phases.get(phase.name, 0.0) + phase.seconds
+    phases = seconds_by_phase(compilations)
     if not phases:
         return []
     total = sum(c.seconds for c in compilations)

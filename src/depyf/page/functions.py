@@ -1,0 +1,131 @@
+"""Functions as data of the page: their versions with guards and transformed code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..capture.records import CacheEntry, Frame, GuardFailure, SourceLocation
+from ..capture.resumes import resumed_function
+from ..output import guards_view, story
+from .run import Json, Run, words
+
+
+def unit_data(run: Run, unit: story.Unit, guards: list[Json]) -> Json:
+    frames = []
+    for frame in unit.function.frames if unit.function else ():
+        frames.append(_frame(run, unit, frame, guards))
+    return {
+        "title": unit.title, "place": run.place(unit.location), "frames": frames,
+        "versions": len(unit.done), "breaks": sum(len(c.breaks) for c in unit.compilations),
+        "recompiles": len(unit.recompiles), "seconds": sum(c.seconds for c in unit.compilations),
+        "graphs": len({name for c in unit.done for name in run.story.graph_names(c)}),
+        "lost": [[str(c.compile_id), c.outcome] for c in unit.compilations if c.outcome != "compiled"]}
+
+
+def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json:
+    resumed = resumed_function(frame.code_name)
+    shown = frame.original.text if frame.original_is_user_text or "def " in frame.original.text else ""
+    original = -1
+    if resumed or not frame.original_is_user_text:
+        if shown:
+            original = run.document(
+                "original", f"original {frame.name}", f"decompiled {frame.name}", shown,
+                fidelity=frame.original.fidelity, note=frame.original.note)
+    entries = []
+    before: CacheEntry | None = None
+    for number, entry in enumerate(frame.entries):
+        entries.append(_entry(run, frame, entry, number, before, guards))
+        before = entry
+    name = frame.name if resumed else unit.title
+    return {"name": frame.name, "title": name, "resumes": resumed[1] if resumed else 0,
+            "place": run.place(frame.location), "original": original, "entries": entries}
+
+
+def _entry(
+    run: Run, frame: Frame, entry: CacheEntry, number: int, before: CacheEntry | None, guards: list[Json]
+) -> Json:
+    ids = str(entry.compile_id)
+    causes = {guards_view.cause_text(guard): guard.cause for guard in entry.guards}
+    lines = guards_view.guard_lines(
+        f"guard_{number}_for_{frame.name}", entry.guards, before.guards if before else None)
+    links = []
+    for at, (_, cause) in enumerate(lines, 1):
+        place = run.place(causes.get(cause))
+        if place >= 0:
+            links += [at, at, place]
+    document = run.document(
+        "guards", f"guards {ids}", f"guards of {ids} {frame.name}", "".join(f"{line}\n" for line, _ in lines),
+        links=links)
+    guards.append(_guards(run, frame, entry, document, causes))
+    code = entry.transformed
+    transformed = -1
+    if code.known:
+        transformed = run.document(
+            "transformed", f"transformed {ids}", f"transformed code of {ids} {frame.name}", code.source.text,
+            fidelity=code.source.fidelity, note=code.source.note, file=code.file)
+    return {"id": ids, "guards": len(entry.guards), "guardsDoc": document, "transformed": transformed,
+            "fidelity": code.source.fidelity if code.known else "",
+            "graphs": [run.graph_numbers[name] for name in entry.graph_names if name in run.graph_numbers],
+            "resumes": list(entry.resume_names)}
+
+
+def _guards(
+    run: Run, frame: Frame, entry: CacheEntry, document: int, causes: Mapping[str, SourceLocation | None]
+) -> Json:
+    failures = [found for compilation in run.capture.compilations for found in compilation.guard_failures
+                if found.entry is not None and found.entry.key == entry.compile_id.key]
+    told: set[str] = set()
+    groups = []
+    for one in guards_view.fold(guards_view.group(entry.guards)):
+        source, conditions, loop = guards_view.shown(one)
+        said: list[str] = []
+        for found in failures:
+            plain = _plain(found.text)
+            if found.source and _plain(found.source) == _plain(source) or any(
+                    _plain(text) == plain for text, _ in conditions):
+                said.append(_difference(found))
+                told.add(found.text)
+        groups.append([source, _path(source), max(1, len(one.values)), loop, list(dict.fromkeys(said)),
+                       [[text, run.place(causes.get(cause))] for text, cause in conditions]])
+    others = list(dict.fromkeys(words(found.text) for found in failures if found.text not in told))
+    looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
+              if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
+    return {"id": str(entry.compile_id), "frame": frame.name, "doc": document, "count": len(entry.guards),
+            "groups": groups, "failed": others,
+            "microseconds": looked[0] if looked else 0}
+
+
+def _plain(text: str) -> str:
+    """A guard as torch's reasons for recompiles have it: ``x.size()[0]`` for ``L['x'].size()[0]``."""
+    return re.sub(r"\bL\['(\w+)'\]", r"\1", text)
+
+
+def _difference(found: GuardFailure) -> str:
+    """``"expected 10, seen 12"``; torch's text where it is not known."""
+    if found.expected and found.seen:
+        return f"expected {found.expected}, seen {found.seen}"
+    return words(found.text)
+
+
+_STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]*)\]|\.(?P<name>\w+)(?P<call>\(\))?")
+
+
+def _path(source: str) -> list[str]:
+    """A guarded object as the way to it: ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x."""
+    begin = re.match(r"\w+(?=[.\[]|$)", source)
+    if begin is None:
+        return [source] if source else []
+    steps = [begin[0]]
+    at = begin.end()
+    while at < len(source):
+        step = _STEP.match(source, at)
+        if step is None:
+            return [*steps, source[at:]]
+        at = step.end()
+        if step["name"]:
+            steps.append(step["name"] + (step["call"] or ""))
+        elif step["index"] is not None:
+            text = step["index"]
+            steps.append(text[1:-1] if text[:1] == text[-1:] == "'" and len(text) > 2 else f"[{text}]")
+    return steps

@@ -1,0 +1,128 @@
+"""What happened in a run as data of the page: compilations, graph breaks, recompiles, what was lost, what it cost."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..capture import events
+from ..capture.records import Compilation, GraphBreak, GuardFailure
+from ..capture.resumes import plain_name
+from ..output import story
+from ..output.totals import Totals, seconds_by_phase
+from .run import Json, Run, words
+
+_TORCHS_PAGE = re.compile(r"https?://[\w./%#?=&+-]+")
+
+
+def compilation_data(run: Run, compilation: Compilation) -> Json:
+    unit = run.story.unit_of.get(compilation.compile_id.key)
+    return {
+        "id": str(compilation.compile_id), "subject": run.subject(compilation),
+        "unit": run.story.units.index(unit) if unit else -1, "place": run.place(compilation.location),
+        "outcome": compilation.outcome,
+        "again": bool(compilation.guard_failures or compilation.compile_id.recompile),
+        "start": compilation.start, "seconds": compilation.seconds, "broke": bool(compilation.breaks),
+        "restarts": len(compilation.restarts),
+        "graphs": [run.graph_numbers[name] for name in run.story.graph_names(compilation)
+                   if name in run.graph_numbers],
+        "phases": [[phase.name, phase.seconds] for phase in compilation.phases],
+        "counts": dict(compilation.counts)}
+
+
+def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
+    first = group[0][0]
+    places = []
+    for members in story.breaks_by_place(group):
+        found, compilation = members[0]
+        where = found.location
+        if where is not None:
+            run.statuses.at_break(where, len(run.story.graphs), found.reason)
+        resumes = dict.fromkeys(
+            name for _, c in members if c.outcome == "compiled" for name in run.story.resume_names(c))
+        places.append({
+            "place": run.place(where), "text": where.text if where else "",
+            "function": plain_name(where.function) if where else "",
+            "path": [[run.place(step), plain_name(step.function)]
+                     for step in story.path_to(found, compilation)[:-1]],
+            "skips": found.skips_function, "of": run.subject(compilation), "resumes": list(resumes),
+            "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
+    return {
+        "title": words(first.reason) or "Torch gives no reason", "id": first.registry_id,
+        "url": first.url if _TORCHS_PAGE.fullmatch(first.url) else "", "explanation": words(first.explanation),
+        "hints": [words(hint) for hint in first.hints], "context": words(first.context), "places": places,
+        "times": len(group)}
+
+
+def recompile_data(run: Run, unit: story.Unit, members: list[Compilation]) -> Json:
+    return {
+        "unit": run.story.units.index(unit), "subject": run.subject(members[0]),
+        "ids": [str(c.compile_id) for c in members],
+        "guards": [_failure(run, found) for found in story.failures_by_kind(members)]}
+
+
+def _failure(run: Run, failures: list[GuardFailure]) -> Json:
+    causes: dict[int, str] = {}
+    for found in failures:
+        if found.cause is not None:
+            causes.setdefault(run.place(found.cause), found.cause.text)
+    return {
+        "kind": story.kind_of_failure(failures[0]),
+        "texts": list(dict.fromkeys(words(found.text) for found in failures))[:4],
+        "source": failures[0].source,
+        "expected": list(dict.fromkeys(found.expected for found in failures if found.expected))[:6],
+        "seen": list(dict.fromkeys(found.seen for found in failures if found.seen))[:6],
+        "entries": list(dict.fromkeys(str(found.entry) for found in failures if found.entry)),
+        "causes": [[place, text] for place, text in causes.items()]}
+
+
+def lost_data(run: Run, members: list[Compilation]) -> Json:
+    first = members[0]
+    failure = first.failure
+    account = events.graph_break(first.compile_id, failure.reason) if failure else None
+    return {
+        "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
+        "ids": [str(c.compile_id) for c in members], "kind": failure.kind if failure else "",
+        "reason": words(account.reason) if account else "",
+        "explanation": words(account.explanation) if account else "",
+        "hints": [words(hint) for hint in account.hints] if account else [],
+        "at": run.place(failure.location) if failure else -1, "broke": bool(first.breaks),
+        "guards": [_failure(run, found) for found in story.failures_by_kind(members)]}
+
+
+def symbols_data(run: Run) -> list[Json]:
+    found: dict[tuple[object, ...], Json] = {}
+    for unit_number, unit in enumerate(run.story.units):
+        for compilation in unit.compilations:
+            for symbol in compilation.symbols:
+                key = (unit_number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
+                known = found.setdefault(key, {
+                    "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol, "source": symbol.source,
+                    "value": symbol.value, "range": symbol.range, "reason": words(symbol.reason),
+                    "place": run.place(symbol.location), "ids": []})
+                if str(compilation.compile_id) not in known["ids"]:
+                    known["ids"].append(str(compilation.compile_id))
+    return list(found.values())
+
+
+def phases_data(run: Run) -> list[list[Any]]:
+    return [[name, value] for name, value in seconds_by_phase(run.capture.compilations).items()]
+
+
+def caches_data(run: Run) -> list[list[Any]]:
+    found: dict[tuple[str, str, str], int] = {}
+    for compilation in run.capture.compilations:
+        for lookup in compilation.caches:
+            key = lookup.cache, lookup.outcome, words(lookup.reason)
+            found[key] = found.get(key, 0) + 1
+    return [[*key, times] for key, times in found.items()]
+
+
+def summary_data(run: Run) -> Json:
+    totals = Totals.of(run.story)
+    return {
+        "functions": totals.functions,
+        "versions": totals.versions or sum(len(f.entries) for u in run.capture.functions for f in u.frames),
+        "graphs": totals.graphs, "seconds": totals.seconds, "breaks": totals.breaks, "places": totals.places,
+        "recompiles": totals.recompiles,
+        **{outcome: totals.outcomes.get(outcome, 0) for outcome in ("limit", "failed", "skipped", "unknown")}}
