@@ -27,7 +27,7 @@ from _shared import table
 
 import depyf
 from depyf.capture import store
-from depyf.capture.kernels import is_view
+from depyf.capture.assignment import is_view
 from depyf.capture.provenance import Provenance
 from depyf.capture.records import Capture, Kernel
 

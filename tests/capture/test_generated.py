@@ -5,9 +5,10 @@ triton.py; ``get_kernel_metadata`` in utils.py for the comments; the form of who
 those that public repositories hold as files).
 """
 
+from depyf.capture.assignment import assign
 from depyf.capture.generated import Buffer, read_module
 from depyf.capture.graph_text import read_graph
-from depyf.capture.kernels import assign, graph_kernels
+from depyf.capture.kernels import graph_kernels
 from depyf.capture.provenance import Provenance
 from depyf.capture.records import CompiledGraph, CompileId, GraphStage, Kernel
 from depyf.output.kernel_outline import kernel_outline

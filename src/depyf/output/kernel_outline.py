@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..capture.assignment import is_view
 from ..capture.graph_text import Node
-from ..capture.kernels import is_view
 from ..capture.provenance import Provenance
 from ..capture.records import Kernel, KernelCall
 from .markdown import count
