@@ -313,6 +313,18 @@ def test_exception_in_the_body_goes_on_and_all_is_written(tmp_path, error):
     assert not torch._dynamo.convert_frame._bytecode_hooks
 
 
+def goes_on_with_one_warning(tmp_path, said):
+    """The program computes what it computes without us, and is told once of what is broken."""
+    plain = run(toy_example)
+    torch._dynamo.reset()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with depyf.prepare_debug(str(tmp_path / "d")):
+            watched = run(toy_example)
+    assert same(plain, watched)
+    assert sum(said in str(w.message) for w in seen) == 1
+
+
 def test_disk_full_halfway(tmp_path, monkeypatch):
     real, count = Directory.write, []
 
@@ -323,15 +335,8 @@ def test_disk_full_halfway(tmp_path, monkeypatch):
             return None
         return real(self, name, text)
 
-    plain = run(toy_example)
-    torch._dynamo.reset()
     monkeypatch.setattr(Directory, "write", full)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        with depyf.prepare_debug(str(tmp_path / "d")):
-            watched = run(toy_example)
-    assert same(plain, watched)
-    assert sum("No space left" in str(w.message) for w in seen) == 1
+    goes_on_with_one_warning(tmp_path, "No space left")
 
 
 def test_errors_of_ours_never_reach_the_program(tmp_path, monkeypatch):
@@ -340,15 +345,8 @@ def test_errors_of_ours_never_reach_the_program(tmp_path, monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError("ours")
 
-    plain = run(toy_example)
-    torch._dynamo.reset()
     monkeypatch.setattr(session, "decompile_code", broken)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        with depyf.prepare_debug(str(tmp_path / "d")):
-            watched = run(toy_example)
-    assert same(plain, watched)
-    assert sum("internal error" in str(w.message) for w in seen) == 1
+    goes_on_with_one_warning(tmp_path, "internal error")
 
 
 def test_nested_sessions(tmp_path):

@@ -19,7 +19,7 @@ from .canonical import excerpts
 from .directory import RANK, Directory, numbered
 from .index import FILE, index
 from .markdown import code, count, fenced, link, prose, some, table
-from .story import recompile_reasons, short_names
+from .story import recompile_reasons, recompiles, short_names
 from .words import OUTCOME_OF_ONE, seconds
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
@@ -174,7 +174,7 @@ def _row(rank: Rank) -> tuple[str, ...]:
     return (link(str(rank.number), f"{rank.folder}/{rank.index}"), "ended" if rank.ended else "**not ended**",
             str(len(capture.functions)), str(len(done)), str(len(graphs)),
             str(sum(len(c.breaks) for c in capture.compilations)),
-            str(sum(bool(c.guard_failures) and c.outcome != "limit" for c in capture.compilations)),
+            str(len(recompiles(capture.compilations))),
             str(len(capture.compilations) - len(done)), seconds(sum(c.seconds for c in capture.compilations)))
 
 
@@ -189,7 +189,7 @@ def _breaks(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Se
 
 def _recompiles(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Sequence[str]:
     return [f"recompiled because of {', '.join(code(reason, 160) for reason in recompile_reasons(c)[:2])}"
-            for c in compilations if c.guard_failures and c.outcome != "limit"]
+            for c in recompiles(compilations)]
 
 
 def _not_compiled(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Sequence[str]:

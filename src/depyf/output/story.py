@@ -39,7 +39,7 @@ class Unit:
 
     @property
     def recompiles(self) -> list[Compilation]:
-        return [c for c in self.compilations if c.guard_failures and c.outcome != "limit"]
+        return recompiles(self.compilations)
 
     @property
     def title(self) -> str:
@@ -187,6 +187,11 @@ def kind_of_failure(found: GuardFailure) -> str:
         if value and not value.isnumeric():
             text = text.replace(one_line(value), "_")
     return VALUES.sub(lambda m: m[0] if m[0] == f"'{found.source}'" or m[0] in found.source else "_", text)
+
+
+def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
+    """Compilations because no version fitted. (At the limit nothing is compiled any more.)"""
+    return [c for c in compilations if c.guard_failures and c.outcome != "limit"]
 
 
 def recompile_reasons(compilation: Compilation) -> list[str]:
