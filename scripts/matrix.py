@@ -1,5 +1,5 @@
-"""The integration suite on every torch that is promised: builds an environment for each, one at a time, runs the
-tests that need torch, and writes docs/compatibility.md.
+"""The integration suite on every torch that is promised: builds an environment for each, one at a time, runs the same
+tests in each, and writes docs/compatibility.md.
 
     python scripts/matrix.py --write docs/compatibility.md
     python scripts/matrix.py --only 2.13.0/3.11 --ready /opt/envs
@@ -11,6 +11,7 @@ in the folder as they come (``results.json``), so that a later call for one colu
 from __future__ import annotations
 
 import argparse
+import collections
 import datetime
 import json
 import os
@@ -27,11 +28,26 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: torch, and the Python to run it with.
 COLUMNS = [("2.6.0", "3.11"), ("2.9.1", "3.12"), ("2.11.0", "3.12"), ("2.13.0", "3.11"), ("2.13.0", "3.13"),
            ("2.15.0", "3.12")]
-PACKAGES = ["numpy", "pytest", "pytest-timeout", "pexpect", "psutil"]
-SUITES = ["tests/test_artefacts.py", "tests/test_warm_cache.py", "tests/test_prepare_debug.py", "tests/test_trace.py",
-          "tests/test_full_code.py", "tests/test_debugging.py", "tests/test_logs.py", "tests/test_doctor.py",
-          "tests/test_faults.py", "tests/test_old_names.py", "tests/test_optimization.py", "tests/test_processes.py",
-          "tests/link", "tests/capture", "tests/zoo"]
+PACKAGES = ["hypothesis", "numpy", "pytest", "pytest-timeout", "pexpect", "psutil"]
+#: Parts of the suite, and what is tried there, in words for the page.
+SUITES = {
+    "tests/test_artefacts.py": "each artefact", "tests/test_warm_cache.py": "torch's caches, warm against cold",
+    "tests/test_prepare_debug.py": "a block and its dump", "tests/test_full_code.py": "full code",
+    "tests/test_debugging.py": "`debug()`",
+    "tests/test_faults.py": "faults: torch's names gone, our own errors, full disks",
+    "tests/test_processes.py": "ranks, workers, killed processes", "tests/test_report.py": "views of records alone",
+    "tests/test_trace.py": "logs of `TORCH_TRACE`", "tests/test_logs.py": "`install()`",
+    "tests/test_old_names.py": "names of depyf 0.20", "tests/test_optimization.py": "the dispatcher class",
+    "tests/test_doctor.py": "`depyf doctor`", "tests/capture": "records, provenance, touchpoints",
+    "tests/link": "breakpoints, stepping, profiles, memory", "tests/watch": "`stop_on`",
+    "tests/output": "index, guards, ranks",
+    "tests/cli": "the command, `depyf run`"}
+#: Tests of these names are left out of all columns, for time: they run a C++ compiler for a minute, or start torch many
+#: times for what others of their part try, too.
+LEFT_OUT = ["test_kernels_lead_to_nodes_and_nodes_to_lines", "test_the_same_compilations", "test_generated_module",
+            "test_names_of_the_transformed_source_are_locals", "test_real_runs",
+            "test_a_function_that_was_skipped_and_is_compiled", "test_a_chain_of_ten_breaks_needs_no_more_memory",
+            "test_source_follows_each_modified_bytecode", "test_while_prepare_debug_is_on"]
 #: Rows of the table, and the test that each is the result of.
 ROWS = {
     **{name: f"test_artefact[{name}]" for name in (
@@ -99,43 +115,65 @@ def run(interpreter: pathlib.Path, suites: list[str], select: str, limit: float)
             tail = (done.stdout + done.stderr)[-3000:]
         except subprocess.TimeoutExpired:
             tail = f"stopped after {limit:.0f} seconds"
-        result = read(report) if report.exists() else {"counts": {}, "tests": {}, "failed": [tail], "lacks": None}
+        result = read(report) if report.exists() else {
+            "counts": {}, "tests": {}, "parts": {}, "failed": [tail], "skipped": {}, "lacks": None}
     result |= {"seconds": round(time.monotonic() - begun), "date": datetime.date.today().isoformat(),
-               "tests_run": " ".join([*suites, *(["-k", select] if select else [])])}
+               "tests_run": " ".join([*suites, *(["-k", f"'{select}'"] if select else [])])}
     return result
 
 
 def read(report: pathlib.Path) -> dict[str, Any]:
     """The results in a JUnit report."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
+    parts: dict[str, dict[str, int]] = {}
     tests: dict[str, tuple[str, str]] = {}
     failed = []
+    skipped: collections.Counter[str] = collections.Counter()
     tree = xml.etree.ElementTree.parse(report)
     for case in tree.iter("testcase"):
         outcome, why = "passed", ""
         for child in case:
             if child.tag in ("failure", "error", "skipped"):
                 outcome = "skipped" if child.tag == "skipped" else "failed"
-                why = (child.get("message") or "").split("\n")[0]
+                why = _reason(child)
         counts[outcome] += 1
         name = case.get("name") or ""
+        # (A file that cannot be imported has no class, and its own name.)
+        file = (case.get("classname") or name).replace(".", "/") + ".py"
+        part = next((each for each in SUITES if file.startswith(each)), file)
+        parts.setdefault(part, dict.fromkeys(counts, 0))[outcome] += 1
         if name in ROWS.values():
             tests[name] = (outcome, why)
         if outcome == "failed":
-            failed.append(f"{(case.get('classname') or '').replace('.', '/')}.py::{name}: {why}")
+            failed.append(f"{file}::{name}: {why}")
+        if outcome == "skipped":
+            skipped[why] += 1
     found = [str(each.get("value")) for each in tree.iter("property") if each.get("name") == "lacks"]
-    return {"counts": counts, "tests": tests, "failed": failed, "lacks": found}
+    return {"counts": counts, "parts": parts, "tests": tests, "failed": failed, "skipped": skipped, "lacks": found}
+
+
+def _reason(outcome: xml.etree.ElementTree.Element) -> str:
+    """Why a test did not pass, in one line: what was said, and of a plain ``assert`` the line of the test."""
+    said = (outcome.get("message") or "").split("\n")[0].strip()
+    if outcome.tag != "skipped" and said.removeprefix("AssertionError: ").startswith("assert "):
+        line = next((each[1:].strip() for each in (outcome.text or "").splitlines() if each.startswith("> ")), "")
+        return f"`{line}`" if line else said
+    return said
 
 
 def document(results: dict[str, Any], command: str) -> str:
     """docs/compatibility.md."""
     heads = [f"{torch} / {python}" for torch, python in COLUMNS]
     keys = [f"{torch}/{python}" for torch, python in COLUMNS]
+    there = [results[key] for key in keys if key in results]
     notes: list[str] = []
     lines = [
         "# Compatibility", "",
-        f"Generated by `{command}` (`make matrix`). A cell is the result of one test that makes the artefact and looks "
-        "at it (tests/test_artefacts.py, tests/test_warm_cache.py). Columns: torch / Python.", "",
+        f"Generated by `{command}` (`make matrix`). Columns: torch / Python, each an environment of its own, one after "
+        "the other. What is done is what that torch has: see below what each lacks.", "",
+        "## Artefacts", "",
+        "A cell is the result of one test that makes the artefact and looks at it (tests/test_artefacts.py, "
+        "tests/test_warm_cache.py).", "",
         "| artefact | " + " | ".join(heads) + " |", "| --- |" + " --- |" * len(heads)]
     for row, test in ROWS.items():
         cells = []
@@ -143,31 +181,46 @@ def document(results: dict[str, Any], command: str) -> str:
             outcome, why = results.get(key, {}).get("tests", {}).get(test, ("not run", ""))
             cell = {"passed": "yes", "failed": "no", "skipped": "partly"}.get(outcome, outcome)
             if why:
-                note = f"{key.replace('/', ' / ')}, {row}: {why}"
-                if note not in notes:
-                    notes.append(note)
-                cell += f" ({notes.index(note) + 1})"
+                if why not in notes:
+                    notes.append(why)
+                cell += f" ({notes.index(why) + 1})"
             cells.append(cell)
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    for what in ("passed", "failed", "skipped"):
-        cells = [str(results.get(key, {}).get("counts", {}).get(what, "-")) for key in keys]
-        lines.append(f"| tests {what} | " + " | ".join(cells) + " |")
-    lines.append("| date | " + " | ".join(results.get(key, {}).get("date", "not run") for key in keys) + " |")
     lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))]
+    lines += ["", "## Tests", "", "How many passed in each part; skipped ones ask for what that torch lacks, or for "
+              "what is not on the machine.", "",
+              "| part | " + " | ".join(heads) + " |", "| --- |" + " --- |" * len(heads)]
+    for part, what in SUITES.items():
+        cells = [_tally(results.get(key, {}).get("parts", {}).get(part)) for key in keys]
+        lines.append(f"| {what} ({part}) | " + " | ".join(cells) + " |")
+    lines.append("| all | " + " | ".join(_tally(results.get(key, {}).get("counts")) for key in keys) + " |")
+    lines.append("| seconds | " + " | ".join(str(results.get(key, {}).get("seconds", "-")) for key in keys) + " |")
+    lines.append("| date | " + " | ".join(results.get(key, {}).get("date", "not run") for key in keys) + " |")
     lines += ["", "## What each lacks", "", "By `depyf doctor`, on the same environments.", ""]
     for key in keys:
         found = results.get(key, {}).get("lacks")
         said = "not run" if found is None else "nothing" if not found else ""
         lines.append(f"- torch {key.replace('/', ', Python ')}: {said}".rstrip())
         lines += [f"  - {each}" for each in found or ()]
-    lines += ["", "## What was run", ""]
+    lines += ["", "## What failed, and what was skipped", ""]
     for key in keys:
-        result = results.get(key)
-        if result:
-            head = f"- torch {key.replace('/', ', Python ')} ({result['seconds']} s): "
-            lines.append(head + result["tests_run"])
-            lines += [f"  - failed: {each}" for each in result["failed"]]
+        result = results.get(key, {})
+        lines.append(f"- torch {key.replace('/', ', Python ')}" + ("" if result else ": not run"))
+        lines += [f"  - failed: {each}" for each in result.get("failed", ())]
+        lines += [f"  - {count} skipped: {why}" for why, count in sorted(result.get("skipped", {}).items())]
+    runs = {result["tests_run"] for result in there}
+    lines += ["", "## What was run", "", "In each the same:" if len(runs) == 1 else "Not in each the same:", ""]
+    lines += [f"    pytest {each}" for each in sorted(runs)]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def _tally(counts: dict[str, int] | None) -> str:
+    """``35``, ``33, 2 skipped``, ``**1 failed**, 34``."""
+    if not counts:
+        return "-"
+    failed = [f"**{counts['failed']} failed**"] if counts["failed"] else []
+    skipped = [f"{counts['skipped']} skipped"] if counts["skipped"] else []
+    return ", ".join([*failed, str(counts["passed"]), *skipped])
 
 
 def main() -> int:
@@ -178,7 +231,8 @@ def main() -> int:
     parser.add_argument("--ready", type=pathlib.Path, metavar="FOLDER", help="a folder of environments that are there")
     parser.add_argument("--only", action="append", default=[], metavar="TORCH/PYTHON", help="these columns only")
     parser.add_argument("--suite", action="append", default=[], metavar="PATH", help="these tests instead of all")
-    parser.add_argument("--select", default="", metavar="EXPRESSION", help="only tests whose names fit (pytest's -k)")
+    parser.add_argument("--select", default=f"not ({' or '.join(LEFT_OUT)})", metavar="EXPRESSION",
+                        help="only tests whose names fit (pytest's -k); '' for all")
     parser.add_argument("--limit", type=float, default=7200.0, help="seconds for a column")
     parser.add_argument("--drop", action="store_true", help="remove each environment that was built, once it has run")
     parser.add_argument("--write", type=pathlib.Path, metavar="PATH", help="write the table there")
@@ -199,7 +253,7 @@ def main() -> int:
             print(error)
             failed += 1
             continue
-        results[key] = run(interpreter, given.suite or SUITES, given.select, given.limit)
+        results[key] = run(interpreter, given.suite or list(SUITES), given.select, given.limit)
         store.write_text(json.dumps(results, indent=1))
         counts = results[key]["counts"]
         print(", ".join(f"{count} {what}" for what, count in counts.items()) or results[key]["failed"][0])
