@@ -211,6 +211,9 @@ def document(results: dict[str, Any], command: str) -> str:
     runs = {result["tests_run"] for result in there}
     lines += ["", "## What was run", "", "In each the same:" if len(runs) == 1 else "Not in each the same:", ""]
     lines += [f"    pytest {each}" for each in sorted(runs)]
+    lines += ["", "Left out are parts that need more than torch (a browser, transformers), those of the decompiler "
+              "alone and, for time, tests that run a C++ compiler for a minute or start torch many times for what "
+              "others try, too."]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 
