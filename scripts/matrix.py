@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import xml.etree.ElementTree
 from typing import Any
@@ -42,12 +43,19 @@ SUITES = {
     "tests/link": "breakpoints, stepping, profiles, memory", "tests/watch": "`stop_on`",
     "tests/output": "index, guards, ranks",
     "tests/cli": "the command, `depyf run`"}
-#: Tests of these names are left out of all columns, for time: they run a C++ compiler for a minute, or start torch many
-#: times for what others of their part try, too.
-LEFT_OUT = ["test_kernels_lead_to_nodes_and_nodes_to_lines", "test_the_same_compilations", "test_generated_module",
-            "test_names_of_the_transformed_source_are_locals", "test_real_runs",
-            "test_a_function_that_was_skipped_and_is_compiled", "test_a_chain_of_ten_breaks_needs_no_more_memory",
-            "test_source_follows_each_modified_bytecode", "test_while_prepare_debug_is_on"]
+#: Tests of these names are left out of all columns, for time: they run a C++ compiler for a minute, or start torch
+#: many times for what others of their part try, too. The rest takes some minutes for a torch, these longer.
+LEFT_OUT = ["inductor", "kernels_lead_to_nodes", "test_the_same_compilations",
+            "test_files_that_the_system_refuses", "test_does_not_hang", "test_each_function_of_ours",
+            "test_a_rank_without_records",
+            "test_source_follows", "test_while_prepare_debug_is_on", "test_threads_and_a_set_up",
+            "test_under_plus_dynamo", "test_silent_when",
+            "test_generated_module", "test_names_of_the_transformed", "test_quitting_the_debugger",
+            "test_under_python_m_pdb", "test_the_profile_is_the_same", "test_a_chain_of_ten_breaks",
+            "test_real_runs", "test_a_function_that_was_skipped_and_is_compiled", "test_what_there_is_is_written",
+            "test_what_is_written_can_be_chosen", "test_a_program_that_compiles_nothing", "test_pytest",
+            "test_torchrun", "test_a_directory_that_cannot_be_written"]
+
 #: Rows of the table, and the test that each is the result of.
 ROWS = {
     **{name: f"test_artefact[{name}]" for name in (
@@ -210,10 +218,10 @@ def document(results: dict[str, Any], command: str) -> str:
         lines += [f"  - {count} skipped: {why}" for why, count in sorted(result.get("skipped", {}).items())]
     runs = {result["tests_run"] for result in there}
     lines += ["", "## What was run", "", "In each the same:" if len(runs) == 1 else "Not in each the same:", ""]
-    lines += [f"    pytest {each}" for each in sorted(runs)]
+    lines += ["    " + " \\\n        ".join(textwrap.wrap(f"pytest {each}", 108)) for each in sorted(runs)]
     lines += ["", "Left out are parts that need more than torch (a browser, transformers), those of the decompiler "
               "alone and, for time, tests that run a C++ compiler for a minute or start torch many times for what "
-              "others try, too."]
+              "others try, too (`--select ''` runs those as well)."]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 
