@@ -5,12 +5,14 @@ tests in each, and writes docs/compatibility.md.
     python scripts/matrix.py --only 2.13.0/3.11 --ready /opt/envs
 
 An environment takes about 5 GB of disk; those in the folder given by --ready are taken as they are. Results are kept
-in the folder as they come (``results.json``), so that a later call for one column leaves the others.
+in the folder as they come (``results.json``), so that a later call for one column, or for one part of the suite, leaves
+the others.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import collections
 import datetime
 import json
@@ -29,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: torch, and the Python to run it with.
 COLUMNS = [("2.6.0", "3.11"), ("2.9.1", "3.12"), ("2.11.0", "3.12"), ("2.13.0", "3.11"), ("2.13.0", "3.13"),
            ("2.15.0", "3.12")]
-PACKAGES = ["hypothesis", "numpy", "pytest", "pytest-timeout", "pexpect", "psutil"]
+PACKAGES = ["hypothesis", "markdown-it-py", "numpy", "pytest", "pytest-timeout", "pexpect", "psutil"]
 #: Parts of the suite, and what is tried there, in words for the page.
 SUITES = {
     "tests/test_artefacts.py": "each artefact", "tests/test_warm_cache.py": "torch's caches, warm against cold",
@@ -111,8 +113,7 @@ def _base(python: str) -> str | None:
 
 
 def run(interpreter: pathlib.Path, suites: list[str], select: str, limit: float) -> dict[str, Any]:
-    """Runs the suites; what each test of a row did, and how many did what."""
-    begun = time.monotonic()
+    """Runs the suites: ``{"parts": {part: what its tests did}, "lacks": [...]}``; no ``lacks`` where nobody asked."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
         command = [str(interpreter), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *suites,
@@ -124,19 +125,20 @@ def run(interpreter: pathlib.Path, suites: list[str], select: str, limit: float)
         except subprocess.TimeoutExpired:
             tail = f"stopped after {limit:.0f} seconds"
         result = read(report) if report.exists() else {
-            "counts": {}, "tests": {}, "parts": {}, "failed": [tail], "skipped": {}, "lacks": None}
-    result |= {"seconds": round(time.monotonic() - begun), "date": datetime.date.today().isoformat(),
-               "tests_run": " ".join([*suites, *(["-k", f"'{select}'"] if select else [])])}
+            "parts": {part: {**_nothing(), "failed": [tail]} for part in suites}}
+    for part in result["parts"].values():
+        part |= {"date": datetime.date.today().isoformat(), "select": select}
     return result
+
+
+def _nothing() -> dict[str, Any]:
+    return {"counts": {"passed": 0, "failed": 0, "skipped": 0}, "seconds": 0.0, "tests": {}, "failed": [],
+            "skipped": []}
 
 
 def read(report: pathlib.Path) -> dict[str, Any]:
     """The results in a JUnit report."""
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    parts: dict[str, dict[str, int]] = {}
-    tests: dict[str, tuple[str, str]] = {}
-    failed = []
-    skipped: collections.Counter[str] = collections.Counter()
+    parts: dict[str, dict[str, Any]] = {}
     tree = xml.etree.ElementTree.parse(report)
     for case in tree.iter("testcase"):
         outcome, why = "passed", ""
@@ -144,25 +146,27 @@ def read(report: pathlib.Path) -> dict[str, Any]:
             if child.tag in ("failure", "error", "skipped"):
                 outcome = "skipped" if child.tag == "skipped" else "failed"
                 why = _reason(child)
-        counts[outcome] += 1
         name = case.get("name") or ""
         # (A file that cannot be imported has no class, and its own name.)
         file = (case.get("classname") or name).replace(".", "/") + ".py"
-        part = next((each for each in SUITES if file.startswith(each)), file)
-        parts.setdefault(part, dict.fromkeys(counts, 0))[outcome] += 1
+        part = parts.setdefault(next((each for each in SUITES if file.startswith(each)), file), _nothing())
+        part["counts"][outcome] += 1
+        part["seconds"] += float(case.get("time") or 0)
         if name in ROWS.values():
-            tests[name] = (outcome, why)
+            part["tests"][name] = (outcome, why)
         if outcome == "failed":
-            failed.append(f"{file}::{name}: {why}")
+            part["failed"].append(f"{file}::{name}: {why}")
         if outcome == "skipped":
-            skipped[why] += 1
+            part["skipped"].append(why)
     found = [str(each.get("value")) for each in tree.iter("property") if each.get("name") == "lacks"]
-    return {"counts": counts, "parts": parts, "tests": tests, "failed": failed, "skipped": skipped, "lacks": found}
+    return {"parts": parts, **({"lacks": found} if "tests/test_artefacts.py" in parts else {})}
 
 
 def _reason(outcome: xml.etree.ElementTree.Element) -> str:
     """Why a test did not pass, in one line: what was said, and of a plain ``assert`` the line of the test."""
     said = (outcome.get("message") or "").split("\n")[0].strip()
+    if said == "collection skipped":  # of a whole file
+        said = str(ast.literal_eval(outcome.text or '("", 0, "")')[2]).removeprefix("Skipped: ")
     if outcome.tag != "skipped" and said.removeprefix("AssertionError: ").startswith("assert "):
         line = next((each[1:].strip() for each in (outcome.text or "").splitlines() if each.startswith("> ")), "")
         return f"`{line}`" if line else said
@@ -173,7 +177,7 @@ def document(results: dict[str, Any], command: str) -> str:
     """docs/compatibility.md."""
     heads = [f"{torch} / {python}" for torch, python in COLUMNS]
     keys = [f"{torch}/{python}" for torch, python in COLUMNS]
-    there = [results[key] for key in keys if key in results]
+    columns: dict[str, dict[str, Any]] = {key: results.get(key, {}).get("parts", {}) for key in keys}
     notes: list[str] = []
     lines = [
         "# Compatibility", "",
@@ -186,7 +190,8 @@ def document(results: dict[str, Any], command: str) -> str:
     for row, test in ROWS.items():
         cells = []
         for key in keys:
-            outcome, why = results.get(key, {}).get("tests", {}).get(test, ("not run", ""))
+            outcome, why = next((part["tests"][test] for part in columns[key].values() if test in part["tests"]),
+                                ("not run", ""))
             cell = {"passed": "yes", "failed": "no", "skipped": "partly"}.get(outcome, outcome)
             if why:
                 if why not in notes:
@@ -199,11 +204,14 @@ def document(results: dict[str, Any], command: str) -> str:
               "what is not on the machine.", "",
               "| part | " + " | ".join(heads) + " |", "| --- |" + " --- |" * len(heads)]
     for part, what in SUITES.items():
-        cells = [_tally(results.get(key, {}).get("parts", {}).get(part)) for key in keys]
+        cells = [_tally([column[part]] if part in column else []) for column in columns.values()]
         lines.append(f"| {what} ({part}) | " + " | ".join(cells) + " |")
-    lines.append("| all | " + " | ".join(_tally(results.get(key, {}).get("counts")) for key in keys) + " |")
-    lines.append("| seconds | " + " | ".join(str(results.get(key, {}).get("seconds", "-")) for key in keys) + " |")
-    lines.append("| date | " + " | ".join(results.get(key, {}).get("date", "not run") for key in keys) + " |")
+    lines.append("| all | " + " | ".join(_tally(list(column.values())) for column in columns.values()) + " |")
+    lines.append("| seconds in tests | " + " | ".join(
+        f"{sum(part['seconds'] for part in column.values()):.0f}" for column in columns.values()) + " |")
+    dates = [sorted({part["date"] for part in column.values()}) for column in columns.values()]
+    lines.append("| date | " + " | ".join(
+        " to ".join(each[:: max(1, len(each) - 1)]) or "not run" for each in dates) + " |")
     lines += ["", "## What each lacks", "", "By `depyf doctor`, on the same environments.", ""]
     for key in keys:
         found = results.get(key, {}).get("lacks")
@@ -211,27 +219,34 @@ def document(results: dict[str, Any], command: str) -> str:
         lines.append(f"- torch {key.replace('/', ', Python ')}: {said}".rstrip())
         lines += [f"  - {each}" for each in found or ()]
     lines += ["", "## What failed, and what was skipped", ""]
-    for key in keys:
-        result = results.get(key, {})
-        lines.append(f"- torch {key.replace('/', ', Python ')}" + ("" if result else ": not run"))
-        lines += [f"  - failed: {each}" for each in result.get("failed", ())]
-        lines += [f"  - {count} skipped: {why}" for why, count in sorted(result.get("skipped", {}).items())]
-    runs = {result["tests_run"] for result in there}
-    lines += ["", "## What was run", "", "In each the same:" if len(runs) == 1 else "Not in each the same:", ""]
-    lines += ["    " + " \\\n        ".join(textwrap.wrap(f"pytest {each}", 108)) for each in sorted(runs)]
+    for key, column in columns.items():
+        lines.append(f"- torch {key.replace('/', ', Python ')}" + ("" if column else ": not run"))
+        lines += [f"  - failed: {each}" for part in column.values() for each in part["failed"]]
+        skipped = collections.Counter(each for part in column.values() for each in part["skipped"])
+        lines += [f"  - {count} skipped: {why}" for why, count in sorted(skipped.items())]
+    lines += ["", "## What was run", ""]
+    runs: dict[str, list[str]] = {}
+    for key, column in columns.items():
+        for select in {part["select"] for part in column.values()}:
+            there = [part for part in SUITES if column.get(part, {}).get("select") == select]
+            text = " ".join(["pytest", *there, *(["-k", f'"{select}"'] if select else [])])
+            runs.setdefault(text, []).append(key.replace("/", " / "))
+    for text, where in runs.items():
+        lines += ["In each the same:" if len(where) == len(keys) else f"In {', '.join(where)}:", "",
+                  "    " + " \\\n        ".join(textwrap.wrap(text, 108)), ""]
     lines += ["", "Left out are parts that need more than torch (a browser, transformers), those of the decompiler "
               "alone and, for time, tests that run a C++ compiler for a minute or start torch many times for what "
               "others try, too (`--select ''` runs those as well)."]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 
-def _tally(counts: dict[str, int] | None) -> str:
+def _tally(parts: list[dict[str, Any]]) -> str:
     """``35``, ``33, 2 skipped``, ``**1 failed**, 34``."""
-    if not counts:
+    if not parts:
         return "-"
-    failed = [f"**{counts['failed']} failed**"] if counts["failed"] else []
-    skipped = [f"{counts['skipped']} skipped"] if counts["skipped"] else []
-    return ", ".join([*failed, str(counts["passed"]), *skipped])
+    passed, failed, skipped = (sum(part["counts"][what] for part in parts) for what in ("passed", "failed", "skipped"))
+    return ", ".join([*([f"**{failed} failed**"] if failed else []), str(passed),
+                      *([f"{skipped} skipped"] if skipped else [])])
 
 
 def main() -> int:
@@ -264,11 +279,14 @@ def main() -> int:
             print(error)
             failed += 1
             continue
-        results[key] = run(interpreter, given.suite or list(SUITES), given.select, given.limit)
+        begun = time.monotonic()
+        found = run(interpreter, given.suite or list(SUITES), given.select, given.limit)
+        known = results.setdefault(key, {"parts": {}})
+        known["parts"] |= found.pop("parts")
+        known |= found
         store.write_text(json.dumps(results, indent=1))
-        counts = results[key]["counts"]
-        print(", ".join(f"{count} {what}" for what, count in counts.items()) or results[key]["failed"][0])
-        failed += counts.get("failed", 1)
+        print(f"{_tally(list(known['parts'].values()))}, in {time.monotonic() - begun:.0f} s")
+        failed += sum(len(part["failed"]) for part in known["parts"].values())
         if given.drop:
             shutil.rmtree(given.folder / f"torch{torch}-python{python}", ignore_errors=True)
     if given.write:

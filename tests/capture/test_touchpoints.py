@@ -95,7 +95,7 @@ def test_every_entry_is_used():
 def test_the_torch_that_the_suite_is_written_for_has_all():
     torch = pytest.importorskip("torch")
     if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
-        pytest.skip("an older torch lacks some")
+        pytest.skip("a torch before 2.13 may lack some names; `depyf doctor` says which")
     assert [(each.name, *each.state()) for each in TABLE if each.state()[0] != "present"] == []
 
 

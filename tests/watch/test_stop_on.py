@@ -159,7 +159,7 @@ def test_a_nan_in_the_arguments_is_said_and_nobodys_fault(tmp_path, capsys):
 
 
 def test_a_graph_that_torch_interprets_is_said(tmp_path, capsys):
-    compiled = prepared(faults.log_of_a_negative, "aot_eager", tmp_path, good())
+    compiled = prepared(faults.masked_softmax, "aot_eager", tmp_path, good())
     with depyf.debug(pause=False, stop_on="nan"):
         compiled(good())
     said = capsys.readouterr().err
