@@ -132,8 +132,7 @@ def run(interpreter: pathlib.Path, suites: list[str], select: str, limit: float)
 
 
 def _nothing() -> dict[str, Any]:
-    return {"counts": {"passed": 0, "failed": 0, "skipped": 0}, "seconds": 0.0, "tests": {}, "failed": [],
-            "skipped": []}
+    return {"counts": {"passed": 0, "failed": 0, "skipped": 0}, "tests": {}, "failed": [], "skipped": []}
 
 
 def read(report: pathlib.Path) -> dict[str, Any]:
@@ -151,7 +150,6 @@ def read(report: pathlib.Path) -> dict[str, Any]:
         file = (case.get("classname") or name).replace(".", "/") + ".py"
         part = parts.setdefault(next((each for each in SUITES if file.startswith(each)), file), _nothing())
         part["counts"][outcome] += 1
-        part["seconds"] += float(case.get("time") or 0)
         if name in ROWS.values():
             part["tests"][name] = (outcome, why)
         if outcome == "failed":
@@ -207,8 +205,6 @@ def document(results: dict[str, Any], command: str) -> str:
         cells = [_tally([column[part]] if part in column else []) for column in columns.values()]
         lines.append(f"| {what} ({part}) | " + " | ".join(cells) + " |")
     lines.append("| all | " + " | ".join(_tally(list(column.values())) for column in columns.values()) + " |")
-    lines.append("| seconds in tests | " + " | ".join(
-        f"{sum(part['seconds'] for part in column.values()):.0f}" for column in columns.values()) + " |")
     dates = [sorted({part["date"] for part in column.values()}) for column in columns.values()]
     lines.append("| date | " + " | ".join(
         " to ".join(each[:: max(1, len(each) - 1)]) or "not run" for each in dates) + " |")
