@@ -510,9 +510,13 @@ def test_two_sessions_in_two_threads(first_ends_first, caches, plain, whole, tmp
         assert whole - kinds(tmp_path / name) == collections.Counter()
 
 
-def test_two_debug_blocks_that_end_in_the_wrong_order(tmp_path):
+@pytest.mark.parametrize("lacking", ["", "STANCE_ANSWER"])
+def test_two_debug_blocks_that_end_in_the_wrong_order(lacking, tmp_path, monkeypatch):
     from depyf.capture.torch_private.stance import no_compilation
 
+    if lacking:
+        monkeypatch.setattr(touchpoints, lacking, replace(
+            getattr(touchpoints, lacking), places=("torch:gone_in_this_version",)))
     before = state_of_torch()
     missed = ([], [])
     first, second = no_compilation(missed[0].append), no_compilation(missed[1].append)
@@ -525,6 +529,10 @@ def test_two_debug_blocks_that_end_in_the_wrong_order(tmp_path):
     assert state_of_torch() == before
     if told:
         assert (len(missed[0]), len(missed[1])) == (1, 2)
+    torch._dynamo.reset()
+    compiled = []
+    torch.compile(lambda x: x + 1, backend=lambda gm, _: compiled.append(gm) or gm.forward)(torch.ones(2))
+    assert len(compiled) == 1, "torch compiles again"
 
 
 def test_a_shared_change_is_made_once_and_taken_back_once():

@@ -65,12 +65,25 @@ def _answer_misses(answer: Callable[[], Any], users: Shared[Callable[[CodeType],
     return undo
 
 
-def _public_stance() -> contextlib.AbstractContextManager[Any]:
+@contextlib.contextmanager
+def _public_stance() -> Iterator[None]:
+    """One stance for all who want it: torch's own go wrong where the first to come is the first to leave."""
     try:
-        stance: contextlib.AbstractContextManager[Any] = touchpoints.PUBLIC_STANCE.get()("eager_on_recompile")
+        set_stance = touchpoints.PUBLIC_STANCE.get()
     except touchpoints.MissingTouchpoint:
-        return contextlib.nullcontext()
-    return stance
+        yield
+        return
+    leave = shared("the public stance").join(None, functools.partial(_take_stance, set_stance))
+    try:
+        yield
+    finally:
+        leave()
+
+
+def _take_stance(set_stance: Any, _: Shared[None]) -> Undo:
+    stance = set_stance("eager_on_recompile")
+    stance.__enter__()
+    return lambda: stance.__exit__(None, None, None)
 
 
 def _eager_answer() -> Callable[[], Any] | None:
