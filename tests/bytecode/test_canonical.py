@@ -235,6 +235,22 @@ def ops_of(code):
     return [(op.kind, op.arg) for op in result.ops]
 
 
+@pytest.mark.skipif(VERSION < (3, 11), reason="cells are made by instructions")
+@pytest.mark.parametrize("runs, number, allowed", [
+    (False, 1, True), (False, 2, True), (True, 2, True), (True, 1, False)])
+def test_the_second_beginning_of_a_resume_function(runs, number, allowed):
+    """A cell that has become a free variable leaves another number there, where nothing leads."""
+    over = [] if runs else [("JUMP_FORWARD", 1)]
+    code = replace(assemble(
+        ("COPY_FREE_VARS", 2), ("RESUME", 0), *over, ("COPY_FREE_VARS", number), ("LOAD_CONST", 0),
+        ("RETURN_VALUE", 0)), freevars=("x", "y"))
+    if allowed:
+        assert ops_of(code)[-2:] == [("CONST", None), ("RETURN", None)]
+    else:
+        with pytest.raises(UnsupportedBytecode, match="argument 1 where there are 2 free variables"):
+            ops_of(code)
+
+
 @pytest.mark.skipif(VERSION not in ((3, 11), (3, 12)), reason="NULL below the callable")
 def test_null_put_in_place_by_swaps():
     """Dynamo pushes the NULL late; counts of SWAP and COPY include it."""

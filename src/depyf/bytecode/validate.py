@@ -131,11 +131,12 @@ def check_instructions(code: Code, instructions: Sequence[Instruction]) -> None:
                 )):
                     raise wrong(i, "yields past the coroutine or asynchronous generator")
         if name in _ONCE:
-            # (Dynamo's resume functions begin twice. The closure can be copied again: it is the same cells.)
-            again = name == "COPY_FREE_VARS" and index > 0
+            # (Dynamo's resume functions begin twice. ``rules.common.copy_free_vars`` looks at the second beginning, if
+            # it runs: one that does not may have another number, as cells became free variables.)
+            again = name == "COPY_FREE_VARS" and index >= body
             if index >= body and not again:
                 raise wrong(i, "in the middle of the code")
-            if name == "COPY_FREE_VARS" and (arg != len(code.freevars) or 0 < index < body):
+            if name == "COPY_FREE_VARS" and not again and (arg != len(code.freevars) or index):
                 raise wrong(i, f"argument {arg} where there are {len(code.freevars)} free variables")
         if name in _IN_CELLS and shared and (arg >= len(shared) or shared[arg] not in cells):
             raise wrong(i, f"argument {arg} is not the number of a cell")

@@ -88,7 +88,7 @@ _V3_11: Rules = {
     **_SHARED,
     "RESUME": common.nothing,
     "PRECALL": common.nothing,
-    "COPY_FREE_VARS": common.nothing,
+    "COPY_FREE_VARS": common.copy_free_vars,
     "MAKE_CELL": modern.make_cell,
     "RETURN_GENERATOR": modern.return_generator,
     "PUSH_NULL": common.push_null,

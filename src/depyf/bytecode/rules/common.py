@@ -32,6 +32,12 @@ def nothing(t: Translator, i: Instruction) -> None:
     """An instruction that changes nothing that the program could notice."""
 
 
+def copy_free_vars(t: Translator, i: Instruction) -> None:
+    """The closure goes into the frame. It can be copied again: it is the same cells."""
+    if i.arg != len(t.code.freevars):
+        raise t.unsupported(f"argument {i.arg} where there are {len(t.code.freevars)} free variables")
+
+
 # --- the stack -------------------------------------------------------------------------------------
 def pop_top(t: Translator, i: Instruction) -> None:
     if t.stack.pop():
