@@ -47,6 +47,41 @@ def test_resume_functions_with_closures_are_shown_with_their_versions(tmp_path):
     assert "_make_fn" not in text
 
 
+class Summed:
+    """A free variable from before (``__class__``), a cell that becomes one, and functions inside (from gpytorch)."""
+
+    def total(self, items, shift):
+        torch._dynamo.graph_break()
+        largest = max(item.sum() for item in items)
+        return [(lambda item: item - largest if item.numel() else item)(item) + shift for item in items], __class__.__name__
+
+
+def test_functions_inside_of_resume_functions(tmp_path):
+    path, text = dump(tmp_path, Summed().total, [torch.ones(3), torch.ones(3)], 1.0)
+    resumed = text.partition("# __resume_at_")[2]
+    assert "largest = max((item.sum() for item in items))" in resumed
+    assert "____block" not in text and "decompiled: fallback" not in text
+    with open(os.path.join(path, "notes.txt"), encoding="utf-8") as notes:
+        assert "internal error" not in notes.read()
+
+
+def test_no_name_of_a_variable_has_an_id(tmp_path):
+    """Dynamo's own functions are globals with ids in their names; variables are called like them."""
+    def f(x):
+        return (lambda pair: [torch.sin(each) for each in pair])((x, x + 1))
+
+    def g(x):
+        pair = zip((x, x + 1), (1, 2))
+        torch._dynamo.graph_break()
+        return [one * other for one, other in pair]
+
+    for name, function in (("f", f), ("g", g)):
+        path, text = dump(tmp_path / name, function, torch.ones(3))
+        for file in glob.glob(os.path.join(path, "*.py")):
+            with open(file, encoding="utf-8") as opened:
+                assert not re.search(r"\d{12,}", opened.read()), file
+
+
 def test_a_break_inside_with_reads_as_a_with(tmp_path):
     def f(x):
         with torch.no_grad():

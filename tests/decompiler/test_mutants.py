@@ -118,12 +118,19 @@ def test_mutants_that_change_what_is_done_are_not_equivalent():
     survivors = []
     for code in m.functions(seed=5, count=16):
         program = canonicalise(code)
-        if len(program.ops) > 300 or not equivalent(program, program):
+        same = equivalent(program, program)
+        if len(program.ops) > 300 or not same:
             continue  # the prover may be unsure; then there is nothing to test
+        reached = {offset for offset, _ in same.pairs}
         found = [(kind, made) for kind, made in m.canonical_mutants(program, rng) if kind in seen]
         for kind, made in rng.sample(found, min(len(found), 4)):
+            mutant = made()
+            changed = {left.offset for left, right in zip(program.ops, mutant.ops)
+                       if left.arg != right.arg and left.kind != "CONST"}
+            if len(program.ops) == len(mutant.ops) and changed and not changed & reached:
+                continue  # behind a test of a constant (``note = ""; note and g(note)``)
             tried[kind] += 1
-            if equivalent(program, made()):
+            if equivalent(program, mutant):
                 survivors.append(f"{code.filename}:{code.firstlineno} {code.name}: {kind}")
     assert not survivors, survivors[:20]
     assert set(tried) == seen and sum(tried.values()) >= 250

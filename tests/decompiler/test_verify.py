@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import random
+import sys
 
 import mutants as m
 import pytest
@@ -188,3 +189,20 @@ def test_mutants_are_not_equivalent_either():
                 survivors.append(f"{code.co_name}: {what}")
     assert tried >= 200
     assert not survivors
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="comprehensions are functions")
+@pytest.mark.parametrize("result", [
+    "[(item, a) for item in items if item]", "{item for item in items}", "{item: a for item in items}",
+    "[[inner, item] for item in items for inner in item]", "[[(a, inner) for inner in item] for item in items]",
+    "sum([item for item in items]) or [item for item in items]"])
+def test_a_comprehension_of_the_function_itself(result):
+    """Since 3.12 its container grows in the function, unseen, and its loop is one of the function's."""
+    plain = f"def f(a, items):\n    return {result}"
+    named = f"def f(a, items):\n    kept = a\n    return {result}"
+    left, right = code_of(plain), code_of(named)
+    for one, other in ((left, right), (right, left)):
+        verdict = equivalent(one, other)
+        assert verdict, verdict.where
+    for wrong in (result.replace("in items", "in a", 1), result.replace("item", "a", 1), f"{result}[1:]"):
+        assert not equivalent(left, code_of(named.replace(result, wrong))), wrong

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Mapping
 from types import CodeType
@@ -11,6 +12,7 @@ from typing import Any
 
 from ..decompiler import Decompiled, decompile_code
 from .records import CacheEntry, CodeText, Frame, SourceLocation
+from .resumes import plain_name
 from .torch_private import hooks
 
 
@@ -61,12 +63,22 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Fr
         original = CodeText(text, "exact")
     else:
         found = decompile_code(
-            code, name=name if name.isidentifier() else None, simplify=is_resume, keep_variables=True)
+            _named_like_its_function(code) if is_resume else code, name=name if name.isidentifier() else None,
+            simplify=is_resume, keep_variables=True)
         original = code_text(found)
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
     return Frame(name, code.co_name, location(code), original, user, tuple(code.co_varnames[:count]),
                  tuple(code.co_freevars), entries, _signature(code))
+
+
+def _named_like_its_function(code: CodeType) -> CodeType:
+    """A resume function with the qualified name of the user's function. What is defined inside of it has that in its
+    own (``f.<locals>.<lambda>``), and no source under another name could say so."""
+    if sys.version_info < (3, 11):  # names of functions are constants where they are made
+        return code
+    owner, dot, name = code.co_qualname.rpartition(".")
+    return code.replace(co_qualname=f"{owner}{dot}{plain_name(name)}")
 
 
 def function_title(code: CodeType, arguments: Mapping[str, Any]) -> str:

@@ -116,7 +116,8 @@ class _Job:
         if simplify:
             try:
                 self.options.simplified[code] = simplified_graph(
-                    build(self.program), parameter_names=parameter_names, keep_variables=keep_variables)
+                    build(self.program), parameter_names=parameter_names, keep_variables=keep_variables,
+                    rename=rename)
             except Exception as error:  # whatever goes wrong there only costs readability
                 while self.forms.of(code) < Form.STRUCTURED:
                     self.forms.give_up(code, f"not simplified ({error if isinstance(error, EXPECTED) else why(error)})")

@@ -12,7 +12,7 @@ from ..dynamo_names import GRAPH_PREFIX
 from ..verify import Pair, same_constant
 from .joins import join
 from .programs import cells_used, joins_of, locals_of
-from .sides import Different, Event, Join, Side
+from .sides import Different, Event, Join, Side, all_paired
 from .silent import IN_PLACE, step
 from .values import Built, Constant, Symbol, frozen_items, seen, sequence, slice_parts
 
@@ -63,6 +63,7 @@ class Prover:
         while True:
             a = self.advance(left, stop_at_joins=True)
             if isinstance(a, Join):
+                self.catch_up(left, right)
                 if not join(self, left, right):
                     return
                 continue
@@ -89,6 +90,21 @@ class Prover:
             if event is not None:
                 return event
             side.turns = 0
+
+    def catch_up(self, left: Side, right: Side) -> None:
+        """The left side stands at a join, the right one behind its last event. Where the left one has put something
+        into a container since, as a comprehension does before it goes round, the right one does so too."""
+        if all_paired(left, right):
+            return
+        ahead = right.copy({})
+        ops = ahead.program.ops
+        while step(self, ahead, ops[ahead.at]) is None:
+            self.steps += 1
+            if self.steps > LIMIT:
+                raise Different("the comparison takes too long")
+            if all_paired(left, ahead):
+                right.at, right.stack, right.locals, right.maybe = ahead.at, ahead.stack, ahead.locals, ahead.maybe
+                return
 
     def match(self, a: Event, b: Event) -> None:
         if a.kind != b.kind or a.argument != b.argument or len(a.operands) != len(b.operands):

@@ -104,3 +104,10 @@ def pair_containers(left: Side, right: Side) -> dict[int, int]:
                 pairs[id(value)] = pairs[id(other)] = len(pairs)
                 break
     return pairs
+
+
+def all_paired(left: Side, right: Side) -> bool:
+    """Whether each container of one side is one of the other's."""
+    containers = [value for side in (left, right) for value in (*side.stack, *side.locals.values()) if is_open(value)]
+    pairs = pair_containers(left, right) if containers else {}
+    return all(id(value) in pairs for value in containers)

@@ -35,6 +35,7 @@ from .write import BlockWriter, Namer, is_torch_name
 
 def simplify(
     graph: Graph, *, parameter_names: Mapping[str, Sequence[str]] | None = None, keep_variables: bool = False,
+    rename: Mapping[str, str] | None = None,
 ) -> Graph:
     """The same program with less in it (see the module).
 
@@ -42,6 +43,7 @@ def simplify(
         graph: what to simplify; it is not changed.
         parameter_names: parameters of functions that the code calls by global name, to name values by.
         keep_variables: assignments to variables of the user's stay, needed or not.
+        rename: global names that the text shows differently, to name values by.
 
     Returns:
         A new graph; the given one if nothing could be done.
@@ -50,7 +52,7 @@ def simplify(
         # Each decided branch makes more of the graph straight; a graph has finitely many.
         present = forget_under_cleanups(ordinary_with(graph))
         for _ in range(len(graph.blocks) + 1):
-            simplifier = _Simplifier(present, parameter_names or {}, keep_variables)
+            simplifier = _Simplifier(present, parameter_names or {}, keep_variables, rename or {})
             result = simplifier.run()
             if not simplifier.decided:
                 return result
@@ -106,9 +108,11 @@ def _edges(graph: Graph) -> tuple[dict[int, list[int]], set[int]]:
 
 class _Simplifier:
     def __init__(
-        self, graph: Graph, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool = False
+        self, graph: Graph, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
+        rename: Mapping[str, str],
     ) -> None:
         self.graph = graph
+        self.rename = rename
         self.parameter_names = parameter_names
         self.depths = entry_depths(graph)
         self.predecessors, self.handlers = _edges(graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
@@ -31,12 +31,13 @@ class Namer:
         for block in owner.graph.blocks.values():
             for op in block.ops:
                 if op.kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.LOAD_NAME):
-                    self.taken.add(op.arg)
+                    self.taken |= {op.arg, owner.rename.get(op.arg, op.arg)}
+        self.rename = owner.rename
 
     def name(self, let: Let) -> str:
         if let.variable is None:
             hints = [h for h in let.hints if h.isidentifier() and not is_torch_name(h)]
-            described = _described(let)
+            described = _described(let, self.rename)
             if described != "tmp":
                 hints.append(described)
             else:
@@ -51,22 +52,29 @@ class Namer:
         return let.variable
 
 
-def _described(let: Let, depth: int = 0) -> str:
-    """A name from where the value comes: ``self._modules['model']`` is ``model``."""
+def _described(let: Let, rename: Mapping[str, str], depth: int = 0) -> str:
+    """A name from where the value comes: ``self._modules['model']`` is ``model``.
+
+    Args:
+        let: the value.
+        rename: global names that the text shows differently.
+        depth: how many values led here.
+    """
     if let.op is None or depth > 3:
         return "tmp"
     if let.op.kind is o.LOAD_GLOBAL:
         # Called like the module that an alias of Dynamo's stands for, or the global itself.
-        return "builtin" if let.op.arg.startswith(BUILTINS_PREFIX) else _short(let.op.arg.rpartition("_dot_")[2])
+        name = rename.get(let.op.arg, let.op.arg)
+        return "builtin" if name.startswith(BUILTINS_PREFIX) else _short(name.rpartition("_dot_")[2])
     if not let.operands:
         return "tmp"
     owner = let.operands[0]
     if let.op.kind is o.CALL and isinstance(owner, Let) and owner.op is not None \
             and owner.op.kind is o.LOAD_ATTR and owner.op.arg == "__new__":
         made = owner.operands[0]
-        kind = _described(made, depth + 1) if isinstance(made, Let) else "tmp"
+        kind = _described(made, rename, depth + 1) if isinstance(made, Let) else "tmp"
         return "tmp" if kind == "tmp" else _short(f"new_{kind}")
-    inner = _described(owner, depth + 1) if isinstance(owner, Let) else "tmp"
+    inner = _described(owner, rename, depth + 1) if isinstance(owner, Let) else "tmp"
     if let.op.kind is o.LOAD_ATTR:
         # Modules keep what they hold in dictionaries: those are called like the module.
         return inner if let.op.arg in ("_modules", "_parameters", "_buffers") else _short(let.op.arg)
