@@ -222,3 +222,14 @@ def test_which_artifacts_are_written_on_request():
     assert stage("aot_forward_graph_fw_metadata", "ViewAndMutationMeta(...)") == "aot_forward_graph_fw_metadata"
     assert internal_stage_of({"artifact": {"name": "graph_sizes"}}, "{}") == ""
     assert not may_be_internal("fx_cache_miss") and internal_stage_of({"artifact": {"name": "x"}}, "class A: 1") == ""
+
+
+def test_why_tracing_began_again_is_told_in_one_order():
+    """Torch keeps a set, and its trace makes a list of it: in another order in each process."""
+    told = []
+    for reasons in (["b", "a", "c"], ["c", "b", "a"], {"a", "b", "c"}):
+        reader = EventReader()
+        reader.feed({"frame_id": 0, "frame_compile_id": 0, "attempt": 0,
+                     "compilation_metrics": {"restart_reasons": reasons}})
+        told += [compilation.restarts for compilation in reader.compilations()]
+    assert told == [("a", "b", "c")] * 3

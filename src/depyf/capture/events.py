@@ -231,8 +231,8 @@ class EventReader:
         draft.failure = _failure(event) or draft.failure
         ops = [*(event.get("compliant_custom_ops") or ()), *(event.get("non_compliant_ops") or ())]
         draft.custom_ops = tuple(sorted(map(str, ops))) or draft.custom_ops
-        reasons = event.get("restart_reasons") or ()
-        draft.restarts = tuple(map(str, sorted(reasons) if isinstance(reasons, (set, frozenset)) else reasons))
+        # (A set of torch's, which its trace makes a list of: in an order that is another one in each process.)
+        draft.restarts = tuple(sorted(map(str, event.get("restart_reasons") or ())))
         draft.start = float(event.get("start_time") or 0.0)
         draft.seconds += float(event.get("entire_frame_compile_time_s") or 0.0)
         self._times(draft, event)
