@@ -25,20 +25,10 @@ from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, touchpoints, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared  # noqa: E402
 from depyf.output import directory  # noqa: E402
+from small_programs import broken, trained  # noqa: E402
 
 #: The name of each touchpoint in its module.
 NAMES = [name for name, value in vars(touchpoints).items() if isinstance(value, touchpoints.Touchpoint)]
-
-
-def broken(x, y):
-    x = torch.sin(x) + 1
-    if y.sum() < 0:
-        y = -y
-    return x * y
-
-
-def trained(x):
-    return torch.nn.functional.gelu(x) * 2
 
 
 def program():

@@ -6,17 +6,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.capture import shelf, store  # noqa: E402
-
-
-def broken(x, y):
-    x = torch.sin(x) + 1
-    if y.sum() < 0:
-        y = -y
-    return x * y
-
-
-def trained(x):
-    return torch.nn.functional.gelu(x) * 2
+from small_programs import broken, trained  # noqa: E402
 
 
 def many():
