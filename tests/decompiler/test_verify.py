@@ -12,6 +12,7 @@ import pytest
 from depyf.bytecode import operations as o
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
+from depyf.bytecode.operations import Program
 from depyf.decompiler.equivalence import equivalent
 from depyf.decompiler.verify import SILENT, _settle, line_map, same_constant, same_program
 
@@ -206,3 +207,16 @@ def test_a_comprehension_of_the_function_itself(result):
         assert verdict, verdict.where
     for wrong in (result.replace("in items", "in a", 1), result.replace("item", "a", 1), f"{result}[1:]"):
         assert not equivalent(left, code_of(named.replace(result, wrong))), wrong
+
+
+def test_an_empty_set_is_one_however_it_is_made():
+    """Dynamo writes BUILD_SET 0, for which source has only ``{*()}`` (found by torchdiffeq)."""
+    written = canonicalise(code_of("def f(a): return g({*()}, a)"))
+    ops = [op for index, op in enumerate(written.ops)
+           if op.kind != "SET_UPDATE" and written.ops[index + 1 : index + 2] and written.ops[index + 1].kind != "SET_UPDATE"
+           or op.kind == "RETURN"]
+    made = Program(written.code, ops, written.handlers)
+    assert len(ops) == len(written.ops) - 2 and equivalent(made, written), equivalent(made, written).where
+    assert not equivalent(made, canonicalise(code_of("def f(a): return g({1}, a)")))
+    assert not equivalent(made, canonicalise(code_of("def f(a): return g({*(1,)}, a)")))
+    assert not equivalent(made, canonicalise(code_of("def f(a): return g([], a)")))

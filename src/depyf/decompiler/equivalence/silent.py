@@ -95,7 +95,7 @@ def step(prover: Prover, side: Side, op: Op) -> Event | None:
         stack.append(Built("set", items))
     elif kind is o.SET_UPDATE and op.arg == 1 and is_new(stack[-2], "set") \
             and constants_of(stack[-1]) is not None:
-        # How the compiler writes ``{1, 2, 3}``.
+        # How the compiler writes ``{1, 2, 3}``, and ``{*()}``, which is the only word for an empty set.
         items = constants_of(stack.pop()) or []
         stack[-1].items = items
     elif kind is o.IS and op.arg and side.program.ops[side.at + 1].kind is o.BRANCH \

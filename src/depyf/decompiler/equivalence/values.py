@@ -85,10 +85,11 @@ def frozen_items(value: Built) -> list[tuple[str, str]]:
 
 
 def constants_of(value: Any) -> list[Any] | None:
-    """Items of a constant frozenset."""
+    """Items of a constant frozenset, or of ``()``: what the compiler puts into a new set."""
     value = seen(value)
-    if isinstance(value, Constant) and type(value.value) is frozenset:
-        return [Constant(item) for item in value.value]
+    constant = value.value if isinstance(value, Constant) else None
+    if type(constant) is frozenset or type(constant) is tuple and not constant:
+        return [Constant(item) for item in constant]
     return None
 
 
