@@ -1,0 +1,112 @@
+"""Torch's source expressions as the user would write them.
+
+Torch names each value by how it reads it from a frame (``torch/_guards.py``, ``Source.name``)::
+
+    L['self']._modules['layers']._modules['0'].self_attn._parameters['weight']    torch
+    self.layers[0].self_attn.weight                                               the user
+
+This is a matter of words only: whether ``self.layers`` really gives what ``self._modules['layers']`` holds is checked
+on the live modules, by those who need to know (transformed code does; a label does not).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+#: Dictionaries in which ``torch.nn.Module`` keeps what attributes give (``torch/nn/modules/module.py``).
+MODULE_DICTIONARIES = frozenset({"_modules", "_parameters", "_buffers"})
+#: What names of globals start with that Dynamo adds for modules (``torch/_dynamo/output_graph.py``, ``install_global``).
+IMPORT_PREFIX = "__import_"
+#: The dictionary of built-in functions, as Dynamo names it.
+BUILTINS_PREFIX = "__builtins_dict__"
+
+
+def module_of_import(name: str) -> str | None:
+    """Return the module that a global of Dynamo's stands for: ``__import_torch_dot_nn`` is ``torch.nn``."""
+    if not name.startswith(IMPORT_PREFIX):
+        return None
+    return name.removeprefix(IMPORT_PREFIX).replace("_dot_", ".")
+
+
+def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
+    """Return a source expression of torch's in the user's words.
+
+    Args:
+        source: an expression, ``L['self']._modules['norm']``; a longer one (a condition) may hold such expressions.
+        names: what other globals of torch's are, by their name: ``{"_140084081999072_c3": "my_config"}``.
+
+    Returns:
+        The expression rewritten; ``source`` itself where it is no Python expression.
+    """
+    return _rewritten(source, tuple(sorted((names or {}).items())))
+
+
+@lru_cache(maxsize=65536)
+def _rewritten(source: str, names: tuple[tuple[str, str], ...]) -> str:
+    try:
+        tree = ast.parse(source.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+    return ast.unparse(in_user_words(tree, dict(names)))
+
+
+def in_user_words(tree: ast.expr, names: Mapping[str, str] | None = None) -> ast.expr:
+    """The same for a syntax tree, which is changed."""
+    result = _UserWords(names or {}).visit(tree)
+    assert isinstance(result, ast.expr)
+    return result
+
+
+class _UserWords(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if isinstance(node.value, ast.Name) and node.value.id in ("L", "G") and isinstance(key, str):
+            return self._global(key) if node.value.id == "G" else _name(key) or node
+        if isinstance(key, str) and isinstance(node.value, ast.Name | ast.Subscript) \
+                and _root_name(node.value).startswith(BUILTINS_PREFIX):
+            return _name(key) or node
+        self.generic_visit(node)
+        inner = node.value
+        if isinstance(key, str) and isinstance(inner, ast.Attribute) and inner.attr in MODULE_DICTIONARIES:
+            return member(inner.value, key) or node
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._global(node.id) if node.id.startswith(IMPORT_PREFIX) or node.id in self._names else node
+
+    def _global(self, name: str) -> ast.expr:
+        wanted = self._names.get(name) or module_of_import(name) or name
+        try:
+            return ast.parse(wanted, mode="eval").body
+        except SyntaxError:
+            return ast.Name(name, ast.Load())
+
+
+def member(owner: ast.expr, key: str) -> ast.expr | None:
+    """``owner.key``, or ``owner[3]`` for the numbered members of lists of modules; ``None`` where source has no
+    such form."""
+    if key.isidentifier():
+        return ast.Attribute(owner, key, ast.Load())
+    if re.fullmatch(r"0|[1-9]\d*", key):
+        return ast.Subscript(owner, ast.Constant(int(key)), ast.Load())
+    return None
+
+
+def _name(key: str) -> ast.expr | None:
+    return ast.Name(key, ast.Load()) if key.isidentifier() else None
+
+
+def _root_name(node: ast.expr) -> str:
+    """``name`` of ``name`` and of ``G['name']``."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "G" \
+            and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        return node.slice.value
+    return ""

@@ -1,0 +1,27 @@
+"""Torch's source expressions in the user's words."""
+
+import pytest
+
+from depyf.capture.user_expressions import module_of_import, user_expression
+
+
+@pytest.mark.parametrize(("source", "expected"), [
+    ("L['x']", "x"),
+    ("L['self']._modules['layers']._modules['0']._parameters['weight']", "self.layers[0].weight"),
+    ("L['self']._modules['my-layer']._buffers['inv_freq']", "self._modules['my-layer'].inv_freq"),
+    ("L['self'].layers[0]", "self.layers[0]"),
+    ("L['kwargs']['input_ids'].size()[1]", "kwargs['input_ids'].size()[1]"),
+    ("G['__import_torch_dot_nn_dot_modules_dot_sparse'].F", "torch.nn.modules.sparse.F"),
+    ("G['__builtins_dict___0']['len']", "len"),
+    ("G['_140084081999072_c3'].flag", "config.flag"),
+    ("2 <= L['x'].size()[0]", "2 <= x.size()[0]"),
+    ("L['a-b']", "L['a-b']"),
+    ("tensor 'L['x']' size mismatch", "tensor 'L['x']' size mismatch"),
+])
+def test_user_expression(source, expected):
+    assert user_expression(source, {"_140084081999072_c3": "config"}) == expected
+
+
+def test_module_of_import():
+    assert module_of_import("__import_torch_dot__dynamo_dot_utils") == "torch._dynamo.utils"
+    assert module_of_import("torch") is None
