@@ -18,7 +18,7 @@ from functools import lru_cache
 
 #: Dictionaries in which ``torch.nn.Module`` keeps what attributes give (``torch/nn/modules/module.py``).
 MODULE_DICTIONARIES = frozenset({"_modules", "_parameters", "_buffers"})
-#: What names of globals start with that Dynamo adds for modules (``torch/_dynamo/output_graph.py``, ``install_global``).
+#: Beginning of the names of globals that Dynamo adds for modules (``OutputGraph.install_global``).
 IMPORT_PREFIX = "__import_"
 #: The dictionary of built-in functions, as Dynamo names it.
 BUILTINS_PREFIX = "__builtins_dict__"
