@@ -27,6 +27,7 @@ from .environment import environment
 from .frames import code_text, location, names_without_ids
 from .graph_drafts import GraphDraft, GraphDrafts
 from .graphs import compiled_graph, legal_graph
+from .live_facts import LiveFacts
 from .modules import module_calls
 from .records import Capture, Compilation, CompiledFunction, CompiledGraph, CompileId, TracedLines, TransformedCode
 from .shelf import Kept, Shelf
@@ -324,7 +325,8 @@ class Session:
         rename.update({n: first for n, first in shown.items() if n != first and first not in names})
         parameters = {n: resume.parameters for n, resume in resumes.items()}
         name = self.codes.transformed_name(original)
-        decompiled = self._decompiled(transformed, name, parameters, rename)
+        facts = LiveFacts(hooks.frame_locals(), hooks.frame_globals())
+        decompiled = self._decompiled(transformed, name, parameters, rename, facts)
         source = code_text(decompiled)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
         exact = None
@@ -340,7 +342,7 @@ class Session:
             self.codes.written(code, place[0])
             if self.linker is not None:
                 linked = self.linker.link_transformed(
-                    original, transformed, decompiled, _place(*place), rename)
+                    original, transformed, decompiled, _place(*place), rename, facts)
                 if linked is not None:
                     running = linked
                     code.running = weakref.ref(linked)
@@ -351,11 +353,13 @@ class Session:
         return None if running is transformed else running
 
     def _decompiled(
-        self, code: CodeType, name: str, parameters: dict[str, tuple[str, ...]], rename: dict[str, str]
+        self, code: CodeType, name: str, parameters: dict[str, tuple[str, ...]], rename: dict[str, str],
+        facts: LiveFacts,
     ) -> Decompiled:
         """The source; where there is an error of ours, a text that says so. The compilation is shown either way."""
         try:
-            return decompile_code(code, name=name, simplify=True, parameter_names=parameters, rename=rename)
+            return decompile_code(
+                code, name=name, simplify=True, parameter_names=parameters, rename=rename, facts=facts)
         except Exception as error:
             self._report(error)
             listing = "".join(f"    # {line}\n" for line in dis.Bytecode(code).dis().splitlines())

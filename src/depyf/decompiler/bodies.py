@@ -117,7 +117,7 @@ def _strip_tail(body: list[ast.stmt]) -> None:
 
 def _docstring(scope: CodeScope) -> str | None:
     code = scope.code
-    if scope.kind != "function":
+    if scope.kind != "function" or scope.options.is_readable(code):
         return None
     if code.version >= (3, 14):
         if not code.flags & CO_HAS_DOCSTRING:

@@ -28,7 +28,8 @@ class CompiledScope(Scope):
         return decided(node)
 
     def held(self, node: Any) -> ast.expr:
-        return decided(node) if self.code.version >= (3, 10) else node
+        held = self.code.version >= (3, 10) and not self.options.is_readable(self.code)
+        return decided(node) if held else node
 
     def has_constant_keys(self) -> bool:
         return self.code.version < (3, 14)

@@ -89,7 +89,7 @@ def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str
                 continue
         elif is_literal(value):
             continue
-        name = next((n for n, v in known if v is value), "")
+        name = next((n for n, v in known if v is value or _means_the_same(v, value)), "")
         if not name:
             name = f"{CONSTANT_PREFIX}{len(known)}_{_kind(value)}"
             known.append((name, value))
@@ -144,8 +144,16 @@ def _described(value: Any) -> str:
     if type(value) is dict and "__builtins__" in value:
         return f"the globals of module {value.get('__name__')}"
     kind = type(value)
-    if kind is slice:
+    if kind is slice or _is_its_text(value):
         return repr(value)
-    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format", "Size"):
-        return repr(value)  # small values of torch's whose text is their meaning
     return f"an object of type {type(value).__name__}"
+
+
+def _is_its_text(value: Any) -> bool:
+    """Whether it is a small value of torch's whose text is its meaning."""
+    kind = type(value)
+    return kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format", "Size")
+
+
+def _means_the_same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and _is_its_text(one) and repr(one) == repr(other)

@@ -112,6 +112,8 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
             dead.append(ast.Expr(ast.Yield(None)))
     elif scope.kind == "class":
         dead += _own_in_class(scope, program)
+    if scope.options.is_readable(code):
+        dead = []
     if scope.annotates and code.cellvars:
         dead += _cells_of_comprehensions(scope, program)
     if dead:

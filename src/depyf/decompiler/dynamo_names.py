@@ -12,6 +12,8 @@ PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
 #: What calls of a graph start with. A graph returns a tuple or list, so reading its items by constant
 #: index neither fails nor is seen by anyone.
 GRAPH_PREFIX = "__compiled_fn_"
+#: What the variables are called that hold the result of a graph (``OutputGraph.graph_output_var``).
+GRAPH_RESULT = "graph_out_"
 #: What names start with that stand for constants which no source can say (``constants``).
 CONSTANT_PREFIX = "__constant_"
 #: What names start with that stand for the dictionary of built-in functions.

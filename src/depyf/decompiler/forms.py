@@ -16,11 +16,12 @@ from .generics import HIDDEN, lazy
 class Form(enum.IntEnum):
     """Tried in this order; each is given up when it cannot be written, compiled or proven."""
 
-    SIMPLIFIED = 0  # torch.compile's list juggling removed; only the outermost, only when asked for
-    SIMPLIFIED_SPILLED = 1  # the same, with names for values that no expression would keep on the stack
-    STRUCTURED = 2  # as a person would have written it
-    SPILLED = 3  # with such names
-    DISPATCH = 4  # a loop over block numbers
+    READABLE = 0  # torch.compile's code in the user's words (``dynamo``); only the outermost, only with facts
+    SIMPLIFIED = 1  # torch.compile's list juggling removed; only the outermost, only when asked for
+    SIMPLIFIED_SPILLED = 2  # the same, with names for values that no expression would keep on the stack
+    STRUCTURED = 3  # as a person would have written it
+    SPILLED = 4  # with such names
+    DISPATCH = 5  # a loop over block numbers
 
 
 #: Forms that move values about: they are not tried without a proof.

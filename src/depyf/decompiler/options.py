@@ -28,7 +28,8 @@ class Options:
         self.forms = forms
         self.fallback = fallback
         self.future_annotations = False
-        #: graphs that stand in for those of their code: of its simplified forms, and of all others
+        #: graphs that stand in for those of their code: of its readable form, of its simplified forms, and of all others
+        self.readable: dict[Code, Graph] = {}
         self.simplified: dict[Code, Graph] = {}
         self.graphs: dict[Code, Graph] = {}
         #: code in which breaks behind other statements are not looked for: with them it could not be written.
@@ -41,9 +42,15 @@ class Options:
 
     def graph(self, code: Code) -> Graph | None:
         """The graph that stands in for the code's own, if one does."""
+        if self.forms.of(code) is Form.READABLE:
+            return self.readable.get(code)
         if self.forms.of(code) <= Form.SIMPLIFIED_SPILLED:
             return self.simplified.get(code)
         return self.graphs.get(code)
+
+    def is_readable(self, code: Code) -> bool:
+        """Whether nothing stands in the text for the compiler's sake: what runs is another text (``dynamo``)."""
+        return self.forms.of(code) is Form.READABLE
 
     def spills(self, code: Code) -> bool:
         """Whether values that no Python expression would keep on the stack get names."""

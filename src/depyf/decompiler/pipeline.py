@@ -8,16 +8,20 @@ import sys
 from types import CodeType
 from typing import Mapping, Sequence
 
+from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..flow.graph import build
 from .constants import name_constants
+from .dynamo.facts import Facts
+from .dynamo.readable import Readable
 from .emit import emit
 from .fallback import dispatch_loop
 from .faults import EXPECTED, why
 from .foreign import ForeignError, Interpreter
 from .forms import Form, Forms
+from .layout import laid_out
 from .options import Options
 from .proof import Proof, prove
 from .recompile import Compiler, compile_function, compile_here
@@ -39,6 +43,7 @@ def decompile_code(
     rename: Mapping[str, str] | None = None,
     keep_variables: bool = False,
     interpreter: Interpreter | None = None,
+    facts: Facts | None = None,
 ) -> Decompiled:
     """Decompile one code object.
 
@@ -54,6 +59,8 @@ def decompile_code(
         keep_variables: with ``simplify``: the user's own variables stay (for resume functions, which are the
             user's code behind a few lines of torch's).
         interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
+        facts: with ``simplify``: what is known of the live objects that the code was compiled for. The text then has
+            the forms of :mod:`depyf.decompiler.dynamo`, and ``runs`` is what it stands for.
 
     Raises:
         Unreadable: the code is malformed, or there is no source that it could be written as.
@@ -61,7 +68,8 @@ def decompile_code(
     """
     source = code if isinstance(code, Code) else Code.of(code)
     try:
-        return _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter).run()
+        return _Job(
+            source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts).run()
     except (Unreadable, ForeignError):
         raise
     except Exception as error:
@@ -99,20 +107,32 @@ class _Job:
     def __init__(
         self, code: Code, name: str | None, simplify: bool, verify: bool,
         parameter_names: Mapping[str, Sequence[str]] | None, rename: Mapping[str, str] | None,
-        keep_variables: bool = False, interpreter: Interpreter | None = None,
+        keep_variables: bool = False, interpreter: Interpreter | None = None, facts: Facts | None = None,
     ) -> None:
+        self.facts = facts if simplify and verify else None
+        self.readable: Readable | None = None
+        self.runs: ast.Module | None = None
         self.renamed = renamed(code)
         self.code = code = self.renamed.code
         self.name = name
         self.compiler = _compiler(code, interpreter)
         self.verify = verify and self.compiler is not None
         self.program, self.constants = name_constants(canonicalise(code))
-        self.forms = Forms(code, Form.SIMPLIFIED if simplify else Form.STRUCTURED, self.verify)
+        self.facts = self.facts if self.verify else None
+        first = Form.READABLE if self.facts is not None else Form.SIMPLIFIED if simplify else Form.STRUCTURED
+        self.forms = Forms(code, first, self.verify)
         self.alone: dict[tuple[Code, tuple[Form, ...]], bool] = {}
         self.options = Options(self.forms, dispatch_loop)
         self.options.rename = dict(rename or {})
         if self.constants:
             self.options.graphs[code] = build(self.program)
+        if self.facts is not None:
+            try:
+                self.options.readable[code] = simplified_graph(
+                    build(self.program), parameter_names=parameter_names, keep_variables=keep_variables,
+                    rename=rename, facts=self.facts)
+            except Exception as error:
+                self.forms.give_up(code, f"in torch's long form ({error if isinstance(error, EXPECTED) else why(error)})")
         if simplify:
             try:
                 self.options.simplified[code] = simplified_graph(
@@ -133,7 +153,7 @@ class _Job:
                 continue
             if recompiled is None:
                 return self.result(text, tree, [])
-            proofs = prove(self.program, recompiled, self.forms, self.options.rename)
+            proofs = prove(self.program, recompiled, self.forms, self.options.rename, self.facts)
             failed = [proof for proof in proofs if proof.verdict is not None and not proof.verdict]
             if not failed:
                 return self.result(text, tree, proofs)
@@ -143,7 +163,22 @@ class _Job:
     def written(self) -> tuple[str, ast.Module, Code | None]:
         """The whole as text, and what that compiles to if it is to be proven."""
         text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_marks)
-        return text, tree, self.compiled(tree, self.code, bool(self.constants)) if self.verify else None
+        self.runs = None
+        if self.options.is_readable(self.code):
+            text, tree = self.in_user_words(tree)
+        runs = self.runs or tree
+        return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
+
+    def in_user_words(self, tree: ast.Module) -> tuple[str, ast.Module]:
+        """The text with the forms of :mod:`.dynamo`, and its tree. What it stands for becomes :attr:`runs`."""
+        assert self.facts is not None
+        parameters = (*self.code.arguments, *self.code.freevars)
+        global_names = frozenset(op.arg for op in self.program.ops if op.kind is o.LOAD_GLOBAL)
+        self.readable = Readable(
+            tree, self.facts, parameters, self.options.rename, self.constants, global_names)
+        text = laid_out(tree)
+        self.runs = self.readable.written_out(ast.parse(text))
+        return text, ast.parse(text)
 
     def compiled(self, tree: ast.Module, code: Code, constants: bool = False) -> Code:
         return compile_function(tree, code, constants, self.compiler or compile_here)
@@ -244,7 +279,7 @@ class _Job:
         if len(inner) > _REASONS_SHOWN:
             inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
         notes = dict.fromkeys(n for n in (parts[0].reason, *inner) if n)
-        return Decompiled(text, fidelity, "; ".join(notes), tree, parts)
+        return Decompiled(text, fidelity, "; ".join(notes), tree, parts, self.runs)
 
     def part(self, code: Code, proof: Proof | None) -> Part:
         name, units = self.forms.names[code], len(code.bytecode) // 2
@@ -274,12 +309,15 @@ class _Job:
     def stated_constants(self, code: Code) -> list[str]:
         if code is not self.code:
             return []
+        said = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()
         return [f"{name} stands for {what}, a constant that source cannot say"
-                for name, what in self.constants.items()]
+                for name, what in self.constants.items() if name not in said]
 
 
 _SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
+_READABLE = "written in the user's words: see docs/files.md for the forms; checked on the live modules"
 _SIMPLIFICATION = {
+    Form.READABLE: _READABLE,
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
 }

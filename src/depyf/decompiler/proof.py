@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..bytecode.code import Code
 from ..bytecode.operations import Program
+from .dynamo.facts import Facts
 from .equivalence import equivalent
 from .forms import Form, Forms, held_by, inside
 from .verify import Pair, Verdict, conflated, docstring, same_code
@@ -28,7 +29,9 @@ class Proof:
         self.recompiled = recompiled
 
 
-def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str, str]) -> list[Proof]:
+def prove(
+    original: Program, recompiled: Code, forms: Forms, rename: Mapping[str, str], facts: Facts | None = None,
+) -> list[Proof]:
     """Verdicts on the original code object and on all that it holds, outermost first.
 
     Args:
@@ -36,6 +39,7 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
         recompiled: the code object of its text.
         forms: the form each code object was written in.
         rename: ``{global name in the original: name in the text}``.
+        facts: what is known of the live objects that the outermost was compiled for.
     """
     if rename and (name := conflated(original, rename)):
         return [Proof(original.code, Verdict(False, f"two globals are both called {name}"), False, recompiled)]
@@ -60,7 +64,8 @@ def prove(original: Program, recompiled: Code, forms: Forms, rename: Mapping[str
         if not exact and forms.of(code) is not Form.STRUCTURED:
             nested = []
             try:
-                found = equivalent(left, right, rename=rename, nested=nested)
+                found = equivalent(left, right, rename=rename, nested=nested,
+                                   facts=facts if code is original.code else None)
             except Exception as error:  # a prover that fails has proven nothing
                 found = Verdict(False, f"equivalence: {type(error).__name__}: {error}")
             # Where it stopped says more about a simplified text.

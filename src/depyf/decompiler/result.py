@@ -60,6 +60,7 @@ class Decompiled:
         note: simplifications made, or why it fell back. Empty when there is nothing to say.
         line_map: ``{byte offset of an original instruction: 1-based line of text}``; empty if it is not proven.
         tree: the syntax tree of the text.
+        runs: the same with its forms written out (:mod:`depyf.decompiler.dynamo`); ``None`` where the text has none.
         parts: the code object and all that it holds, each with its own fidelity, outermost first.
     """
 
@@ -68,6 +69,7 @@ class Decompiled:
     note: str
     tree: ast.Module
     parts: tuple[Part, ...] = ()
+    runs: ast.Module | None = None
 
     @property
     def line_map(self) -> Mapping[int, int]:

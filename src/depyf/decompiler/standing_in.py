@@ -8,12 +8,15 @@ from types import CodeType
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from .constants import name_constants
+from .dynamo.facts import Facts
 from .forms import Form, Forms
 from .proof import prove
 from .renamed import renamed
 
 
-def why_not_the_same(original: CodeType, running: CodeType, rename: Mapping[str, str]) -> str:
+def why_not_the_same(
+    original: CodeType, running: CodeType, rename: Mapping[str, str], facts: Facts | None = None,
+) -> str:
     """Where ``running`` does something else than ``original``; empty if it is proven to do the same.
 
     Args:
@@ -21,10 +24,11 @@ def why_not_the_same(original: CodeType, running: CodeType, rename: Mapping[str,
         running: what its text compiles to, or something like it: constants that source cannot say are read by the
             names that the text has for them, globals have the names of the text.
         rename: ``{global name in the original: name in the text}``.
+        facts: what is known of the live objects that the original was compiled for.
     """
     code = renamed(Code.of(original)).code
     program, _ = name_constants(canonicalise(code))
-    proofs = prove(program, Code.of(running), Forms(code, Form.SIMPLIFIED, True), rename)
+    proofs = prove(program, Code.of(running), Forms(code, Form.SIMPLIFIED, True), rename, facts)
     for proof in proofs:
         if not proof.verdict:
             return proof.verdict.where if proof.verdict is not None else f"{proof.code.name} is not proven"

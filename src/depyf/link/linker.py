@@ -17,6 +17,7 @@ from .transformed import CannotLink, linked_code
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
+    from ..decompiler.dynamo.facts import Facts
 
 
 class Place(NamedTuple):
@@ -65,6 +66,7 @@ class Linker:
         decompiled: Decompiled,
         place: Place | None = None,
         rename: Mapping[str, str] | None = None,
+        facts: Facts | None = None,
     ) -> CodeType | None:
         """The code to give back from the bytecode hook, or ``None`` to leave torch's."""
         try:
@@ -72,7 +74,7 @@ class Linker:
                 place = self._place(original, transformed, decompiled)
             if place is None:
                 return None
-            linked = linked_code(original, transformed, decompiled, place.path, place.first_line, rename)
+            linked = linked_code(original, transformed, decompiled, place.path, place.first_line, rename, facts)
             remember_lines(place.path, place.file_text, linked.code)
         except CannotLink as why:
             self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, not linked: {why}")

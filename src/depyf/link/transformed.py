@@ -31,6 +31,7 @@ from .trees import copied, nodes_of
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
+    from ..decompiler.dynamo.facts import Facts
 
 CO_VARARGS = 0x4
 CO_VARKEYWORDS = 0x8
@@ -70,6 +71,7 @@ def linked_code(
     path: str,
     first_line: int = 1,
     rename: Mapping[str, str] | None = None,
+    facts: Facts | None = None,
 ) -> Linked:
     """The code to run for ``transformed``.
 
@@ -81,6 +83,7 @@ def linked_code(
         first_line: the line of that file at which the text begins.
         rename: the global names that are shown differently (real name -> shown name), as given to
             ``decompile_code``.
+        facts: those that it was given.
 
     Raises:
         CannotLink: the source is not proven and no line of it is known to belong to any instruction.
@@ -88,7 +91,7 @@ def linked_code(
     try:
         if Fidelity(decompiled.fidelity).value not in PROVEN:
             raise CannotStandIn(f"the source is not proven ({Fidelity(decompiled.fidelity).value})")
-        return _recompiled(original, transformed, decompiled, path, first_line, rename or {})
+        return _recompiled(original, transformed, decompiled, path, first_line, rename or {}, facts)
     except CannotStandIn as why:
         lines = {offset: line + first_line - 1 for offset, line in decompiled.line_map.items()}
         if not lines:  # a code object without any line is worse than one of another file
@@ -103,21 +106,22 @@ def _recompiled(
     path: str,
     first_line: int,
     rename: Mapping[str, str],
+    facts: Facts | None,
 ) -> Linked:
-    source = _Source(decompiled.tree, path, first_line, transformed)
+    source = _Source(decompiled.runs or decompiled.tree, path, first_line, transformed)
     lacking = ""
     code = None
     values: dict[str, Any] = {}
     if Fidelity(decompiled.fidelity).value != "exact":
         try:
-            code = _completed(source, transformed, rename)
+            code = _completed(source, transformed, rename, facts)
             values |= flag_modules()
         except (CannotStandIn, CannotPatch) as why:
             lacking = f"values may live until it returns, and torch's profiler has no marks of it: {why}"
     if code is None:
         code = source.compiled(source.definition())
     code = _with_real_names(code, _real_names(transformed, rename))
-    if CONSTANT_PREFIX in decompiled.text:
+    if CONSTANT_PREFIX in decompiled.text or decompiled.runs is not None:
         values |= constant_values(transformed)
     used = global_names(code)
     unknown = [name for name in used if name.startswith(CONSTANT_PREFIX) and name not in values]
@@ -133,7 +137,9 @@ def _recompiled(
     return Linked(code, True, lacking)
 
 
-def _completed(source: _Source, transformed: CodeType, rename: Mapping[str, str]) -> CodeType | None:
+def _completed(
+    source: _Source, transformed: CodeType, rename: Mapping[str, str], facts: Facts | None,
+) -> CodeType | None:
     """The function, letting go of values and marking graphs for the profiler where Dynamo's code does; ``None`` if
     there is nothing to be added to the text."""
     definition = source.definition()
@@ -144,7 +150,7 @@ def _completed(source: _Source, transformed: CodeType, rename: Mapping[str, str]
     code = source.compiled(definition)
     if freed.mark is not None:
         code = with_moves(code, freed.mark)
-    if different := why_not_the_same(transformed, code, rename):
+    if different := why_not_the_same(transformed, code, rename, facts):
         raise CannotStandIn(f"not proven ({different})")
     return code
 

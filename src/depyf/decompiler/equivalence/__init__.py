@@ -20,6 +20,8 @@ What is assumed, and said in ``Verdict.notes`` when it was used:
   ``__import_...``, ``__builtins_dict__...``) are there and do not change, so it does not matter when they are read;
 * items of a graph's result (a tuple that only torch made) can be read in any order, or not at all;
 * which locals exist in the frame, how long values live, and the identity of tuples do not matter;
+* classes, functions and Python modules that are read by global names are not rebound while the code runs; reading an
+  attribute or an item does not replace a submodule, parameter or buffer of a module;
 * a context that torch enters again behind a graph break swallows no exception.
 
 Taken for granted without a note: ``f(**d)`` calls with a copy of ``d`` and a plain call copies it too; a set of
@@ -34,6 +36,7 @@ from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
 from ...bytecode.code import Code
 from ...bytecode.operations import Program
+from ..dynamo.facts import Facts
 from ..verify import MEANINGFUL_FLAGS, Pair, Verdict, conflated, docstring
 from .programs import cells_used, without_private_cells
 from .prover import Prover
@@ -42,7 +45,7 @@ from .sides import Different
 
 def equivalent(
     original: Code | Program, recompiled: Code | Program, *, rename: Mapping[str, str] | None = None,
-    nested: list[Pair] | None = None,
+    nested: list[Pair] | None = None, facts: Facts | None = None,
 ) -> Verdict:
     """Whether both do the same things in the same order with the same values (see the module).
 
@@ -50,6 +53,8 @@ def equivalent(
         original: code, or its canonical program.
         recompiled: the same.
         rename: ``{global name in the original: name in the recompiled}``.
+        facts: what is known of the live objects that the code was compiled for: it is code that is run, not a function
+            that somebody could ask for its docstring.
         nested: gets the pairs of nested code objects that have still to be compared; without it they are
             compared here, and must be the same.
 
@@ -68,12 +73,12 @@ def equivalent(
         b.argcount, b.posonlyargcount, b.kwonlyargcount, b.arguments
     ) or (a.flags ^ b.flags) & MEANINGFUL_FLAGS:
         return Verdict(False, "parameters or flags differ")
-    if a.flags & 0x3 == 0x3 and not a.name.startswith("<") and docstring(a) != docstring(b):
+    if facts is None and a.flags & 0x3 == 0x3 and not a.name.startswith("<") and docstring(a) != docstring(b):
         return Verdict(False, "docstrings differ")
     differing = (set(a.freevars) ^ set(b.freevars)) | (set(a.cellvars) ^ set(b.cellvars))
     if differing & (cells_used(p) | cells_used(q)):
         return Verdict(False, "free or cell variables differ")
-    prover = Prover(p, q, rename or {}, nested)
+    prover = Prover(p, q, rename or {}, nested, facts)
     try:
         prover.run()
     except Different as difference:

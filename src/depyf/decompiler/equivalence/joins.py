@@ -108,6 +108,7 @@ def identify(prover: Prover, value: Any, tag: str) -> Any:
 def assume(prover: Prover, left: Side, right: Side, relation: frozenset[Any], key: tuple[int, int]) -> None:
     """Gives each class of equal places a fresh symbol."""
     prover.events += 1
+    left.epochs = right.epochs = (prover.events, prover.events)
     constants: dict[tuple[str, Any], Any] = {}
     for tag, side in (("p", left), ("q", right)):
         for name, value in side.locals.items():

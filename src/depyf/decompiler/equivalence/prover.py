@@ -8,15 +8,21 @@ from typing import Any
 from ...bytecode import operations as o
 from ...bytecode.operations import Program
 from ...flow.stack import effect
+from ..dynamo.facts import Facts, NoFacts, Path
 from ..dynamo_names import GRAPH_PREFIX
 from ..verify import Pair, same_constant
 from .joins import join
+from .objects import is_known_iterator, own_object
 from .programs import cells_used, joins_of, locals_of
+from .reads import MODULES_NOTE
 from .sides import Different, Event, Join, Side, all_paired
 from .silent import IN_PLACE, step
 from .values import Built, Constant, Symbol, frozen_items, seen, sequence, slice_parts
 
 SWALLOWED_NOTE = "a context that was entered again behind the graph break must not swallow exceptions: torch raises"
+
+#: Events that read something.
+_READS = frozenset({o.LOAD_ATTR, o.GETITEM, o.LOAD_GLOBAL, o.LOAD_DEREF})
 
 #: Steps after which the answer is no (programs of ordinary size need a few per operation).
 LIMIT = 400_000
@@ -26,8 +32,14 @@ class Prover:
     """Evaluates a recompiled and an original program side by side; raises :class:`Different` where they part."""
 
     def __init__(
-        self, p: Program, q: Program, rename: Mapping[str, str], nested: list[Pair] | None = None
+        self, p: Program, q: Program, rename: Mapping[str, str], nested: list[Pair] | None = None,
+        facts: Facts | None = None,
     ) -> None:
+        self.facts: Facts = facts or NoFacts()
+        #: Paths of the live objects that symbols stand for; those of the classes of objects that were made here.
+        self.paths: dict[tuple[Any, ...], Path] = {}
+        self.classes: dict[tuple[Any, ...], Path] = {}
+        self._real = {shown: name for name, shown in rename.items()}
         self.p = p
         self.q = q
         self.rename = rename
@@ -82,7 +94,8 @@ class Prover:
             self.steps += 1
             if self.steps > LIMIT:
                 raise Different("the comparison takes too long")
-            if stop_at_joins and side.at in self.joins and side.turns == 0:
+            if stop_at_joins and side.at in self.joins and side.turns == 0 and not (
+                    ops[side.at].kind is o.FOR_ITER and is_known_iterator(side.stack[-1])):
                 side.turns = 1
                 return Join()
             op = ops[side.at]
@@ -90,6 +103,10 @@ class Prover:
             if event is not None:
                 return event
             side.turns = 0
+
+    def real_name(self, side: Side, name: str) -> str:
+        """The name that a global has, not the one that the text shows."""
+        return name if side.program is self.p else self._real.get(name, name)
 
     def catch_up(self, left: Side, right: Side) -> None:
         """The left side stands at a join, the right one behind its last event. Where the left one has put something
@@ -142,11 +159,16 @@ class Prover:
             self.events += 1
             x.escaped = y.escaped = Symbol(("built", self.events))
             return True
-        if isinstance(x, Built) and isinstance(y, Built) and x.kind == y.kind == "dict":
+        if isinstance(x, Built) and isinstance(y, Built) and x.kind == y.kind and x.kind in ("dict", "ordered", "object"):
             if len(x.items) != len(y.items):
                 return False
             self.events += 1
+            made = own_object(x)
             x.escaped = y.escaped = Symbol(("built", self.events))
+            if made is not None:
+                path = self.paths.get(seen(made.items[0]).key)
+                if path is not None:
+                    self.classes[x.escaped.key] = path
             return all(map(self.equal, x.items, y.items))
         return False
 
@@ -156,6 +178,8 @@ class Prover:
         if kind in (o.RETURN, o.RAISE, o.RERAISE):
             return False
         self.events += 1
+        if kind is o.BRANCH or kind is o.FOR_ITER:
+            self.passed(left, right, kind)
         if kind is o.BRANCH:
             left.stack.pop()
             right.stack.pop()
@@ -185,6 +209,7 @@ class Prover:
                 side.at += 1
                 side.turns = 0
             return True
+        self.passed(left, right, kind)
         for side, event in ((left, a), (right, b)):
             pops, pushes = effect(event.op)
             if event.op.kind in IN_PLACE:
@@ -206,6 +231,16 @@ class Prover:
                 side.locals.pop(event.op.arg, None)
                 side.maybe.discard(event.op.arg)
         return True
+
+    def passed(self, left: Side, right: Side, kind: str) -> None:
+        """An event may have changed what objects hold; one that only reads has not changed what modules hold."""
+        modules = left.epochs[1]
+        if kind in _READS:
+            if self.paths:
+                self.notes.add(MODULES_NOTE)
+        else:
+            modules = self.events
+        left.epochs = right.epochs = (self.events, modules)
 
     def swallowed(self, event: Event) -> bool:
         """Whether this is the test of a ``with`` that torch entered again, behind which lies only ``raise None``."""
@@ -269,6 +304,7 @@ class Prover:
             other.stack.append(Symbol(("exception", self.events)))
             other.at = handler.target
             other.turns = 0
+            other.epochs = (self.events, self.events)
             sides.append(other)
         # A handler is reached from many events: a join by itself, with the exception as a fresh value.
         if join(self, sides[0], sides[1]):

@@ -15,16 +15,18 @@ class Different(Exception):
 class Side:
     """One program in the middle of its evaluation."""
 
-    __slots__ = ("at", "locals", "maybe", "program", "stack", "turns")
+    __slots__ = ("at", "epochs", "locals", "maybe", "program", "stack", "turns")
 
     def __init__(self, program: Program, at: int, stack: list[Any], variables: dict[str, Any],
-                 maybe: set[str]) -> None:
+                 maybe: set[str], epochs: tuple[int, int] = (0, 0)) -> None:
         self.program = program
         self.at = at
         self.stack = stack
         self.locals = variables  # bound locals
         self.maybe = maybe  # locals of which it is not known whether they are bound
         self.turns = 0
+        #: Numbers of the last events that may have changed what plain objects hold, and what modules hold.
+        self.epochs = epochs
 
     def content(self, name: str) -> Any:
         """What a local holds, which may be nothing."""
@@ -54,7 +56,7 @@ class Side:
             return known
 
         return Side(self.program, self.at, [dup(v) for v in self.stack],
-                    {n: dup(v) for n, v in self.locals.items()}, set(self.maybe))
+                    {n: dup(v) for n, v in self.locals.items()}, set(self.maybe), self.epochs)
 
 
 class Event:

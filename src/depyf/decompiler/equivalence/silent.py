@@ -8,6 +8,8 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...flow.stack import effect
 from ..dynamo_names import OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
+from . import objects
+from .reads import item_key, read
 from .sides import Event, Side
 from .values import (
     UNBOUND,
@@ -19,8 +21,8 @@ from .values import (
     constants_of,
     index_of,
     is_hashable,
+    is_key,
     is_new,
-    is_text,
     own_list,
     seen,
     sequence,
@@ -71,8 +73,8 @@ def step(prover: Prover, side: Side, op: Op) -> Event | None:
         del stack[len(stack) - op.arg :]
         name = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}[kind]
         stack.append(Built(name, items))
-    elif kind is o.BUILD_MAP and all(map(is_text, stack[len(stack) - 2 * op.arg :: 2])):
-        # Hashing strings is not seen by anyone.
+    elif kind is o.BUILD_MAP and all(map(is_key, stack[len(stack) - 2 * op.arg :: 2])):
+        # Hashing strings and numbers is not seen by anyone.
         items = stack[len(stack) - 2 * op.arg :]
         del stack[len(stack) - 2 * op.arg :]
         stack.append(Built("dict", items))
@@ -80,7 +82,7 @@ def step(prover: Prover, side: Side, op: Op) -> Event | None:
         # The same dictionary as BUILD_MAP; which of them is used is the compiler's choice.
         values = stack[len(stack) - len(op.arg) :]
         pairs = [part for pair in zip(map(Constant, op.arg), values) for part in pair]
-        if not all(type(key) is str for key in op.arg):
+        if not all(map(is_key, pairs[::2])):
             return Event(o.BUILD_MAP, len(op.arg), pairs, op)
         del stack[len(stack) - len(op.arg) :]
         stack.append(Built("dict", pairs))
@@ -113,28 +115,48 @@ def step(prover: Prover, side: Side, op: Op) -> Event | None:
         pass
     elif kind is o.SETITEM and setitem(side):
         pass
+    elif kind is o.SETITEM and objects.entry(stack[-2], stack[-1], stack[-3], op) is not None:
+        return objects.entry(stack[-2], stack[-1], stack[-3], op)
     elif kind is o.DELITEM and delitem(side):
         pass
     elif kind is o.UNPACK and unpack(side, op):
         pass
     elif kind is o.LOAD_GLOBAL and (op.arg in PROFILER_MARKERS or op.arg in PROFILER_FLAGS):
         stack.append(Symbol(("module", op.arg)))
+        prover.paths[stack[-1].key] = (("global", op.arg),)
     elif kind is o.LOAD_GLOBAL and op.arg.startswith(OWN_GLOBALS):
         name = prover.rename.get(op.arg, op.arg) if side.program is prover.p else op.arg
         stack.append(Symbol(("own", name)))
+        prover.paths[stack[-1].key] = (("global", prover.real_name(side, op.arg)),)
+    elif kind is o.LOAD_GLOBAL and variable(prover, side, "global", prover.real_name(side, op.arg)):
+        pass
+    elif kind is o.LOAD_DEREF and variable(prover, side, "local", op.arg):
+        pass
     elif kind is o.LOAD_CLOSURE:
         stack.append(Symbol(("cell", op.arg)))
     elif kind is o.LOAD_ATTR and op.arg == "cell_contents" and cell_of(stack[-1]) is not None:
         return Event(o.LOAD_DEREF, cell_of(stack[-1]), [], op)
     elif kind is o.STORE_ATTR and op.arg == "cell_contents" and cell_of(stack[-1]) is not None:
         return Event(o.STORE_DEREF, cell_of(stack[-1]), [stack[-2]], op)
-    elif kind is o.LOAD_ATTR and marker_attribute(prover, side, op):
+    elif kind is o.LOAD_ATTR and (marker_attribute(prover, side, op) or getattribute(prover, side, op)):
         pass
+    elif kind is o.STORE_ATTR and (stored := objects.store(prover, stack[-1], op.arg, stack[-2], op)) is not None:
+        if isinstance(stored, Event):
+            return stored
+        del stack[-2:]
+    elif kind is o.GET_ITER and objects.iterated(stack[-1]) is not None:
+        stack.append(objects.iterated(stack.pop()))
+    elif kind is o.FOR_ITER and objects.is_known_iterator(stack[-1]):
+        if not stack[-1].items:
+            stack.pop()
+            side.at = op.target
+            return None
+        stack.append(stack[-1].items.pop(0))
     elif kind is o.IS and both_none(stack[-1], stack[-2]):
         del stack[-2:]
         stack.append(Constant(not op.arg))
     elif kind is o.CALL:
-        return call(side, op, op.arg[0], op.arg[1])
+        return call(prover, side, op, op.arg[0], op.arg[1])
     elif kind is o.CALL_EX:
         return call_ex(side, op)
     elif kind is o.BRANCH:
@@ -168,6 +190,12 @@ def plain_event(side: Side, op: Op, kind: str, argument: Any, count: int) -> Eve
 
 def getitem(prover: Prover, side: Side) -> bool:
     owner, index = seen(side.stack[-2]), index_of(side.stack[-1])
+    known: Any = objects.ancestor(prover, owner, index)
+    if known is None and item_key(side.stack[-1]) is not ...:
+        known = read(prover, side, owner, ("item", item_key(side.stack[-1])))
+    if known is not None:
+        side.stack[-2:] = [known]
+        return True
     if index is None:
         return False
     if isinstance(owner, Symbol) and owner.key in prover.graphs and type(index) is int and index >= 0:
@@ -227,6 +255,24 @@ def unpack(side: Side, op: Op) -> bool:
     return True
 
 
+def variable(prover: Prover, side: Side, kind: str, name: str) -> bool:
+    """Reads a global or a cell that is known to have a value."""
+    found = read(prover, side, None, (kind, name))
+    if found is not None:
+        side.stack.append(found)
+    return found is not None
+
+
+def getattribute(prover: Prover, side: Side, op: Op) -> bool:
+    found: Any = objects.attribute(prover, side.stack[-1], op.arg)
+    if found is None:
+        found = read(prover, side, side.stack[-1], ("attr", op.arg))
+    if found is None:
+        return False
+    side.stack[-1] = found
+    return True
+
+
 def marker_attribute(prover: Prover, side: Side, op: Op) -> bool:
     owner = seen(side.stack[-1])
     if not isinstance(owner, Symbol) or owner.key[0] != "module":
@@ -241,7 +287,7 @@ def marker_attribute(prover: Prover, side: Side, op: Op) -> bool:
     return True
 
 
-def call(side: Side, op: Op, positional: int, keywords: tuple[str, ...]) -> Event | None:
+def call(prover: Prover, side: Side, op: Op, positional: int, keywords: tuple[str, ...]) -> Event | None:
     count = 1 + positional + len(keywords)
     operands = side.stack[len(side.stack) - count :]
     function = seen(operands[0])
@@ -250,6 +296,15 @@ def call(side: Side, op: Op, positional: int, keywords: tuple[str, ...]) -> Even
         side.stack.append(Symbol(("marked",)))
         side.at += 1
         return None
+    if not keywords:
+        found = objects.call(prover, function, operands[1:], op)
+        if isinstance(found, Event):
+            return found
+        if found is not None:
+            del side.stack[len(side.stack) - count :]
+            side.stack.append(found)
+            side.at += 1
+            return None
     return Event(o.CALL, (positional, keywords), operands, op)
 
 

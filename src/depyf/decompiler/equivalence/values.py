@@ -30,7 +30,11 @@ UNBOUND = Symbol(("unbound",))
 
 
 class Built:
-    """A list, tuple or slice made by this side. ``escaped``: the symbol it became."""
+    """A list, tuple, slice, dictionary, set or object made by this side. ``escaped``: the symbol it became.
+
+    Items of a dictionary are keys and values in turn. Those of an object (:mod:`.objects`) are its class, its contents
+    as a dictionary or list (or ``Constant(None)``), and names and values of its attributes in turn.
+    """
 
     __slots__ = ("escaped", "items", "kind")
 
@@ -110,7 +114,7 @@ def kind_of(value: Any) -> str:
 
 
 def is_open(value: Any) -> bool:
-    return isinstance(value, Built) and value.escaped is None and value.kind in ("list", "dict", "set")
+    return isinstance(value, Built) and value.escaped is None and value.kind in ("list", "dict", "set", "object")
 
 
 def is_new(value: Any, kind: str) -> bool:
@@ -121,6 +125,12 @@ def is_new(value: Any, kind: str) -> bool:
 def is_text(value: Any) -> bool:
     value = seen(value)
     return isinstance(value, Constant) and type(value.value) is str
+
+
+def is_key(value: Any) -> bool:
+    """Whether it is a constant that is hashed unseen."""
+    value = seen(value)
+    return isinstance(value, Constant) and type(value.value) in (str, int, bool, type(None))
 
 
 def is_hashable(value: Any) -> bool:

@@ -25,17 +25,20 @@ from ...bytecode.operations import Op
 from ...flow import graph as g
 from ...flow.graph import Block, Graph, reachable
 from ...flow.stack import StackMismatch, entry_depths
+from ..dynamo.facts import ALWAYS, MODULES, Facts, NoFacts
 from .carry import carried_slots
 from .cleanup import forget_under_cleanups
 from .evaluate import Runner
 from .reentered import ordinary_with
+from .updates import as_one_call
 from .values import CannotSimplify, Container, Let, Plan, State, Value
-from .write import BlockWriter, Namer, is_torch_name
+from .naming import Namer, is_torch_name
+from .write import BlockWriter
 
 
 def simplify(
     graph: Graph, *, parameter_names: Mapping[str, Sequence[str]] | None = None, keep_variables: bool = False,
-    rename: Mapping[str, str] | None = None,
+    rename: Mapping[str, str] | None = None, facts: Facts | None = None,
 ) -> Graph:
     """The same program with less in it (see the module).
 
@@ -44,22 +47,37 @@ def simplify(
         parameter_names: parameters of functions that the code calls by global name, to name values by.
         keep_variables: assignments to variables of the user's stay, needed or not.
         rename: global names that the text shows differently, to name values by.
+        facts: what is known of the live objects that the code was compiled for.
+
+    Raises:
+        CannotSimplify: with facts, what is known of them cannot be used.
 
     Returns:
         A new graph; the given one if nothing could be done.
     """
-    try:
+    def simplified(present: Graph) -> Graph:
         # Each decided branch makes more of the graph straight; a graph has finitely many.
-        present = forget_under_cleanups(ordinary_with(graph))
-        for _ in range(len(graph.blocks) + 1):
-            simplifier = _Simplifier(present, parameter_names or {}, keep_variables, rename or {})
+        for _ in range(len(present.blocks) + 1):
+            simplifier = _Simplifier(present, parameter_names or {}, keep_variables, rename or {}, facts)
             result = simplifier.run()
             if not simplifier.decided:
                 return result
             present = _straighten(present, simplifier.decided)
         return result
+
+    try:
+        plain = forget_under_cleanups(ordinary_with(graph))
+        if facts is None:
+            return simplified(plain)
     except (CannotSimplify, StackMismatch):
         return graph
+    called = as_one_call(plain)
+    if called is not plain:
+        try:
+            return simplified(_straighten(called, {}))
+        except (CannotSimplify, StackMismatch):
+            pass  # what is filled is not made here: the loop stays
+    return simplified(plain)
 
 
 def _straighten(graph: Graph, decided: Mapping[int, int]) -> Graph:
@@ -109,9 +127,13 @@ def _edges(graph: Graph) -> tuple[dict[int, list[int]], set[int]]:
 class _Simplifier:
     def __init__(
         self, graph: Graph, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
-        rename: Mapping[str, str],
+        rename: Mapping[str, str], facts: Facts | None = None,
     ) -> None:
         self.graph = graph
+        self.facts: Facts = facts or NoFacts()
+        self.readable = facts is not None
+        #: How many things have happened that others may observe.
+        self.happened = 0
         self.rename = rename
         self.parameter_names = parameter_names
         self.depths = entry_depths(graph)
@@ -229,6 +251,7 @@ class _Simplifier:
             for successor in block.successors:
                 if after is not None and self._follows(successor, block):
                     pending.insert(0, (successor, after.copy()))
+        self._settle_reads()
         self._count_uses()
         return self._write()
 
@@ -241,7 +264,9 @@ class _Simplifier:
             carried = self.arrived.get(block.id, [])
             reals = [Let(None, (), block.id) for _ in range(self.depths[block.id] - len(carried))]
             bound = set(self.arguments) if block.id == self.graph.entry else set(self.always_bound)
-            state = State([*reals[: block.floor], *carried, *reals[block.floor :]], {}, bound)
+            self.happened += 1
+            state = State([*reals[: block.floor], *carried, *reals[block.floor :]], {}, bound,
+                          (self.happened, self.happened))
             plan.entry_stack = reals
         else:
             plan.entry_stack = [v for v in state.stack if isinstance(v, Let) and v.op is None]
@@ -250,6 +275,28 @@ class _Simplifier:
             runner.step(op)
         runner.end()
         return state
+
+    # --- reads that nobody can observe --------------------------------------------------------------
+    def _settle_reads(self) -> None:
+        """A read is written where it is used if nothing has happened since that could change what it gives; else it
+        is done at its place, into a variable."""
+        for plan in self.plans.values():
+            for let in plan.lets:
+                if not let.lasting:
+                    self._settle(let.operands, let.epochs)
+            self._settle(plan.end_operands, plan.end_epochs)
+
+    def _settle(self, operands: Sequence[Value], epochs: tuple[int, int]) -> None:
+        for operand in operands:
+            if not isinstance(operand, Let) or not operand.lasting:
+                continue
+            if operand.lasting == ALWAYS:
+                continue  # and so is all that leads to it
+            if operand.epochs[operand.lasting == MODULES] != epochs[operand.lasting == MODULES]:
+                operand.lasting = ""
+                self._settle(operand.operands, operand.epochs)
+            else:
+                self._settle(operand.operands, epochs)
 
     # --- uses -------------------------------------------------------------------------------------
     def _count_uses(self) -> None:
@@ -267,6 +314,11 @@ class _Simplifier:
                     for operand in let.operands:
                         if isinstance(operand, Let):
                             operand.uses -= 1
+                elif let.lasting and (let.uses > 1 or let.elsewhere):
+                    for operand in let.operands:  # written as often as it is used itself
+                        if isinstance(operand, Let):
+                            operand.uses += let.uses - 1
+                            operand.elsewhere |= let.elsewhere
 
     def _use(self, value: Value, block: int) -> None:
         if isinstance(value, Let):

@@ -10,11 +10,22 @@ from ...bytecode.operations import Op
 from ...flow import graph as g
 from ...flow.graph import Block
 from ...flow.stack import effect
-from ..dynamo_names import GRAPH_PREFIX, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
+from ..dynamo.facts import ALWAYS, Path
+from ..dynamo_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
+from . import modules, objects
 from .values import CannotSimplify, Const, Container, Let, Local, Plan, State, Value
 
 if TYPE_CHECKING:
     from . import _Simplifier
+
+
+#: What others cannot observe.
+_SILENT = frozenset({
+    o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST, o.LOAD_FAST_AND_CLEAR, o.LOAD_CLOSURE, o.CONST, o.POP, o.BUILD_LIST,
+    o.BUILD_TUPLE, o.BUILD_SLICE, o.BUILD_MAP, o.BUILD_CONST_KEY_MAP})
+#: What runs code of others, but only to read something.
+_READS = frozenset({o.LOAD_ATTR, o.GETITEM, o.LOAD_GLOBAL, o.LOAD_DEREF})
+_BEING_BUILT = Const(...)
 
 
 class Runner:
@@ -36,26 +47,60 @@ class Runner:
         del self.stack[len(self.stack) - count :]
         return taken
 
-    def let(self, op: Op, operands: Sequence[Value]) -> Let:
+    def let(self, op: Op, operands: Sequence[Value], silent: bool = False) -> Let:
+        """A new let. Unless it is ``silent``, it may change what objects hold."""
         escaped = [self.escape(value) for value in operands]
         let = Let(op, escaped, self.block.id)
+        let.epochs = self.state.epochs
         self.plan.lets.append(let)
+        if not silent and op.kind not in _SILENT:
+            self.happened(op.kind in _READS)
         return let
+
+    def happened(self, only_read: bool) -> None:
+        """Something happens that others may observe."""
+        number = self.owner.happened = self.owner.happened + 1
+        self.state.epochs = (number, self.state.epochs[1] if only_read else number)
+
+    def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
+        """Reads something so that nobody can observe it, if that is known."""
+        lasting = self.owner.facts.reading(path) if path is not None else ""
+        if not lasting:
+            return False
+        let = self.let(op, operands, silent=True)
+        let.path, let.lasting, let.optional = path, lasting, True
+        self.stack.append(let)
+        return True
+
+    def path_of(self, value: Value) -> Path | None:
+        """The path of the live object that a value is."""
+        if isinstance(value, Let):
+            return value.path
+        if isinstance(value, Local) and value.name in self.owner.arguments and value.name not in self.owner.stored:
+            return (("local", value.name),)
+        return None
 
     def escape(self, value: Value) -> Value:
         """The value as others may see it: a container is built, once, and is that object from now on."""
         if not isinstance(value, Container):
             return value
+        if value.built is _BEING_BUILT:
+            raise CannotSimplify("an object that holds itself")
         if value.built is not None:
             return value.built
         assert self.op is not None
+        if value.kind in ("dict", "ordered", "object"):
+            value.built = _BEING_BUILT
+            built = objects.built(self, value)
+            value.built = built
+            self.state.replace(value, built)
+            return built
         items = [self.escape(item) for item in list(value.items)]
         kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
         if value.kind == "tuple" and not items:
             built: Value = Const(())
         else:
-            built = Let(Op(kind, len(items), self.op.offset, self.op.line), items, self.block.id)
-            self.plan.lets.append(built)
+            built = self.let(Op(kind, len(items), self.op.offset, self.op.line), items)
             built.optional = built.pure = True  # building alone has no effect
         value.built = built
         self.state.replace(value, built)
@@ -79,6 +124,13 @@ class Runner:
             self.stack.extend(let.results)
 
     def end(self) -> None:
+        self.leave()
+        self.plan.end_epochs = self.state.epochs
+        if self.block.end not in (g.RETURN, g.JUMP):
+            self.happened(only_read=False)
+
+    def leave(self) -> None:
+        """Takes what the end of the block takes."""
         block, owner = self.block, self.owner
         end_op = block.end_op
         self.op = end_op or (block.ops[-1] if block.ops else Op(o.JUMP))
@@ -170,6 +222,10 @@ class Runner:
         assert isinstance(cell, Let)
         cell.optional = cell.pure = True
 
+    def op_LOAD_DEREF(self, op: Op) -> None:
+        if not self.reads(op, (), (("local", op.arg),)):
+            self.generic(op)
+
     def of_cell(self, op: Op, kind: str) -> Op | None:
         """``cell.cell_contents`` of a variable's own cell, which is popped, as an operation on the variable."""
         cell = self.stack[-1]
@@ -180,6 +236,10 @@ class Runner:
         return None
 
     def op_STORE_ATTR(self, op: Op) -> None:
+        value, owner = self.stack[-2:]
+        if isinstance(owner, Container) and objects.set_attribute(self, owner, op.arg, value, generic=True):
+            self.pop(2)
+            return
         self.generic(self.of_cell(op, o.STORE_DEREF) or op)
 
     def op_STORE_FAST(self, op: Op) -> None:
@@ -216,7 +276,8 @@ class Runner:
             return
         self.forget(name)
         self.state.bound.discard(name)
-        self.let(op, [])
+        if not (self.owner.readable and name.startswith(GRAPH_RESULT)):
+            self.let(op, [])
 
     # --- the stack ---
     def op_POP(self, op: Op) -> None:
@@ -241,6 +302,21 @@ class Runner:
 
     def op_BUILD_TUPLE(self, op: Op) -> None:
         self.stack.append(Container("tuple", self.pop(op.arg)))
+
+    def op_BUILD_MAP(self, op: Op) -> None:
+        entries = self.stack[len(self.stack) - 2 * op.arg :] if op.arg else []
+        if not all(map(objects.is_key, entries[::2])):
+            self.generic(op)
+            return
+        self.stack.append(Container("dict", self.pop(2 * op.arg)))
+
+    def op_BUILD_CONST_KEY_MAP(self, op: Op) -> None:
+        keys: list[Value] = [Const(key) for key in op.arg]
+        if not all(map(objects.is_key, keys)):
+            self.generic(op)
+            return
+        values = self.pop(len(keys))
+        self.stack.append(Container("dict", [part for pair in zip(keys, values) for part in pair]))
 
     def op_BUILD_SLICE(self, op: Op) -> None:
         self.stack.append(Container("slice", self.pop(op.arg)))
@@ -296,10 +372,29 @@ class Runner:
             self.pop(2)
             self.stack.append(Container(owner.kind, found) if isinstance(key, slice) else found)  # type: ignore[arg-type]
             return
-        self.generic(op)
-        let = self.stack[-1]
-        if isinstance(let, Let) and type(key) is int and _is_graph_result(owner):
+        if type(key) is int and _is_graph_result(owner):
+            let = self.let(op, self.pop(2), silent=True)
             let.pure = let.optional = True
+            self.stack.append(let)
+            return
+        if isinstance(index, Const) and (objects.read_item(self, op) or self._reads_item(op, owner, index)):
+            return
+        self.generic(op)
+
+    def _reads_item(self, op: Op, owner: Value, index: Const) -> bool:
+        path = self.path_of(owner)
+        if path is None or type(index.value) not in (str, int, bool):
+            return False
+        path = (*path, ("item", index.value))
+        return (modules.entry(self, op, owner, path) or modules.member(self, op, owner, path)
+                or self._instead(2, op, [owner, index], path))
+
+    def _instead(self, count: int, op: Op, operands: Sequence[Value], path: Path) -> bool:
+        """A read that nobody can observe, of what lies on the stack."""
+        if not self.owner.facts.reading(path):
+            return False
+        self.pop(count)
+        return self.reads(op, operands, path)
 
     def op_SETITEM(self, op: Op) -> None:
         value, owner, index = self.stack[-3:]
@@ -344,16 +439,29 @@ class Runner:
             self.generic(op)
 
     def op_LOAD_GLOBAL(self, op: Op) -> None:
-        self.generic(op)
-        let = self.stack[-1]
-        if isinstance(let, Let) and op.arg.startswith(OWN_GLOBALS):
+        path = (("global", op.arg),)
+        if op.arg.startswith(OWN_GLOBALS):
+            let = self.let(op, (), silent=True)
             let.optional = let.pure = True
+            let.path = path
+            if self.owner.facts.reading(path):
+                let.lasting = ALWAYS
+            self.stack.append(let)
+        elif not self.reads(op, (), path):
+            self.generic(op)
 
     def op_LOAD_ATTR(self, op: Op) -> None:
         variable = self.of_cell(op, o.LOAD_DEREF)
-        self.generic(variable or op)
         if variable is not None:
+            self.op_LOAD_DEREF(variable)
             return
+        if objects.read_attribute(self, op):
+            return
+        owner_path = self.path_of(self.stack[-1])
+        if owner_path is not None and self._instead(
+                1, op, self.stack[-1:], (*owner_path, ("attr", op.arg))):
+            return
+        self.generic(op)
         let = self.stack[-1]
         assert isinstance(let, Let)
         (owner,) = let.operands
@@ -369,6 +477,7 @@ class Runner:
         no_keywords = keywords is None or (
             isinstance(keywords, Let) and keywords.op is not None and keywords.op.kind is o.BUILD_MAP
             and keywords.op.arg == 0)
+        no_keywords = no_keywords or isinstance(keywords, Container) and not keywords.items
         if items is None or not no_keywords:
             self.generic(op)
             return
@@ -383,7 +492,13 @@ class Runner:
         positional, keywords = op.arg
         operands = self.pop(1 + positional + len(keywords))
         function = operands[0]
-        let = self.let(op, operands)
+        if not keywords and isinstance(function, Let):
+            result = objects.call(self, op, function, operands[1:])
+            if result is not None:
+                self.stack.append(result)
+                return
+        marks = isinstance(function, Let) and _is_marker(function)
+        let = self.let(op, operands, silent=marks)
         self.stack.append(let)
         if not isinstance(function, Let) or function.op is None:
             return
@@ -464,7 +579,7 @@ def _is_marker(function: Let) -> bool:
 
 def _items(value: Value) -> list[Value] | None:
     """What iterating over the value gives, if that is known."""
-    if isinstance(value, Container) and value.kind != "slice":
+    if isinstance(value, Container) and value.kind in ("list", "tuple"):
         return list(value.items)
     if isinstance(value, Const) and type(value.value) is tuple:
         return [Const(item) for item in value.value]

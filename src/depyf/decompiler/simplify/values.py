@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...bytecode.operations import Op
+from ..dynamo.facts import Path
 
 
 class CannotSimplify(Exception):
@@ -46,10 +47,15 @@ class Let(Value):
         optional: nothing is lost if it does not happen (profiler markers).
         results: for operations with several results, the lets that stand for them.
         variable: name of the local that holds it, once it has one.
+        path: of the live object that it gives, where that is known.
+        role: what else is known of it (:mod:`.objects`).
+        lasting: for a read that nobody can observe, how long it stays true (``Facts.reading``); it is written where it
+            is used, as often as it is used. Empty for anything else.
+        epochs: what had happened before it: see :class:`State`.
     """
 
-    __slots__ = ("block", "elsewhere", "hints", "op", "operands", "optional", "pure", "results", "uses",
-                 "variable")
+    __slots__ = ("block", "elsewhere", "epochs", "hints", "lasting", "op", "operands", "optional", "path", "pure",
+                 "results", "role", "uses", "variable")
 
     def __init__(self, op: Op | None, operands: Sequence[Value], block: int) -> None:
         self.op = op
@@ -62,28 +68,46 @@ class Let(Value):
         self.pure = False
         self.results: list[Let] = []
         self.variable: str | None = None
+        self.path: Path | None = None
+        self.role: tuple[Any, ...] = ()
+        self.lasting = ""
+        self.epochs = (0, 0)
 
 
 class Container(Value):
-    """A list, tuple or slice that only this code has seen. ``kind``: ``"list"``, ``"tuple"``, ``"slice"``.
+    """A list, tuple, slice, dictionary or object that only this code has seen.
 
-    ``built``: the value it became when others got to see it.
+    Attributes:
+        kind: ``"list"``, ``"tuple"``, ``"slice"``; ``"dict"``, of which the items are keys and values in turn;
+            ``"ordered"``, the same behind the class that makes it; ``"object"``, of which the items are its class and
+            the values that ``slots`` names.
+        slots: of an object: ``("attr", name)`` for an entry of its dictionary, ``("item", key)`` for what it holds as a
+            dictionary itself, ``("element", 0)`` for an element of a list.
+        built: the value it became when others got to see it.
     """
 
-    __slots__ = ("built", "items", "kind")
+    __slots__ = ("built", "items", "kind", "slots")
 
-    def __init__(self, kind: str, items: list[Value]) -> None:
+    def __init__(self, kind: str, items: list[Value], slots: list[tuple[str, Any]] | None = None) -> None:
         self.kind = kind
         self.items = items
+        self.slots = slots or []
         self.built: Value | None = None
 
 
 class State:
-    """Stack and known locals at a point of the program."""
+    """Stack and known locals at a point of the program.
 
-    __slots__ = ("bound", "stack", "variables")
+    Attributes:
+        epochs: numbers of the last things that may have changed what plain objects hold, and what modules hold.
+    """
 
-    def __init__(self, stack: list[Value], variables: dict[str, Value], bound: set[str]) -> None:
+    __slots__ = ("bound", "epochs", "stack", "variables")
+
+    def __init__(
+        self, stack: list[Value], variables: dict[str, Value], bound: set[str], epochs: tuple[int, int] = (0, 0),
+    ) -> None:
+        self.epochs = epochs
         self.stack = stack
         self.variables = variables  # locals whose value is known: name -> value
         self.bound = bound  # locals that certainly have a value
@@ -97,12 +121,12 @@ class State:
                 return value
             done = memo.get(id(value))
             if done is None:
-                done = memo[id(value)] = Container(value.kind, [])
+                done = memo[id(value)] = Container(value.kind, [], list(value.slots))
                 done.items = [dup(item) for item in value.items]
             return done
 
         return State([dup(v) for v in self.stack], {n: dup(v) for n, v in self.variables.items()},
-                     set(self.bound))
+                     set(self.bound), self.epochs)
 
     def replace(self, old: Value, new: Value) -> None:
         seen: set[int] = set()
@@ -140,9 +164,10 @@ class State:
 class Plan:
     """What becomes of one block: its lets in order, and what its end takes."""
 
-    __slots__ = ("end_operands", "entry_stack", "lets", "verbatim")
+    __slots__ = ("end_epochs", "end_operands", "entry_stack", "lets", "verbatim")
 
     def __init__(self) -> None:
+        self.end_epochs = (0, 0)
         self.lets: list[Let] = []
         self.entry_stack: list[Let] = []
         self.end_operands: list[Value] = []

@@ -1,105 +1,18 @@
-"""What is left of a block -> operations, with variables named for people."""
+"""What is left of a block -> operations."""
 
 from __future__ import annotations
 
-import builtins
-import keyword
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...flow.graph import Block
 from ...flow.stack import effect
-from ..dynamo_names import BUILTINS_PREFIX, CONSTANT_PREFIX
+from ..dynamo.facts import ALWAYS
+from ..dynamo_names import CONSTANT_PREFIX
+from .naming import Namer
 from .values import CannotSimplify, Const, Let, Local, Plan, Value
-
-if TYPE_CHECKING:
-    from . import _Simplifier
-
-
-#: Names that are made up of what a value is are not longer than this many characters.
-LONGEST_NAME = 50
-
-
-class Namer:
-    """Gives variables to lets: torch's own names where they are free, else what a value is used as."""
-
-    def __init__(self, owner: _Simplifier) -> None:
-        code = owner.graph.code
-        self.taken: set[str] = set(owner.arguments) | owner.kept | set(code.cellvars) | set(code.freevars)
-        for block in owner.graph.blocks.values():
-            for op in block.ops:
-                if op.kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.LOAD_NAME):
-                    self.taken |= {op.arg, owner.rename.get(op.arg, op.arg)}
-        self.rename = owner.rename
-
-    def name(self, let: Let) -> str:
-        if let.variable is None:
-            hints = [h for h in let.hints if h.isidentifier() and not is_torch_name(h)]
-            described = _described(let, self.rename)
-            if described != "tmp":
-                hints.append(described)
-            else:
-                hints += [h for h in let.hints if h.isidentifier()] or ["tmp"]
-            base = next((h for h in hints if h not in self.taken), hints[0])
-            candidate, count = base, 0
-            while candidate in self.taken:
-                count += 1
-                candidate = f"{base}_{count}"
-            self.taken.add(candidate)
-            let.variable = candidate
-        return let.variable
-
-
-def _described(let: Let, rename: Mapping[str, str], depth: int = 0) -> str:
-    """A name from where the value comes: ``self._modules['model']`` is ``model``.
-
-    Args:
-        let: the value.
-        rename: global names that the text shows differently.
-        depth: how many values led here.
-    """
-    if let.op is None or depth > 3:
-        return "tmp"
-    if let.op.kind is o.LOAD_GLOBAL:
-        # Called like the module that an alias of Dynamo's stands for, or the global itself.
-        name = rename.get(let.op.arg, let.op.arg)
-        return "builtin" if name.startswith(BUILTINS_PREFIX) else _short(name.rpartition("_dot_")[2])
-    if not let.operands:
-        return "tmp"
-    owner = let.operands[0]
-    if let.op.kind is o.CALL and isinstance(owner, Let) and owner.op is not None \
-            and owner.op.kind is o.LOAD_ATTR and owner.op.arg == "__new__":
-        made = owner.operands[0]
-        kind = _described(made, rename, depth + 1) if isinstance(made, Let) else "tmp"
-        return "tmp" if kind == "tmp" else _short(f"new_{kind}")
-    inner = _described(owner, rename, depth + 1) if isinstance(owner, Let) else "tmp"
-    if let.op.kind is o.LOAD_ATTR:
-        # Modules keep what they hold in dictionaries: those are called like the module.
-        return inner if let.op.arg in ("_modules", "_parameters", "_buffers") else _short(let.op.arg)
-    if let.op.kind is o.GETITEM and isinstance(let.operands[1], Const) and type(let.operands[1].value) is str:
-        key = let.operands[1].value
-        if inner == "tmp":
-            return _short(key)
-        return _short(f"{inner}_{key}")
-    if let.op.kind is o.GETITEM and isinstance(owner, Let) and owner.variable is not None \
-            and isinstance(let.operands[1], Const) and type(let.operands[1].value) is int:
-        return _short(f"{owner.variable}_{let.operands[1].value}")
-    return "tmp"
-
-
-def _short(name: str) -> str:
-    name = name.strip("_")
-    if hasattr(builtins, name):
-        name += "_"  # ``list`` would hide the function
-    return name if name.isidentifier() and len(name) <= LONGEST_NAME and not keyword.iskeyword(name) else "tmp"
-
-
-def is_torch_name(name: str) -> bool:
-    """``tmp_3``, ``___stack0``: torch's names for anything (torch/_dynamo/codegen.py, resume_execution.py)."""
-    return name.startswith(("___stack", "__is_tracing_")) or name.startswith("tmp_") and name[4:].isdigit()
-
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
 
@@ -160,6 +73,8 @@ class BlockWriter:
     @staticmethod
     def is_late(let: Let) -> bool:
         """Whether it is computed where it is used: its only operand that happens stands in a variable."""
+        if let.lasting:
+            return True
         if not let.pure:
             return False
         if let.op is not None and let.op.kind is o.LOAD_GLOBAL:  # one of Dynamo's own: reads the same anywhere
@@ -208,12 +123,21 @@ class BlockWriter:
             else:
                 self.ops.append(Op(o.POP, None, *self.place()))
 
+    def read_too_early(self, operands: Sequence[Value]) -> bool:
+        """Whether a read that is written where it is used would come before something that has happened by then."""
+        waiting = [let for let, _ in self.pending]
+        last = max((at for at, value in enumerate(operands) if value in waiting), default=-1)
+        return any(isinstance(value, Let) and value.lasting not in ("", ALWAYS) and value.op is not None
+                   for value in operands[:max(last, 0)])
+
     def place(self) -> tuple[int, int | None]:
         op = self.block.end_op or (self.block.ops[-1] if self.block.ops else None)
         return (op.offset, op.line) if op is not None else (-1, None)
 
     def consume(self, operands: Sequence[Value], op: Op | None) -> list[Op]:
         """Operations that push the operands; what waits and is among them becomes part of it."""
+        if self.pending and self.read_too_early(operands):
+            self.flush()
         waiting = [let for let, _ in self.pending]
         late = [v for v in operands
                 if isinstance(v, Let) and v.variable is None and v not in waiting and self.is_late(v)]

@@ -1,0 +1,233 @@
+"""Facts about the live objects that a frame was compiled for.
+
+Nothing of the user's runs: attributes are looked up in dictionaries, as ``inspect.getattr_static`` does, and only where
+the interpreter itself would do no more than that.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from ..decompiler.dynamo.facts import ALWAYS, MODULE_DICTIONARIES, MODULES, PLAIN, WELL_KNOWN, Path, is_member
+
+_MISSING = object()
+_CONTAINERS = (list, dict, set, collections.OrderedDict)
+#: These ignore their other arguments: what those mean is up to ``__init__``.
+_CONTAINERS_NEW = (dict.__new__, collections.OrderedDict.__new__, list.__new__)
+_IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
+
+
+class LiveFacts:
+    """The facts (:class:`depyf.decompiler.dynamo.facts.Facts`) that hold for the frame being compiled.
+
+    Args:
+        variables: its locals and free variables.
+        globals: its globals.
+
+    Attributes:
+        refused: for paths that stay in torch's long form, why: ``{path: reason}``.
+    """
+
+    def __init__(self, variables: Mapping[str, Any], globals: Mapping[str, Any]) -> None:
+        self._variables = variables
+        self._globals = globals
+        self._found: dict[Path, Any] = {}
+        self._unshadowed: dict[Path, bool] = {}
+        self.refused: dict[Path, str] = {}
+
+    # --- objects ------------------------------------------------------------------------------------
+    def _object(self, path: Path) -> Any:
+        found = self._found.get(path, _MISSING)
+        if found is _MISSING and path not in self._found:
+            found = self._found[path] = self._looked_up(path)
+        return found
+
+    def _looked_up(self, path: Path) -> Any:
+        kind, key = path[-1]
+        if len(path) == 1:
+            if kind == "local":
+                return self._variables.get(key, _MISSING)
+            found = self._globals.get(key, _MISSING)
+            return getattr(builtins, key, _MISSING) if found is _MISSING else found
+        owner = self._object(path[:-1])
+        if owner is _MISSING:
+            return _MISSING
+        if kind == "attr":
+            return _attribute(owner, key)
+        if kind == "class":
+            return type(owner)
+        return _item(owner, key)
+
+    def reading(self, path: Path) -> str:
+        found = self._object(path)
+        if found is _MISSING:
+            return ""
+        if isinstance(found, (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)) \
+                and self._is_of_a_module(path):
+            return ALWAYS
+        for end in (len(path), len(path) - 1):
+            if end > 1 and path[end - 1][0] == "attr" and path[end - 1][1] in MODULE_DICTIONARIES and _is_module(
+                    self._object(path[: end - 1])):
+                return MODULES
+        return PLAIN
+
+    def _is_of_a_module(self, path: Path) -> bool:
+        """Whether it is a global variable, or is found in one through Python modules and dictionaries only."""
+        return path[0][0] == "global" and all(
+            type(self._object(path[:end])) in (types.ModuleType, dict) for end in range(1, len(path)))
+
+    # --- modules ------------------------------------------------------------------------------------
+    def unshadowed(self, path: Path) -> bool:
+        known = self._unshadowed.get(path)
+        if known is None:
+            known = self._unshadowed[path] = self._is_unshadowed(path)
+        return known
+
+    def _is_unshadowed(self, path: Path) -> bool:
+        if not is_member(path):
+            return False
+        owner, name = self._object(path[:-2]), path[-1][1]
+        if not _is_module(owner) or self._object(path) is _MISSING or type(name) is not str or not name.isidentifier():
+            return False
+        kind = type(owner)
+        if _mro_entry(kind, name) is not _MISSING:
+            self.refused[path] = f"{kind.__name__}.{name} is an attribute of the class"
+        elif name in vars(owner):
+            self.refused[path] = f"the instance has an attribute {name} of its own"
+        elif not _is_torchs(_mro_entry(kind, "__getattr__")):
+            self.refused[path] = f"{kind.__name__} has a __getattr__ of its own"
+        elif any(name in vars(owner).get(other, ()) for other in MODULE_DICTIONARIES[
+                :MODULE_DICTIONARIES.index(path[-2][1])]):
+            self.refused[path] = f"{name} is in two of the module's dictionaries"
+        else:
+            return True
+        return False
+
+    def indexable(self, path: Path) -> bool:
+        owner = self._object(path)
+        if not _is_module(owner):
+            return False
+        kind = type(owner)
+        modules = vars(owner).get("_modules")
+        return (all(_is_container_method(_mro_entry(kind, name)) for name in ("__getitem__", "__iter__", "__len__"))
+                and type(modules) in (dict, collections.OrderedDict)
+                and list(modules) == [str(index) for index in range(len(modules))])
+
+    def length(self, path: Path) -> int:
+        return len(vars(self._object(path))["_modules"]) if self.indexable(path) else 0
+
+    # --- classes ------------------------------------------------------------------------------------
+    def allocates(self, path: Path, arguments: bool = False) -> str:
+        cls = self._object(path)
+        if not isinstance(cls, type) or cls.__flags__ & _IS_ABSTRACT:
+            return ""
+        if type(cls).__getattribute__ is not type.__getattribute__:
+            return ""
+        new = _mro_entry(cls, "__new__")
+        new = new.__func__ if isinstance(new, staticmethod) else new
+        if new is object.__new__:
+            # It takes no arguments, unless those are for the class's own ``__init__`` (Objects/typeobject.c).
+            return "" if arguments and _mro_entry(cls, "__init__") is object.__init__ else "object"
+        if any(new is known for known in _CONTAINERS_NEW):
+            return "list" if new is list.__new__ else "dict"
+        return ""
+
+    def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
+        cls = self._object(path)
+        if not isinstance(cls, type) or not cls.__dictoffset__:
+            return False
+        if generic and _mro_entry(cls, "__setattr__") is not object.__setattr__:
+            return False
+        found = _mro_entry(cls, name)
+        return found is _MISSING or not _has(type(found), "__set__") and not _has(type(found), "__delete__")
+
+    def class_path(self, path: Path) -> Path | None:
+        return (*path, ("class", "")) if self._object(path) is not _MISSING else None
+
+    def well_known(self, path: Path) -> str:
+        found = self._object(path)
+        if not isinstance(found, (type, types.FunctionType, types.BuiltinFunctionType)):
+            return ""
+        name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
+        return name if name in WELL_KNOWN else ""
+
+    def ancestor(self, path: Path, index: int) -> str:
+        cls = self._object(path)
+        if not isinstance(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
+            return ""
+        found = cls.__mro__[index]
+        return {dict: "dict", collections.OrderedDict: "OrderedDict", list: "list"}.get(found, "")
+
+    def builtin_method(self, path: Path, name: str) -> bool:
+        kind = type(self._object(path))
+        return kind in _CONTAINERS and callable(getattr(kind, name, None))
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """``owner.name``, where reading it is no more than looking into a dictionary."""
+    kind = type(owner)
+    if kind is types.ModuleType:
+        return vars(owner).get(name, _MISSING)
+    if isinstance(owner, type):
+        if kind.__getattribute__ is not type.__getattribute__ or _is_data_descriptor(_mro_entry(kind, name)):
+            return _MISSING
+        found = _mro_entry(owner, name)
+        if found is not _MISSING and not _has(type(found), "__get__"):
+            return found
+        return found if isinstance(found, types.FunctionType) else _MISSING
+    if kind.__getattribute__ is not object.__getattribute__:
+        return _MISSING
+    if name == "__dict__" and kind.__dictoffset__:
+        return object.__getattribute__(owner, name)
+    found = _mro_entry(kind, name)
+    if found is not _MISSING and _is_data_descriptor(found):
+        return _MISSING
+    try:
+        inside = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return _MISSING
+    return inside.get(name, _MISSING) if type(inside) is dict else _MISSING
+
+
+def _item(owner: Any, key: Any) -> Any:
+    if type(owner) in (dict, collections.OrderedDict) and type(key) in (str, int, bool):
+        return owner.get(key, _MISSING)
+    if type(owner) in (list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
+        return owner[key]
+    return _MISSING
+
+
+def _mro_entry(kind: type, name: str) -> Any:
+    for each in type.__getattribute__(kind, "__mro__"):
+        if name in vars(each):
+            return vars(each)[name]
+    return _MISSING
+
+
+def _has(kind: type, name: str) -> bool:
+    return _mro_entry(kind, name) is not _MISSING
+
+
+def _is_data_descriptor(found: Any) -> bool:
+    return found is not _MISSING and (_has(type(found), "__set__") or _has(type(found), "__delete__"))
+
+
+def _is_module(owner: Any) -> bool:
+    """Whether it is a module of torch's that reads its attributes as ``torch.nn.Module`` does."""
+    kind = type(owner)
+    return any(each.__module__ == "torch.nn.modules.module" and each.__name__ == "Module" for each in kind.__mro__) \
+        and kind.__getattribute__ is object.__getattribute__
+
+
+def _is_torchs(function: Any) -> bool:
+    return getattr(function, "__module__", "") == "torch.nn.modules.module"
+
+
+def _is_container_method(function: Any) -> bool:
+    """Whether it is a method of ``ModuleList`` or ``Sequential``."""
+    return getattr(function, "__module__", "") == "torch.nn.modules.container" and getattr(
+        function, "__qualname__", "").split(".")[0] in ("ModuleList", "Sequential")

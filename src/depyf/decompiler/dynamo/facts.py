@@ -1,0 +1,136 @@
+"""What is known of the live objects that code was compiled for.
+
+Dynamo's code reads the same objects at each call, as its guards make sure. So what the objects are when the code is
+captured says what reading them does: whether anyone could observe it, and whether an attribute of a module gives what its
+dictionaries hold. An object is named by its path: a root and the steps from there::
+
+    self._modules['layers']     (("local", "self"), ("attr", "_modules"), ("item", "layers"))
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+#: A root, ``("local", name)`` or ``("global", name)``, and steps, ``("attr", name)`` or ``("item", key)``.
+Path = tuple[tuple[str, Any], ...]
+
+#: It is taken not to be rebound while the function runs.
+ALWAYS = "always"
+#: It stays until something is called or stored.
+MODULES = "modules"
+#: It stays until anything happens that could run code.
+PLAIN = "plain"
+
+#: Dictionaries in which ``torch.nn.Module`` keeps what its attributes give.
+MODULE_DICTIONARIES = ("_parameters", "_buffers", "_modules")
+
+
+def is_member(path: Path) -> bool:
+    """Whether the path ends in a dictionary of a module and a key: a submodule, parameter or buffer."""
+    return len(path) > 2 and path[-1][0] == "item" and path[-2][0] == "attr" and path[-2][1] in MODULE_DICTIONARIES
+
+
+class Facts(Protocol):
+    """Answers about live objects. When unsure, an answer is no: then the text keeps torch's long form."""
+
+    def reading(self, path: Path) -> str:
+        """How long a read stays true that nobody can observe: of a global that is there, an entry of an instance's
+        dictionary, an item of a dictionary or list.
+
+        Returns:
+            :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
+            ``nn.Module`` hold; :data:`PLAIN` for other objects; empty where it is not known that reading is
+            unobservable.
+        """
+
+    def unshadowed(self, path: Path) -> bool:
+        """Whether ``module.name`` gives what ``module._modules['name']`` (or another of its dictionaries) does.
+
+        Args:
+            path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.
+        """
+
+    def indexable(self, path: Path) -> bool:
+        """Whether ``modules[0]`` gives what ``modules._modules['0']`` does, and iterating gives all in that order.
+
+        Args:
+            path: of the list of modules.
+        """
+
+    def length(self, path: Path) -> int:
+        """The number of modules in such a list."""
+
+    def allocates(self, path: Path, arguments: bool = False) -> str:
+        """What ``cls.__new__(cls)`` makes, if it does nothing but make an empty instance: ``"object"``, ``"dict"``,
+        ``"list"``; else an empty string.
+
+        Args:
+            path: of the class.
+            arguments: whether it is given more arguments, which it has to ignore.
+        """
+
+    def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
+        """Whether an attribute of an instance is nothing but an entry of its dictionary.
+
+        Args:
+            path: of the class.
+            name: of the attribute.
+            generic: whether ``instance.name = value`` has to do that (else ``object.__setattr__`` has to).
+        """
+
+    def class_path(self, path: Path) -> Path | None:
+        """A path that stands for the class of an object, for :meth:`stores_plainly`."""
+
+    def well_known(self, path: Path) -> str:
+        """``"module.name"`` of the functions and classes that :data:`WELL_KNOWN` names; else an empty string."""
+
+    def ancestor(self, path: Path, index: int) -> str:
+        """Which of ``"dict"``, ``"OrderedDict"``, ``"list"`` a class's ``__mro__[index]`` is; else an empty string."""
+
+    def builtin_method(self, path: Path, name: str) -> bool:
+        """Whether the object is a plain list, dict or set, and so ``object.name`` its own bound method."""
+
+
+#: Functions and classes whose calls the text and the proof know.
+SET_ATTRIBUTE = "torch._dynamo.utils.object_setattr_ignore_descriptor"
+ORDERED_DICT = "collections.OrderedDict"
+TYPE = "builtins.type"
+OBJECT = "builtins.object"
+VARS = "builtins.vars"
+DICT = "builtins.dict"
+LIST = "builtins.list"
+WELL_KNOWN = frozenset({SET_ATTRIBUTE, ORDERED_DICT, TYPE, OBJECT, VARS, DICT, LIST})
+
+
+class NoFacts:
+    """Nothing is known: for code that is decompiled without the objects that it was compiled for."""
+
+    def reading(self, path: Path) -> str:
+        return ""
+
+    def unshadowed(self, path: Path) -> bool:
+        return False
+
+    def indexable(self, path: Path) -> bool:
+        return False
+
+    def length(self, path: Path) -> int:
+        return 0
+
+    def allocates(self, path: Path, arguments: bool = False) -> str:
+        return ""
+
+    def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
+        return False
+
+    def class_path(self, path: Path) -> Path | None:
+        return None
+
+    def well_known(self, path: Path) -> str:
+        return ""
+
+    def ancestor(self, path: Path, index: int) -> str:
+        return ""
+
+    def builtin_method(self, path: Path, name: str) -> bool:
+        return False

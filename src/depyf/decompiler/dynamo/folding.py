@@ -1,0 +1,361 @@
+"""What repeats from layer to layer is written once, as an expression over the layers.
+
+::
+
+    f(self.layers[0].norm.weight, self.layers[0].proj.weight, self.layers[1].norm.weight, self.layers[1].proj.weight)
+
+    f(*(value for layer in self.layers for value in (
+        layer.norm.weight,
+        layer.proj.weight,
+    )))
+
+and of a list of objects that differ only in the layer, or in which item of a graph's result they hold::
+
+    [new(Layer, keys=out[1], values=out[0]), new(Layer, keys=out[3], values=out[2])]
+
+    [new(Layer, keys=keys, values=values) for keys, values in zip(out[1:4:2], out[0:3:2])]
+
+:mod:`.written_out` takes it back, and what it gives is proven. So a mistake here costs the folding, never the meaning.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from .live_paths import LivePaths
+
+#: As many items of a graph in a row become a slice.
+_SHORTEST_SLICE = 4
+
+
+class _Index(NamedTuple):
+    """``owner[number]`` somewhere in an expression."""
+
+    owner: str
+    number: int
+
+
+def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> bool:
+    """Folds what repeats in a function, in place; returns whether anything was.
+
+    Args:
+        tree: of the text.
+        paths: which expressions are lists of modules.
+        taken: names that new variables may not have.
+    """
+    if any(isinstance(node, (ast.GeneratorExp, ast.ListComp)) for node in ast.walk(tree)):
+        return False  # what is folded is known by that there are no others
+    folder = _Folder(paths, set(taken))
+    folder.visit(tree)
+    return folder.folded
+
+
+class _Folder(ast.NodeTransformer):
+    def __init__(self, paths: LivePaths, taken: set[str]) -> None:
+        self.paths = paths
+        self.taken = taken
+        self.folded = False
+        self.value: str = ""
+
+    # --- arguments ----------------------------------------------------------------------------------
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.args) > 1:
+            node.args = self.over_layers(node.args, frozenset())
+            node.args = self.slices(node.args)
+        return node
+
+    def over_layers(self, items: list[ast.expr], used: frozenset[str]) -> list[ast.expr]:
+        """Items with runs that repeat from element to element of a list of modules folded."""
+        texts = [self.layers_in(item) for item in items]
+        result: list[ast.expr] = []
+        at = 0
+        while at < len(items):
+            run = self.longest_run(items, texts, at)
+            if run is None:
+                result.append(items[at])
+                at += 1
+                continue
+            owner, first, count, size = run
+            name = self.name_for(owner, used)
+            block = [_with_layer(item, owner, first, name) for item in items[at : at + size]]
+            block = self.over_layers(block, used | {name})
+            result.append(self.repeated(items[at], owner, first, count, name, block))
+            at += size * count
+            self.folded = True
+        return result
+
+    def layers_in(self, item: ast.expr) -> list[_Index]:
+        """The elements of lists of modules that an expression goes through, outermost first."""
+        found = []
+        for node in _chain(item):
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) \
+                    and type(node.slice.value) is int:
+                owner = self.paths.of(node.value)
+                if owner is None and not _is_layer_name(node.value) or owner is not None \
+                        and not self.paths.facts.indexable(owner):
+                    continue
+                found.append(_Index(ast.unparse(node.value), node.slice.value))
+        return found
+
+    def longest_run(
+        self, items: Sequence[ast.expr], texts: Sequence[list[_Index]], at: int,
+    ) -> tuple[str, int, int, int] | None:
+        """``(list, first index, how many, items of each)`` of the run that begins at an item and covers most items."""
+        best: tuple[int, tuple[str, int, int, int]] | None = None
+        for owner, first in texts[at]:
+            # Items of the first element: as long as the same element of the same list is meant.
+            size = 0
+            while at + size < len(items) and _Index(owner, first) in texts[at + size]:
+                size += 1
+            template = [_pattern(item, owner, first) for item in items[at : at + size]]
+            count = 1
+            while True:
+                start = at + size * count
+                block = items[start : start + size]
+                if len(block) < size or [
+                        _pattern(item, owner, first + count) for item in block] != template:
+                    break
+                count += 1
+            if count > 1 and (best is None or size * count > best[0]):
+                best = size * count, (owner, first, count, size)
+        return best[1] if best is not None else None
+
+    def repeated(
+        self, place: ast.expr, owner: str, first: int, count: int, name: str, block: list[ast.expr],
+    ) -> ast.Starred:
+        layers: ast.expr = _expression(owner)
+        path = self.paths.of(layers)
+        if path is None or first or count != self.paths.facts.length(path):
+            layers = _slice(layers, first, first + count, 1)
+        loops = [ast.comprehension(ast.Name(name, ast.Store()), layers, [], 0)]
+        if len(block) == 1 and not isinstance(block[0], ast.Starred):
+            return ast.Starred(ast.GeneratorExp(block[0], loops), ast.Load())
+        if not self.value:
+            self.value = self.fresh("value")
+        inner = ast.Tuple(block, ast.Load())
+        loops.append(ast.comprehension(ast.Name(self.value, ast.Store()), inner, [], 0))
+        return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
+
+    def name_for(self, owner: str, used: frozenset[str]) -> str:
+        """``layer`` for ``self.model.layers``."""
+        last = re.sub(r"\W+", "_", re.split(r"[.\[]", re.sub(r"\[\d+\]", "", owner))[-1]).strip("_")
+        name = last[:-3] + "y" if last.endswith("ies") else last[:-1] if last.endswith("s") and len(last) > 2 else last
+        if not name.isidentifier() or name == last and name in self.taken:
+            name = "layer"
+        return self.fresh(name if name not in used else f"inner_{name}", keep=True)
+
+    def fresh(self, name: str, keep: bool = False) -> str:
+        candidate, number = name, 0
+        while candidate in self.taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        if not keep:
+            self.taken.add(candidate)
+        return candidate
+
+    # --- items of graphs ----------------------------------------------------------------------------
+    def slices(self, items: list[ast.expr]) -> list[ast.expr]:
+        """Items with runs of ``out[3], out[4], out[5]`` as ``*out[3:6]``."""
+        result: list[ast.expr] = []
+        at = 0
+        while at < len(items):
+            start = _graph_item(items[at])
+            count = 1
+            while start is not None and at + count < len(items) and _graph_item(
+                    items[at + count]) == (start[0], start[1] + count):
+                count += 1
+            if start is None or count < _SHORTEST_SLICE:
+                result += items[at : at + count]
+            else:
+                sliced = _slice(_expression(start[0]), start[1], start[1] + count, 1)
+                result.append(ast.Starred(sliced, ast.Load()))
+                self.folded = True
+            at += count
+        return result
+
+    # --- lists --------------------------------------------------------------------------------------
+    def visit_List(self, node: ast.List) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load) or len(node.elts) < 2:
+            return node
+        if all(isinstance(item, ast.Call) and len(item.args) + len(item.keywords) > 2 for item in node.elts):
+            folded = self.alike(node.elts)
+            if folded is not None:
+                self.folded = True
+                return folded
+        node.elts = self.slices(node.elts)
+        return node
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and len(node.elts) > 1:
+            node.elts = self.slices(node.elts)
+        return node
+
+    def alike(self, items: list[ast.expr]) -> ast.ListComp | None:
+        """A list of expressions that are the same but for numbers that grow evenly."""
+        differing: dict[tuple[str, int, int], str] = {}
+        hints = _Hints()
+        same = _compared(items, differing, hints, self)
+        if same is None or not differing:
+            return None
+        sources = [_slice(_expression(owner), first, first + step * (len(items) - 1) + (1 if step > 0 else -1), step)
+                   if not self.whole(owner, first, step, len(items)) else _expression(owner)
+                   for owner, first, step in differing]
+        names = list(differing.values())
+        target: ast.expr = ast.Name(names[0], ast.Store())
+        over: ast.expr = sources[0]
+        if len(names) > 1:
+            target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+            over = ast.Call(ast.Name("zip", ast.Load()), sources, [])
+        return ast.ListComp(same, [ast.comprehension(target, over, [], 0)])
+
+    def whole(self, owner: str, first: int, step: int, count: int) -> bool:
+        path = self.paths.of(_expression(owner))
+        return path is not None and not first and step == 1 and self.paths.facts.length(path) == count
+
+
+class _Hints:
+    """Names for variables, from where their values stand."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def give(self, wanted: str, folder: _Folder) -> str:
+        name, number = wanted, 0
+        while name in self.names or name in folder.taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self.names.add(name)
+        return name
+
+
+def _compared(
+    items: Sequence[ast.AST], differing: dict[tuple[str, int, int], str], hints: _Hints, folder: _Folder,
+    wanted: str = "value",
+) -> ast.expr | None:
+    """The expression that all items are, with variables where they differ; ``None`` if they differ in another way."""
+    first = items[0]
+    if any(type(item) is not type(first) for item in items):
+        return None
+    if len({ast.dump(item) for item in items}) == 1:  # type: ignore[arg-type]
+        return first  # type: ignore[return-value]
+    numbered = [_numbered(item, folder) for item in items]  # type: ignore[arg-type]
+    if all(each is not None for each in numbered) and len({each.owner for each in numbered}) == 1:  # type: ignore
+        numbers = [each.number for each in numbered]  # type: ignore[union-attr]
+        step = numbers[1] - numbers[0]
+        if step and all(after - before == step for before, after in zip(numbers, numbers[1:])) and (
+                step > 0 or numbers[-1] > 0):
+            key = (numbered[0].owner, numbers[0], step)  # type: ignore[union-attr]
+            if key not in differing:
+                is_graph = _graph_item(first) is not None  # type: ignore[arg-type]
+                name = wanted if is_graph else folder.name_for(key[0], frozenset(hints.names))
+                differing[key] = hints.give(name, folder)
+            return ast.Name(differing[key], ast.Load())
+        return None
+    made = type(first)()
+    for field in first._fields:
+        values = [getattr(item, field, None) for item in items]
+        if isinstance(values[0], list):
+            if any(len(value) != len(values[0]) for value in values):
+                return None
+            parts = []
+            for place, group in enumerate(zip(*values)):
+                if isinstance(group[0], ast.AST):
+                    hint = _hint(first, field, place, group[0]) or wanted
+                    part = _compared(group, differing, hints, folder, hint)
+                    if part is None:
+                        return None
+                    parts.append(part)
+                elif len(set(group)) > 1:
+                    return None
+                else:
+                    parts.append(group[0])
+            setattr(made, field, parts)
+        elif isinstance(values[0], ast.AST):
+            if any(value is None for value in values):
+                return None
+            part = _compared(values, differing, hints, folder, _hint(first, field, 0, values[0]) or wanted)
+            if part is None:
+                return None
+            setattr(made, field, part)
+        elif any(type(value) is not type(values[0]) or value != values[0] for value in values):
+            return None
+        else:
+            setattr(made, field, values[0])
+    return made  # type: ignore[return-value]
+
+
+def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
+    """What a part is called where it stands: the keyword of an argument, the key of an entry."""
+    if isinstance(owner, ast.keyword) and owner.arg:
+        return owner.arg
+    if isinstance(owner, ast.Dict) and field == "values":
+        key = owner.keys[place]
+        if isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier():
+            return key.value
+    return ""
+
+
+def _numbered(item: ast.expr, folder: _Folder) -> _Index | None:
+    found = _graph_item(item)
+    if found is not None:
+        return _Index(*found)
+    if isinstance(item, ast.Subscript) and isinstance(item.slice, ast.Constant) and type(item.slice.value) is int:
+        path = folder.paths.of(item.value)
+        if path is not None and folder.paths.facts.indexable(path):
+            return _Index(ast.unparse(item.value), item.slice.value)
+    return None
+
+
+def _graph_item(node: ast.expr) -> tuple[str, int] | None:
+    """``("graph_out_0", 3)`` of ``graph_out_0[3]``."""
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.startswith("graph_out_") \
+            and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
+        return node.value.id, node.slice.value
+    return None
+
+
+def _chain(node: ast.expr) -> list[ast.expr]:
+    """The expressions that an attribute of an item of an attribute ... is of, outermost object first."""
+    found: list[ast.expr] = []
+    here: ast.expr | None = node
+    if isinstance(here, ast.Starred):
+        return []
+    while isinstance(here, (ast.Attribute, ast.Subscript)):
+        found.append(here)
+        here = here.value
+    return found[::-1]
+
+
+def _is_layer_name(node: ast.expr) -> bool:
+    return False
+
+
+def _pattern(item: ast.expr, owner: str, number: int) -> str:
+    """The text of an item with the element of a list taken out."""
+    text = ast.unparse(item)
+    wanted = f"{owner}[{number}]"
+    return text.replace(wanted, "\0", 1) if text.startswith(wanted) else ""
+
+
+def _with_layer(item: ast.expr, owner: str, number: int, name: str) -> ast.expr:
+    text = ast.unparse(item)
+    return _expression(name + text.removeprefix(f"{owner}[{number}]"))
+
+
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _slice(owner: ast.expr, start: int, stop: int, step: int) -> ast.expr:
+    lower = ast.Constant(start)
+    return ast.Subscript(owner, ast.Slice(
+        lower, ast.Constant(stop) if stop >= 0 else None, ast.Constant(step) if step != 1 else None), ast.Load())
+
+
+Renaming = Callable[[str], str]

@@ -1,0 +1,65 @@
+"""Expressions of a text -> paths of the live objects that they give."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping
+
+from .facts import MODULE_DICTIONARIES, Facts, Path
+
+
+class LivePaths:
+    """Finds the paths of expressions in one function.
+
+    Args:
+        facts: about live objects.
+        parameters: variables that hold what the function was called with, and its free variables.
+        real_names: global names as the text has them -> as they are.
+        bound: variables that the text binds.
+    """
+
+    def __init__(
+        self, facts: Facts, parameters: Collection[str], real_names: Mapping[str, str], bound: Collection[str],
+    ) -> None:
+        self.facts = facts
+        self._parameters = set(parameters) - set(bound)
+        self._real = real_names
+        self._bound = set(bound)
+        #: Variables that stand for an object for a while, as those of a comprehension that is written out.
+        self.meanwhile: dict[str, Path] = {}
+
+    def of(self, node: ast.expr) -> Path | None:
+        """The path of what an expression gives, in torch's long form; ``None`` where it is not known."""
+        if isinstance(node, ast.Name):
+            if node.id in self.meanwhile:
+                return self.meanwhile[node.id]
+            if node.id in self._parameters:
+                return (("local", node.id),)
+            return None if node.id in self._bound else (("global", self._real.get(node.id, node.id)),)
+        if isinstance(node, ast.Attribute):
+            owner = self.of(node.value)
+            if owner is None:
+                return None
+            return self.member(owner, node.attr) or (*owner, ("attr", node.attr))
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) \
+                and type(node.slice.value) in (str, int):
+            owner = self.of(node.value)
+            if owner is None:
+                return None
+            return self.element(owner, node.slice.value) or (*owner, ("item", node.slice.value))
+        return None
+
+    def member(self, owner: Path, name: str) -> Path | None:
+        """The path through the dictionary of a module that an attribute of it stands for."""
+        for dictionary in MODULE_DICTIONARIES:
+            path = (*owner, ("attr", dictionary), ("item", name))
+            if self.facts.unshadowed(path):
+                return path
+        return None
+
+    def element(self, owner: Path, index: object) -> Path | None:
+        """The same for an element of a list of modules."""
+        if type(index) is not int or index < 0 or not self.facts.indexable(owner):
+            return None
+        path = (*owner, ("attr", "_modules"), ("item", str(index)))
+        return path if self.facts.reading(path) else None

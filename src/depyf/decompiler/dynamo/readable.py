@@ -1,0 +1,179 @@
+"""The tree of Dynamo's code -> the tree that is read: imports for Dynamo's own globals, its constants in words, what
+repeats folded.
+
+:class:`Readable` keeps what each name and expression stands for, so that :mod:`.written_out` can take it all back.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Mapping
+
+from ..dynamo_names import BUILTINS_PREFIX
+from .facts import ALWAYS, Facts
+from .folding import fold
+from .live_paths import LivePaths
+from .written_out import written_out
+
+_IMPORT = "__import_"
+_MODULE = "___module_"
+#: Constants of torch's whose text is their meaning, and the words before which ``torch`` is left out in it.
+_WORDS = re.compile(r"(torch\.\w+|device\(type='\w+'(, index=\d+)?\))")
+
+
+class Readable:
+    """The forms of one text.
+
+    Args:
+        tree: of the plain text, one function; it is changed.
+        facts: about the live objects that it was compiled for.
+        parameters: its parameters and free variables.
+        rename: ``{global name: name in the text}``.
+        constants: ``{name of a constant of Dynamo's code: what it is}``.
+    """
+
+    def __init__(
+        self, tree: ast.Module, facts: Facts, parameters: tuple[str, ...], rename: Mapping[str, str],
+        constants: Mapping[str, str], global_names: frozenset[str],
+    ) -> None:
+        self.facts = facts
+        self.names: dict[str, ast.expr] = {}
+        self.constants: dict[str, str] = {}
+        self._sets_entries = "__import_torch_dot__dynamo_dot_utils" in global_names
+        self._real = {shown: name for name, shown in rename.items()}
+        function = tree.body[0]
+        assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        self._taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | set(parameters)
+        self.paths = LivePaths(facts, parameters, self._real, bound)
+        self._say_constants(tree, constants)
+        imports = _Imports(self)
+        imports.visit(function)
+        fold(tree, self.paths, self._taken | set(self.names))
+        function.body[:0] = imports.statements()
+
+    def _say_constants(self, tree: ast.Module, constants: Mapping[str, str]) -> None:
+        """Constants of torch's in the words that a program has for them."""
+        said = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Call))
+                and _root(node) == "torch"}
+        words: dict[str, str] = {}
+        for name, meaning in constants.items():
+            if not _WORDS.fullmatch(meaning):
+                continue
+            text = re.sub(r"^device\(type=", "torch.device(", meaning)
+            text = re.sub(r", index=(\d+)\)$", r", \1)", text)
+            if text in said:
+                continue  # the program says so itself: it would not be known what is the constant
+            words[name] = text
+            self.constants[text] = name
+        if words:
+            _Constants(words).visit(tree)
+
+    def fresh(self, name: str) -> str:
+        candidate, number = name, 0
+        while candidate in self._taken or candidate in self.names:
+            number += 1
+            candidate = f"{name}_{number}"
+        return candidate
+
+    def written_out(self, tree: ast.Module) -> ast.Module:
+        """Write the forms of a text out, in place.
+
+        Args:
+            tree: of the text, with its places.
+
+        Returns:
+            The program that it stands for, with the places of the text.
+        """
+        self.paths.meanwhile.clear()
+        return written_out(tree, self.paths, self.names, self.constants, self._sets_entries)
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Call)):
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+class _Constants(ast.NodeTransformer):
+    def __init__(self, words: Mapping[str, str]) -> None:
+        self._words = words
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        text = self._words.get(node.id)
+        return node if text is None else ast.parse(text, mode="eval").body
+
+
+class _Imports(ast.NodeTransformer):
+    """Dynamo's names for modules become imports."""
+
+    def __init__(self, readable: Readable) -> None:
+        self._readable = readable
+        #: (module, name in it) -> name in the text; of a whole module the name is empty.
+        self._known: dict[tuple[str, str], str] = {}
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body = [self.visit(statement) for statement in node.body]
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        module = self._module(node.value)
+        if module is None or not isinstance(node.ctx, ast.Load):
+            self.generic_visit(node)
+            return node
+        assert isinstance(node.value, ast.Name)
+        path = (("global", self._readable._real.get(node.value.id, node.value.id)), ("attr", node.attr))
+        if self._readable.facts.reading(path) != ALWAYS:
+            self.generic_visit(node)
+            return node
+        return ast.Name(self._name(module, node.attr, node), ast.Load())
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if isinstance(node.value, ast.Name) and node.value.id.startswith(BUILTINS_PREFIX) \
+                and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+            name = node.slice.value
+            path = (("global", self._readable._real.get(node.value.id, node.value.id)), ("item", name))
+            if self._readable.facts.reading(path) == ALWAYS and hasattr(builtins, name) \
+                    and name not in self._readable._taken:
+                self._readable.names[name] = node
+                return ast.Name(name, ast.Load())
+        self.generic_visit(node)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        module = self._module(node)
+        return node if module is None else ast.Name(self._name(module, "", node), ast.Load())
+
+    def _module(self, node: ast.expr) -> str | None:
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+            return None
+        for prefix in (_IMPORT, _MODULE):
+            if node.id.startswith(prefix) and self._readable.facts.reading(
+                    (("global", self._readable._real.get(node.id, node.id)),)) == ALWAYS:
+                return node.id.removeprefix(prefix).replace("_dot_", ".")
+        return None
+
+    def _name(self, module: str, name: str, node: ast.expr) -> str:
+        known = self._known.get((module, name))
+        if known is None:
+            known = self._known[module, name] = self._readable.fresh(name or module.rpartition(".")[2])
+            self._readable.names[known] = node
+        return known
+
+    def statements(self) -> list[ast.stmt]:
+        """The imports, a line for each module."""
+        modules: dict[str, list[ast.alias]] = {}
+        for (module, name), known in sorted(self._known.items()):
+            if not name:
+                package, _, name = module.rpartition(".")
+                if not package:
+                    modules.setdefault("", []).append(ast.alias(module, known if known != module else None))
+                    continue
+                module = package
+            modules.setdefault(module, []).append(ast.alias(name, known if known != name else None))
+        found: list[ast.stmt] = []
+        for module, aliases in modules.items():
+            found.append(ast.ImportFrom(module, aliases, 0) if module else ast.Import(aliases))
+        return found

@@ -1,0 +1,427 @@
+"""The forms of a text written out: the program that it stands for, and that runs.
+
+=====================================  ======================================================================
+the text                               written out
+=====================================  ======================================================================
+``self.layers[0].weight``              ``self._modules['layers']._modules['0']._parameters['weight']``, the parts
+                                       that are used again kept in variables without a name in the text
+``*(v for l in layers for v in (..))`` an argument for each layer and value
+``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
+``new(cls, a=x)``                      ``cls.__new__(cls)``, then an entry in its dictionary
+``from m import name``                 ``name = __import_m.name``: the module that Dynamo put among the globals
+``torch.float32``                      the constant of Dynamo's code
+=====================================  ======================================================================
+
+Each node keeps its place in the text, so that a debugger shows the line that runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping
+
+from . import forms
+from .facts import Path, is_member
+from .live_paths import LivePaths
+
+_SET_ENTRY = "__import_torch_dot__dynamo_dot_utils", "object_setattr_ignore_descriptor"
+
+
+class CannotWriteOut(Exception):
+    """The text holds a form that is none of ours."""
+
+
+def written_out(
+    tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
+) -> ast.Module:
+    """The tree of a text with its forms written out.
+
+    Args:
+        tree: of the text, with its places; it is changed.
+        paths: of live objects, for the parameters of the function.
+        names: what the names stand for that the text imports, or reads as globals.
+        constants: expressions that stand for constants of Dynamo's code, by their text: the names that the constants
+            have among globals.
+        sets_entries: whether Dynamo's code imports the function that makes entries in an object's dictionary.
+
+    Raises:
+        CannotWriteOut: there is a form that is not known.
+    """
+    writer = _Writer(paths, names, constants, sets_entries)
+    function = tree.body[0]
+    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    writer.function(function)
+    return tree
+
+
+class _Writer(ast.NodeTransformer):
+    def __init__(
+        self, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
+    ) -> None:
+        self.paths = paths
+        self.names = names
+        self.constants = constants
+        self.sets_entries = sets_entries
+        self.made = 0
+        #: Variables that hold a module's dictionary in this statement, by the path of the dictionary.
+        self.shared: dict[Path, str] = {}
+        #: How often the dictionaries are read in this statement.
+        self.reads: dict[Path, int] = {}
+        self.bound_by_imports: set[str] = set()
+        #: Elements that stand for a variable of a comprehension; whether that variable has been bound.
+        self.variables: dict[str, ast.expr] = {}
+        self.certain = True
+
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        node.body = [inner for statement in node.body for inner in self.statement(statement)]
+
+    # --- statements ---------------------------------------------------------------------------------
+    def statement(self, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and all(
+                (alias.asname or alias.name) in self.names for alias in node.names):
+            bound = [alias.asname or alias.name for alias in node.names]
+            self.bound_by_imports.update(bound)
+            return [_placed(ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(self.names[name])), node)
+                    for name in bound]
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return [node]
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if block:
+                setattr(node, field, [inner for each in block for inner in self.statement(each)])
+        for handler in getattr(node, "handlers", ()):
+            handler.body = [inner for each in handler.body for inner in self.statement(each)]
+        entry = self.entry(node)
+        if entry is not None:
+            node = entry
+        self.shared, self.reads = {}, {}
+        parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.expr, ast.withitem))]
+        for part in parts:
+            self.count(part)
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, ast.expr):
+                setattr(node, name, self.visit(value))
+            elif isinstance(value, list) and value and isinstance(value[0], (ast.expr, ast.withitem)):
+                setattr(node, name, [self.visit(each) for each in value])
+        return [node]
+
+    def entry(self, node: ast.stmt) -> ast.stmt | None:
+        """``vars(x)['a'] = y`` as the call that it stands for."""
+        if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)):
+            return None
+        owner, key = node.targets[0].value, node.targets[0].slice
+        if not (self.sets_entries and isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name)
+                and owner.func.id == forms.ENTRIES and len(owner.args) == 1):
+            return None
+        return _placed(ast.Expr(ast.Call(self.setter(), [owner.args[0], key, node.value], [])), node)
+
+    def setter(self) -> ast.expr:
+        if self.sets_entries:
+            return ast.Attribute(ast.Name(_SET_ENTRY[0], ast.Load()), _SET_ENTRY[1], ast.Load())
+        return ast.Attribute(ast.Name("object", ast.Load()), "__setattr__", ast.Load())
+
+    # --- constants and names ------------------------------------------------------------------------
+    def visit(self, node: ast.AST) -> ast.AST:
+        if self.constants and isinstance(node, (ast.Call, ast.Attribute)):
+            name = self.constants.get(ast.unparse(node))
+            if name is not None:
+                return _placed(ast.Name(name, ast.Load()), node)
+        found: ast.AST = super().visit(node)
+        return found
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if isinstance(node.ctx, ast.Load):
+            if node.id in self.variables:
+                return self.variable(node)
+            meant = self.names.get(node.id)
+            if meant is not None and node.id not in self.bound_by_imports:
+                return _placed(copy.deepcopy(meant), node)
+        return node
+
+    # --- modules ------------------------------------------------------------------------------------
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return self.member(node) or self.generic(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return self.member(node) or self.generic(node)
+
+    def generic(self, node: ast.expr) -> ast.expr:
+        self.generic_visit(node)
+        return node
+
+    def member(self, node: ast.Attribute | ast.Subscript) -> ast.expr | None:
+        """A read through the dictionary of a module; ``None`` if it is no member of one."""
+        if not isinstance(node.ctx, ast.Load):
+            return None
+        path = self.path(node)
+        if path is None or not is_member(path):
+            return None
+        step = node.attr if isinstance(node, ast.Attribute) else getattr(node.slice, "value", None)
+        if str(step) != path[-1][1]:
+            return None
+        return _placed(ast.Subscript(self.dictionary(node, path[:-1]), ast.Constant(path[-1][1]), ast.Load()), node)
+
+    def dictionary(self, node: ast.Attribute | ast.Subscript, path: Path) -> ast.expr:
+        """The dictionary of the module that ``node`` is a member of."""
+        known = self.shared.get(path)
+        if known is not None:
+            return _placed(ast.Name(known, ast.Load()), node)
+        found: ast.expr = _placed(ast.Attribute(self.visit(node.value), path[-1][1], ast.Load()), node)  # type: ignore
+        if self.certain and self.reads.get(path, 0) > 1:
+            self.shared[path] = name = self.fresh()
+            found = _placed(ast.NamedExpr(ast.Name(name, ast.Store()), found), node)
+        return found
+
+    def path(self, node: ast.expr) -> Path | None:
+        return self.paths.of(node)
+
+    def count(self, node: ast.AST) -> None:
+        """Counts how often the dictionaries of modules are needed in an expression."""
+        counter = _Counter(self)
+        counter.visit(node)
+        self.reads = counter.reads
+
+    def fresh(self) -> str:
+        self.made += 1
+        return f".{self.made}"  # no name that a text could have
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        return self.uncertain(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        return self.uncertain(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        return self.uncertain(node)
+
+    def uncertain(self, node: ast.expr) -> ast.expr:
+        """What is inside may not happen: nothing is kept there for what comes later."""
+        before, self.certain = self.certain, False
+        self.generic_visit(node)
+        self.certain = before
+        return node
+
+    # --- what repeats -------------------------------------------------------------------------------
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Name) and node.func.id == forms.NEW and node.func.id not in self.names:
+            return self.new(node)
+        node.func = self.visit(node.func)  # type: ignore[assignment]
+        node.args = self.items(node.args)
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]  # type: ignore[misc]
+        return node
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        node.elts = self.items(node.elts)
+        return node
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        node.elts = self.items(node.elts)
+        return node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        if not self.is_fold(node):
+            return self.uncertain(node)
+        return _placed(ast.List(self.repeated(node), ast.Load()), node)
+
+    def items(self, items: list[ast.expr]) -> list[ast.expr]:
+        result: list[ast.expr] = []
+        for item in items:
+            if isinstance(item, ast.Starred):
+                written = self.starred(item)
+                if written is not None:
+                    result += written
+                    continue
+            result.append(self.visit(item))  # type: ignore[arg-type]
+        return result
+
+    def starred(self, item: ast.Starred) -> list[ast.expr] | None:
+        value = item.value
+        if isinstance(value, ast.GeneratorExp) and self.is_fold(value):
+            return self.repeated(value)
+        elements = _sliced(value)
+        if elements is not None and isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) \
+                and value.value.id.startswith("graph_out_"):
+            return [self.visit(each) for each in elements]  # type: ignore[misc]
+        return None
+
+    def is_fold(self, node: ast.GeneratorExp | ast.ListComp) -> bool:
+        return self.elements(node.generators[0]) is not None
+
+    def elements(self, loop: ast.comprehension) -> list[list[ast.expr]] | None:
+        """What the variables of a loop are in each turn."""
+        over = loop.iter
+        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "zip":
+            columns = [self.column(each) for each in over.args]
+        else:
+            columns = [self.column(over)]
+        if any(column is None for column in columns):
+            return None
+        return [list(turn) for turn in zip(*columns)]  # type: ignore[arg-type]
+
+    def column(self, node: ast.expr) -> list[ast.expr] | None:
+        sliced = _sliced(node)
+        if sliced is not None:
+            return sliced
+        path = self.path(node)
+        if path is None or not self.paths.facts.indexable(path):
+            return None
+        return [_placed(ast.Subscript(node, ast.Constant(index), ast.Load()), node)
+                for index in range(self.paths.facts.length(path))]
+
+    def repeated(self, node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
+        loop = node.generators[0]
+        turns = self.elements(loop)
+        assert turns is not None
+        targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
+        names = [target.id for target in targets if isinstance(target, ast.Name)]
+        result: list[ast.expr] = []
+        for turn in turns:
+            self.bind(names, turn)
+            if len(node.generators) == 1:
+                result.append(self.visit(copy.deepcopy(node.elt)))  # type: ignore[arg-type]
+            else:
+                inner = node.generators[1].iter
+                assert isinstance(inner, ast.Tuple)
+                result += self.items(copy.deepcopy(inner.elts))
+            for name in names:
+                self.variables.pop(name, None)
+                self.paths.meanwhile.pop(name, None)
+        return result
+
+    def bind(self, names: list[str], turn: list[ast.expr]) -> None:
+        for name, element in zip(names, turn):
+            path = self.path(element)
+            self.variables[name] = element
+            if path is not None:
+                self.paths.meanwhile[name] = path
+
+    def variable(self, node: ast.Name) -> ast.expr:
+        """The variable of a comprehension: bound where it is first used in a turn."""
+        element = self.variables[node.id]
+        if isinstance(element, ast.Name):
+            return node
+        value = self.visit(copy.deepcopy(element))
+        for part in ast.walk(value):
+            if isinstance(part, ast.expr):
+                ast.copy_location(part, node)
+        if not self.certain:
+            return value  # type: ignore[return-value]
+        self.variables[node.id] = ast.Name(node.id, ast.Load())
+        return _placed(ast.NamedExpr(ast.Name(node.id, ast.Store()), value), node)
+
+    # --- objects ------------------------------------------------------------------------------------
+    def new(self, node: ast.Call) -> ast.expr:
+        """``(x := cls.__new__(cls), set(x, 'a', 1), ..., x)[2]``."""
+        cls = node.args[0]
+        path = self.paths.of(self.names.get(cls.id, cls) if isinstance(cls, ast.Name) else cls)
+        name = self.fresh()
+
+        def made() -> ast.expr:
+            return ast.Name(name, ast.Load())
+
+        called = self.visit(copy.deepcopy(cls))
+        make = ast.Call(ast.Attribute(called, "__new__", ast.Load()), [  # type: ignore[arg-type]
+            self.visit(copy.deepcopy(cls))], [])  # type: ignore[list-item]
+        steps: list[ast.expr] = [ast.NamedExpr(ast.Name(name, ast.Store()), make)]
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise CannotWriteOut("an object with attributes that are not named")
+            value: ast.expr = self.visit(keyword.value)  # type: ignore[assignment]
+            step = _placed(ast.Call(self.setter(), [made(), ast.Constant(keyword.arg), value], []), keyword.value)
+            steps.append(step)
+        steps += self.contents(node, path, name)
+        result = ast.Subscript(ast.Tuple([*steps, made()], ast.Load()), ast.Constant(len(steps)), ast.Load())
+        return _placed(result, node)
+
+    def contents(self, node: ast.Call, path: Path | None, name: str) -> list[ast.expr]:
+        if len(node.args) < 2:
+            return []
+        inside = node.args[1]
+        place = {kind: index for index in reversed(range(20)) if path is not None
+                 and (kind := self.paths.facts.ancestor(path, index))}
+        for kind in ("OrderedDict", "dict", "list"):
+            if kind in place:
+                cls = ast.Subscript(
+                    ast.Attribute(ast.Call(ast.Name("type", ast.Load()), [ast.Name(name, ast.Load())], []), "__mro__",
+                                  ast.Load()), ast.Constant(place[kind]), ast.Load())
+                break
+        else:
+            raise CannotWriteOut("an object with contents of a class that holds none")
+        if isinstance(inside, ast.Dict) and kind != "list":
+            return [_placed(ast.Call(ast.Attribute(copy.deepcopy(cls), "__setitem__", ast.Load()), [
+                ast.Name(name, ast.Load()), key, self.visit(value)], []), value)  # type: ignore[list-item]
+                for key, value in zip(inside.keys, inside.values)]
+        return [_placed(ast.Call(ast.Attribute(cls, "extend", ast.Load()), [
+            ast.Name(name, ast.Load()), self.visit(inside)], []), inside)]  # type: ignore[list-item]
+
+
+class _Counter(ast.NodeVisitor):
+    """How often each dictionary of a module is needed."""
+
+    def __init__(self, writer: _Writer) -> None:
+        self.writer = writer
+        self.reads: dict[Path, int] = {}
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        self.member(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self.member(node)
+
+    def member(self, node: ast.Attribute | ast.Subscript) -> None:
+        path = self.writer.path(node)
+        if path is not None:
+            for end in range(3, len(path) + 1):
+                if is_member(path[:end]):
+                    self.reads[path[: end - 1]] = self.reads.get(path[: end - 1], 0) + 1
+            return
+        self.generic_visit(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        self.fold(node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> None:
+        self.fold(node)
+
+    def fold(self, node: ast.GeneratorExp | ast.ListComp) -> None:
+        writer = self.writer
+        turns = writer.elements(node.generators[0])
+        if turns is None:
+            return
+        target = node.generators[0].target
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = [each.id for each in targets if isinstance(each, ast.Name)]
+        inner = node.generators[1].iter if len(node.generators) > 1 else node.elt
+        for turn in turns:
+            for name, element in zip(names, turn):
+                path = writer.path(element)
+                if path is not None:
+                    writer.paths.meanwhile[name] = path
+                self.visit(element)
+            self.visit(inner)
+            for name in names:
+                writer.paths.meanwhile.pop(name, None)
+
+
+def _sliced(node: ast.expr) -> list[ast.expr] | None:
+    """``[owner[0], owner[2]]`` of ``owner[0:3:2]``."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)):
+        return None
+    parts = [getattr(part, "value", None) if part is not None else None
+             for part in (node.slice.lower, node.slice.upper, node.slice.step)]
+    start, stop, step = parts[0], parts[1], parts[2] or 1
+    if isinstance(node.slice.step, ast.UnaryOp) and isinstance(node.slice.step.operand, ast.Constant):
+        step = -node.slice.step.operand.value  # type: ignore[operator]
+    if type(start) is not int or type(stop) is not int and step > 0:
+        return None
+    return [_placed(ast.Subscript(copy.deepcopy(node.value), ast.Constant(index), ast.Load()), node)
+            for index in range(start, -1 if stop is None else stop, step)]
+
+
+def _placed(node: ast.AST, place: ast.AST) -> ast.expr:
+    """The node at the place of another, as all in it that has none."""
+    for part in ast.walk(node):
+        if "lineno" in part._attributes and not hasattr(part, "lineno"):
+            ast.copy_location(part, place)
+    return node  # type: ignore[return-value]

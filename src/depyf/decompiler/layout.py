@@ -1,0 +1,260 @@
+"""Text of a syntax tree with lines that fit a screen: what is too long gets a line for each of its parts.
+
+``ast.unparse`` writes each statement on one line, however long. A statement that is too long is broken at its outermost
+bracket, one item a line with a comma behind each; an item that is still too long is broken in the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+#: Columns of a line, as in the code of this project.
+WIDTH = 120
+
+
+def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
+    """Return the text of a module.
+
+    Args:
+        tree: the module, with line numbers as ``ast.unparse`` asks for.
+        width: columns that no line should exceed. (A long name or string is not broken.)
+    """
+    text = ast.unparse(tree)
+    if len(text) < width or max(map(len, text.splitlines()), default=0) <= width:
+        return text + "\n"
+    lines: list[str] = []
+    for statement in tree.body:
+        _write(statement, 0, width, lines)
+    return "\n".join(lines) + "\n"
+
+
+_COMPOUND = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With,
+             ast.AsyncWith)
+
+
+def _write(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
+    text = ast.unparse(statement)
+    written = text.splitlines()
+    margin = " " * indent
+    if max(map(len, written), default=0) + indent <= width or _has_text_over_lines(statement):
+        lines += [margin + line if line else line for line in written]
+        return
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        _write_function(statement, indent, width, lines)
+    elif isinstance(statement, ast.If) and not statement.orelse and len(ast.unparse(statement.test)) + indent < width - 8:
+        lines.append(f"{margin}if {ast.unparse(statement.test)}:")
+        for inner in statement.body:
+            _write(inner, indent + 4, width, lines)
+    elif isinstance(statement, (ast.For, ast.With, ast.If, ast.While, ast.Try)):
+        _write_blocks(statement, written, indent, width, lines)
+    else:
+        broken = _broken_statement(statement, indent, width)
+        lines += broken if broken is not None else [margin + line if line else line for line in written]
+
+
+def _write_function(
+    statement: ast.FunctionDef | ast.AsyncFunctionDef, indent: int, width: int, lines: list[str],
+) -> None:
+    margin = " " * indent
+    for decorator in statement.decorator_list:
+        lines.append(f"{margin}@{ast.unparse(decorator)}")
+    arguments = ast.unparse(statement.args)
+    returns = f" -> {ast.unparse(statement.returns)}" if statement.returns is not None else ""
+    word = "async def" if isinstance(statement, ast.AsyncFunctionDef) else "def"
+    head = f"{margin}{word} {statement.name}({arguments}){returns}:"
+    if len(head) <= width:
+        lines.append(head)
+    else:
+        lines.append(f"{margin}{word} {statement.name}(")
+        lines += _filled(_parameters(statement.args), indent + 4, width)
+        lines.append(f"{margin}){returns}:")
+    for inner in statement.body:
+        _write(inner, indent + 4, width, lines)
+
+
+def _parameters(arguments: ast.arguments) -> list[str]:
+    """Each parameter as text, in order."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults += arguments.defaults
+    found = []
+    for index, (each, default) in enumerate(zip(positional, defaults)):
+        found.append(_parameter(each, default))
+        if arguments.posonlyargs and index == len(arguments.posonlyargs) - 1:
+            found.append("/")
+    if arguments.vararg is not None:
+        found.append("*" + _parameter(arguments.vararg, None))
+    elif arguments.kwonlyargs:
+        found.append("*")
+    found += [_parameter(each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    if arguments.kwarg is not None:
+        found.append("**" + _parameter(arguments.kwarg, None))
+    return found
+
+
+def _parameter(each: ast.arg, default: ast.expr | None) -> str:
+    text = each.arg + (f": {ast.unparse(each.annotation)}" if each.annotation is not None else "")
+    if default is None:
+        return text
+    return f"{text} = {ast.unparse(default)}" if each.annotation is not None else f"{text}={ast.unparse(default)}"
+
+
+def _filled(items: list[str], indent: int, width: int) -> list[str]:
+    """Items behind each other, as many as fit on a line."""
+    margin = " " * indent
+    lines: list[str] = []
+    line = ""
+    for item in items:
+        if line and len(margin) + len(line) + len(item) + 3 > width:
+            lines.append(margin + line)
+            line = ""
+        line += f"{' ' if line else ''}{item},"
+    return [*lines, margin + line] if line else lines
+
+
+def _write_blocks(statement: ast.stmt, written: list[str], indent: int, width: int, lines: list[str]) -> None:
+    """A compound statement: its heads as they are, the statements inside laid out."""
+    blocks: list[list[ast.stmt]] = [getattr(statement, name) for name in ("body", "orelse", "finalbody")
+                                    if getattr(statement, name, None)]
+    if isinstance(statement, ast.Try):
+        blocks[1:1] = [handler.body for handler in statement.handlers]
+    margin = " " * indent
+    at = 0
+    for block in blocks:
+        plain = "\n".join(ast.unparse(inner) for inner in block).splitlines()
+        shown = ["    " + line if line else line for line in plain]
+        while at < len(written) and written[at : at + len(shown)] != shown:
+            lines.append(margin + written[at])
+            at += 1
+        for inner in block:
+            _write(inner, indent + 4, width, lines)
+        at += len(shown)
+    lines += [margin + line for line in written[at:]]
+
+
+def _has_text_over_lines(statement: ast.stmt) -> bool:
+    """Whether a string in it may be written over several lines: then it is left as it is."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str] | None:
+    """The lines of a simple statement of which the value is broken; ``None`` where that is not known how."""
+    if isinstance(statement, ast.Assign):
+        head = "".join(f"{ast.unparse(target)} = " for target in statement.targets)
+        value: ast.expr | None = statement.value
+    elif isinstance(statement, ast.AugAssign):
+        head, _, _ = ast.unparse(statement).partition("= ")
+        head, value = head + "= ", statement.value
+    elif isinstance(statement, ast.Return):
+        head, value = "return ", statement.value
+    elif isinstance(statement, ast.Expr):
+        head, value = "", statement.value
+    elif isinstance(statement, ast.ImportFrom):
+        dots = "." * statement.level
+        names = [name.name + (f" as {name.asname}" if name.asname else "") for name in statement.names]
+        return [f"{' ' * indent}from {dots}{statement.module or ''} import (",
+                *_filled(names, indent + 4, width), f"{' ' * indent})"]
+    else:
+        return None
+    if value is None:
+        return None
+    return _broken(value, " " * indent + head, "", indent, width)
+
+
+def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> list[str]:
+    """The lines of an expression behind ``head`` and before ``tail``.
+
+    Args:
+        indent: of the statement or item that it belongs to.
+    """
+    text = ast.unparse(node)
+    if "\n" not in text and len(head) + len(text) + len(tail) <= width:
+        return [head + text + tail]
+    parts = _parts(node)
+    if parts is None:
+        return [head + text + tail]
+    opening, items, closing, comma = parts
+    lines = [head + opening]
+    margin = " " * (indent + 4)
+    for item in items:
+        lines += item(margin, comma, indent + 4, width)
+    return [*lines, " " * indent + closing + tail]
+
+
+_Item = Callable[[str, str, int, int], list[str]]
+
+
+def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
+    """How an expression is broken: what opens it, its items, what closes it, what stands behind each item."""
+    if isinstance(node, ast.Call):
+        only = node.args[0] if len(node.args) == 1 and not node.keywords else None
+        if isinstance(only, ast.GeneratorExp):
+            return f"{_called(node.func)}(", _comprehension(only), ")", ""
+        items = [_plain(argument) for argument in node.args] + [_keyword(keyword) for keyword in node.keywords]
+        return (f"{_called(node.func)}(", items, ")", ",") if items else None
+    if isinstance(node, (ast.List, ast.Set)) and node.elts:
+        return ("[", list(map(_plain, node.elts)), "]", ",") if isinstance(node, ast.List) else (
+            "{", list(map(_plain, node.elts)), "}", ",")
+    if isinstance(node, ast.Tuple) and node.elts:
+        return "(", list(map(_plain, node.elts)), ")", ","
+    if isinstance(node, ast.Dict) and node.values:
+        return "{", [_entry(key, value) for key, value in zip(node.keys, node.values)], "}", ","
+    if isinstance(node, ast.GeneratorExp):
+        inner = node.generators[-1].iter
+        if isinstance(inner, ast.Tuple) and inner.elts and not node.generators[-1].ifs:
+            # ``(value for layer in self.layers for value in (`` on one line, the items on lines of their own
+            head = ast.unparse(ast.GeneratorExp(node.elt, [
+                *node.generators[:-1], ast.comprehension(node.generators[-1].target, ast.Name("_"), [], 0)]))[:-2]
+            return f"{head}(", list(map(_plain, inner.elts)), "))", ","
+        return "(", _comprehension(node), ")", ""
+    if isinstance(node, ast.ListComp):
+        return "[", _comprehension(node), "]", ""
+    if isinstance(node, ast.BoolOp):
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        first, *rest = node.values
+        return "(", [_operand(first, ""), *(_operand(each, f"{word} ") for each in rest)], ")", ""
+    return None
+
+
+def _called(function: ast.expr) -> str:
+    return ast.unparse(ast.Call(function, [], []))[:-2]
+
+
+def _plain(node: ast.expr) -> _Item:
+    if isinstance(node, ast.Starred):
+        return lambda head, tail, indent, width: _broken(node.value, head + "*", tail, indent, width)
+    return lambda head, tail, indent, width: _broken(node, head, tail, indent, width)
+
+
+def _keyword(keyword: ast.keyword) -> _Item:
+    name = "**" if keyword.arg is None else f"{keyword.arg}="
+    return lambda head, tail, indent, width: _broken(keyword.value, head + name, tail, indent, width)
+
+
+def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
+    name = "**" if key is None else f"{ast.unparse(key)}: "
+    return lambda head, tail, indent, width: _broken(value, head + name, tail, indent, width)
+
+
+def _operand(node: ast.expr, word: str) -> _Item:
+    if isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)):
+        return lambda head, tail, indent, width: [f"{head}{word}({ast.unparse(node)}){tail}"]
+    return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
+
+
+def _comprehension(node: ast.GeneratorExp | ast.ListComp) -> list[_Item]:
+    """The element on one line (or broken), each ``for`` on one of its own."""
+    items: list[_Item] = [_plain(node.elt)]
+    for loop in node.generators:
+        items.append(_loop(loop))
+    return items
+
+
+def _loop(loop: ast.comprehension) -> _Item:
+    conditions = "".join(f" if {ast.unparse(test)}" for test in loop.ifs)
+    target = ast.unparse(loop.target)
+    if isinstance(loop.target, ast.Tuple) and loop.target.elts:
+        target = target.strip("()")
+    head = f"{'async ' if loop.is_async else ''}for {target} in "
+    return lambda start, tail, indent, width: _broken(loop.iter, start + head, conditions + tail, indent, width)

@@ -1,0 +1,62 @@
+"""Reads through the dictionaries of a module -> attributes of the module, where they give the same.
+
+::
+
+    self._modules['layers']._modules['0']._parameters['weight']
+    self.layers[0].weight
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...bytecode import operations as o
+from ...bytecode.operations import Op
+from ..dynamo.facts import MODULE_DICTIONARIES, MODULES, Path
+from .values import Const, Let, Value
+
+if TYPE_CHECKING:
+    from .evaluate import Runner
+
+
+def entry(runner: Runner, op: Op, owner: Value, path: Path) -> bool:
+    """Replaces ``x.__dict__`` and ``'name'``, both on the stack, by ``x.name``, where that gives the same."""
+    key = path[-1][1]
+    if len(path) < 3 or path[-2] != ("attr", "__dict__") or type(key) is not str or not isinstance(owner, Let):
+        return False
+    if not key.isidentifier() or not runner.owner.facts.reading((*path[:-2], ("attr", key))):
+        return False
+    runner.pop(2)
+    read = Op(o.LOAD_ATTR, key, op.offset, op.line, -1, op.handler)
+    return runner.reads(read, [owner.operands[0]], (*path[:-2], ("attr", key)))
+
+
+def member(runner: Runner, op: Op, owner: Value, path: Path) -> bool:
+    """Replaces a dictionary of a module and a key, both on the stack, by the attribute or element of that module.
+
+    Args:
+        op: ``GETITEM``.
+        owner: the dictionary.
+        path: of the item.
+
+    Returns:
+        Whether that could be done.
+    """
+    if not (isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_ATTR
+            and owner.op.arg in MODULE_DICTIONARIES):
+        return False
+    facts, key = runner.owner.facts, path[-1][1]
+    (module,) = owner.operands
+    if facts.reading(path) != MODULES:
+        return False
+    if type(key) is str and key.isdecimal() and str(int(key)) == key and owner.op.arg == "_modules" \
+            and facts.indexable(path[:-2]):
+        read = Op(o.GETITEM, None, op.offset, op.line, -1, op.handler)
+        operands: list[Value] = [module, Const(int(key))]
+    elif facts.unshadowed(path):
+        read = Op(o.LOAD_ATTR, key, op.offset, op.line, -1, op.handler)
+        operands = [module]
+    else:
+        return False
+    runner.pop(2)
+    return runner.reads(read, operands, path)
