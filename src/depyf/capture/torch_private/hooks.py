@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
@@ -570,16 +570,21 @@ def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[
 
 def innermost_function(compiled: Any) -> Any:
     """The user's function behind what ``torch.compile`` returned."""
-    seen = 0
-    while seen < 20:
-        inner = getattr(compiled, touchpoints.ORIGINAL_CALLABLE.key, None)
+    for _ in range(20):
+        inner = given_to_compile(compiled)
         if inner is None:
-            inner = getattr(compiled, "_orig_mod", None)
-        if inner is None:
-            return compiled
+            break
         compiled = inner
-        seen += 1
     return compiled
+
+
+def given_to_compile(compiled: Any) -> Any:
+    """What ``torch.compile`` was given when it returned ``compiled``; ``None`` if it did not."""
+    own = getattr(compiled, "__dict__", None)
+    if not isinstance(own, Mapping):
+        return None
+    given = own.get(touchpoints.ORIGINAL_CALLABLE.key)
+    return own.get("_modules", {}).get("_orig_mod") if given is None else given
 
 
 def is_resume(code: CodeType) -> bool:
