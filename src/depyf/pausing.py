@@ -32,19 +32,17 @@ def can_pause(insist: bool = False) -> bool:
 
 
 def stop() -> None:
-    """Stop in the debugger. pdb stops in the frame that entered the block, at its next line; others in ours."""
+    """Stop in the frame that entered the block: pdb at its next line, debugpy in the ``with``. Others stop here."""
     global _reading_commands
-    if _custom_breakpoint() or os.environ.get("PYTHONBREAKPOINT", "") not in ("", "pdb.set_trace"):
-        _here()
-        return
-    _reading_commands = _reading_commands or not (_has_terminal() or _notebook_asks())
     frame = _frame_of_the_user()
-    _pdb().set_trace(frame)
-
-
-def _here() -> None:
-    """A frame of its own for the debugger to stop in; ``up`` leads to the user's ``with``."""
-    breakpoint()  # noqa: T100  (whatever debugger the process is under takes over)
+    if _hook_of_pydevd(sys.breakpointhook) and "pydevd" in sys.modules:
+        sys.modules["pydevd"].settrace(
+            suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame)
+    elif _custom_breakpoint() or os.environ.get("PYTHONBREAKPOINT", "") not in ("", "pdb.set_trace"):
+        breakpoint()  # noqa: T100  (whatever debugger the process is under takes over)
+    else:
+        _reading_commands = _reading_commands or not (_has_terminal() or _notebook_asks())
+        _pdb().set_trace(frame)
 
 
 def _frame_of_the_user() -> FrameType:
@@ -157,5 +155,8 @@ def _custom_breakpoint() -> bool:
 
 
 def _is_idle(hook: object) -> bool:
-    module = str(getattr(hook, "__module__", "")).split(".")[0]
-    return module in ("debugpy", "pydevd", "_pydevd_bundle") and not _under_debugger()
+    return _hook_of_pydevd(hook) and not _under_debugger()
+
+
+def _hook_of_pydevd(hook: object) -> bool:
+    return str(getattr(hook, "__module__", "")).split(".")[0] in ("debugpy", "pydevd", "_pydevd_bundle")
