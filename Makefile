@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: notebook demo test lint unit others zoo inside artefacts lines debuggers linked models provenance bench large page page-assets roundtrip roundtrip-old \
+.PHONY: notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked models provenance bench large page page-assets roundtrip roundtrip-old \
 	behaviour bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -45,6 +45,10 @@ inside: $(VENV)/.ready
 # The same dump in a second process, and where torch's caches are warm.
 artefacts: $(VENV)/.ready
 	$(PY) benchmarks/same_artefacts.py
+
+# Two identical runs have no difference: `depyf diff` says nothing, their files are the same.
+identical: $(VENV)/.ready
+	$(PY) benchmarks/identical_runs.py
 
 # The suite on six versions of torch, an environment each (5 GB); MATRIX="--ready FOLDER" takes those that are there.
 matrix: $(VENV)/.ready

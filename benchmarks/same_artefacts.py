@@ -20,6 +20,9 @@ import re
 import subprocess
 import sys
 import tempfile
+from typing import Any
+
+from depyf import page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 #: Some of each kind of thing that a dump shows: breaks, recompiles, dynamic shapes, gradients, modules, state.
@@ -49,34 +52,42 @@ with depyf.prepare_debug(sys.argv[1]):
 _NORMAL = (
     (re.compile(r"[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}"), "<unique>"),
     (re.compile(r"\bc[a-z2-7]{40,}\b"), "<hash>"),
-    (re.compile(r"0x[0-9a-f]{6,}"), "<address>"),
-    (re.compile(r"(?<![\w.])\d{9,}(?!\w)|(?<=_)\d{9,}(?=_)"), "<id>"),
     (re.compile(r"/tmp/[^\s'\",)\\]*"), "<temporary>"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds)\b"), "<time>"),
 )
+#: Where objects lie: no person should have to read these.
+_PLACES = (
+    (re.compile(r"0x[0-9a-f]{6,}"), "<address>"),
+    (re.compile(r"(?<![\w.])\d{9,}(?!\w)|(?<=_)\d{9,}(?=_)"), "<id>"),
+)
 _COSTS = ("Compile time ", "Slowest: ", "Torch's caches: ", "Bypassed because: ")
+_COUNTED = ("start", "seconds", "phases", "timeline", "caches", "microseconds", "guard_microseconds")
 
 
-def normal(name: str, text: str) -> str:
+def without_costs(value: Any) -> Any:
+    """Data of the records or of the page without what was measured."""
+    if isinstance(value, dict):
+        return {key: without_costs(each) for key, each in value.items() if key not in _COUNTED}
+    return [without_costs(each) for each in value] if isinstance(value, list) else value
+
+
+def normal(name: str, text: str, strict: bool = False) -> str:
+    """The text of a file without what differs from run to run; ``strict``: where objects lie is no excuse, but in the
+    records, which hold torch's own guards."""
     if name == "records.jsonl":
-        lines = []
-        for line in text.splitlines():
-            value = json.loads(line)
-            for key in ("start", "seconds", "phases", "timeline", "caches"):
-                value.pop(key, None)
-            value.get("counts", {}).pop("guard_microseconds", None)
-            lines.append(json.dumps(value))
-        text = "\n".join(lines)
+        text = "\n".join(json.dumps(without_costs(json.loads(line))) for line in text.splitlines())
+    if name == "index.html":
+        text = json.dumps(without_costs(page.unpacked(text)), indent=0)
     if name == "index.md":  # (what it cost: times, hits and misses, the order of the slowest)
         text = "\n".join(line for line in text.splitlines() if not line.startswith(_COSTS))
-    for pattern, sign in _NORMAL:
+    for pattern, sign in _NORMAL if strict and name != "records.jsonl" else _NORMAL + _PLACES:
         text = pattern.sub(sign, text)
     return text
 
 
-def contents(directory: pathlib.Path) -> dict[str, str]:
-    return {path.name: normal(path.name, path.read_text(encoding="utf-8"))
-            for path in sorted(directory.iterdir()) if path.suffix in (".py", ".md", ".txt", ".jsonl")}
+def contents(directory: pathlib.Path, strict: bool = False) -> dict[str, str]:
+    return {path.name: normal(path.name, path.read_text(encoding="utf-8"), strict)
+            for path in sorted(directory.iterdir()) if path.suffix in (".py", ".md", ".txt", ".jsonl", ".html")}
 
 
 def run(name: str, backend: str, target: pathlib.Path, cache: pathlib.Path) -> dict[str, str]:

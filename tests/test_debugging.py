@@ -1,6 +1,7 @@
 """``debug()``: compiles nothing, says what ran uncompiled, restores everything, never hangs."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -173,28 +174,137 @@ def test_inside_prepare_debug(tmp_path, session):
 
 
 PROGRAM = """
+import sys
 from depyf import debugging
 from depyf.link import sessions
 sessions.session_ended(sessions.session_started("somewhere"), [])
-with debugging.debug():
-    print("inside")
-print("after")
+def work():
+    with debugging.debug({pause}):
+        value = 6 * 7
+        print("inside")
+    print("after")
+{calls}
 """
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(debugging.__file__)))
 
 
-@pytest.mark.parametrize("stdin", [subprocess.DEVNULL, subprocess.PIPE])
-def test_does_not_hang_without_a_terminal(stdin):
-    source = os.path.join(os.path.dirname(os.path.dirname(debugging.__file__)))
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env=dict(os.environ, PYTHONPATH=source),
-    )
+class Run:
+    """The program in a process of its own; killed if it hangs."""
+
+    def __init__(self, tmp_path, stdin, pause="", calls="work()", late="", options=(), **environment):
+        self.file = tmp_path / "program.py"
+        self.file.write_text(PROGRAM.format(pause=pause, calls=calls))
+        environment = dict(os.environ, PYTHONPATH=SOURCES, NO_COLOR="1", **environment)
+        process = subprocess.Popen(
+            [sys.executable, *options, str(self.file)], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, env=environment)
+        try:
+            if late:
+                process.stdin.write(late)
+                process.stdin.flush()
+            process.wait(timeout=100)
+            self.out, self.err, self.status = process.stdout.read(), process.stderr.read(), process.returncode
+        finally:
+            process.kill()
+            process.wait()
+
+
+def commands(tmp_path, text, through):
+    """Standard input that holds the commands: a file, or a pipe that is closed behind them."""
+    if through == "file":
+        (tmp_path / "commands").write_text(text)
+        return (tmp_path / "commands").open()
+    reading, writing = os.pipe()
+    os.write(writing, text.encode())
+    os.close(writing)
+    return os.fdopen(reading)
+
+
+@pytest.mark.parametrize("stdin", [subprocess.DEVNULL, subprocess.PIPE, "empty pipe", "empty file", "closed"])
+def test_does_not_hang_where_nobody_answers(stdin, tmp_path):
+    options = ()
+    if stdin == "closed":
+        stdin, options = None, ("-c", "import os, sys; os.close(0); os.execv(sys.executable, sys.argv)")
+        program = tmp_path / "closing.py"
+        program.write_text(options[1])
+        options = (str(program),)
+    elif isinstance(stdin, str):
+        stdin = commands(tmp_path, "", stdin.split()[1])
+    run = Run(tmp_path, stdin, options=options)
+    assert run.out.split() == ["inside", "after"], run.err
+    assert "no pause" in run.err
+    assert run.status == 0
+
+
+@pytest.mark.parametrize("through", ["pipe", "file"])
+@pytest.mark.parametrize("pause", ["", "pause=True"])
+def test_pdb_reads_commands_from_standard_input(through, pause, tmp_path):
+    run = Run(tmp_path, commands(tmp_path, "next\np value\nwhere\ncontinue\n", through), pause)
+    assert "depyf: paused" in run.err
+    assert run.status == 0, run.err
+    assert "42" in run.out and run.out.split()[-1] == "after"
+    # It stops in the frame of the user, and shows no file of ours.
+    first = next(line for line in run.out.splitlines() if "> /" in line)
+    assert str(run.file) in first and "work()" in first
+    assert "depyf/" not in run.out
+
+
+@pytest.mark.parametrize("through", ["pipe", "file"])
+def test_the_end_of_the_commands_quits(through, tmp_path):
+    run = Run(tmp_path, commands(tmp_path, "p 40 + 2\n", through))
+    assert "42" in run.out and "after" not in run.out
+    assert run.status != 0
+
+
+@pytest.mark.parametrize("through", ["pipe", "file"])
+def test_the_second_pause_reads_on(through, tmp_path):
+    run = Run(tmp_path, commands(tmp_path, "continue\np 40 + 2\ncontinue\n", through), calls="work()\nwork()")
+    assert run.out.count("inside") == run.out.count("after") == 2, run.err
+    assert run.out.index("after") < run.out.index("42") and run.status == 0
+    run = Run(tmp_path, commands(tmp_path, "continue\n", through), calls="work()\nwork()")
+    assert run.out.count("after") == 1 and run.status != 0
+
+
+def test_what_the_program_reads_is_no_command(tmp_path):
+    """Its own lines come first; a ``pause=False`` leaves the others alone as well."""
+    read = "print(sys.stdin.readline())\nwork()\nprint(sys.stdin.read())"
+    run = Run(tmp_path, commands(tmp_path, "mine\nmine too\n", "pipe"), "pause=False", read)
+    assert run.out.split() == ["mine", "inside", "after", "mine", "too"], run.err
+
+
+def test_insisting_waits_for_what_is_written_later(tmp_path):
+    run = Run(tmp_path, subprocess.PIPE, "pause=True", "import time; time.sleep(1); work()", late="continue\n")
+    assert run.out.split()[-1] == "after" and run.status == 0, run.err
+
+
+@pytest.mark.parametrize("through", ["pipe", "file"])
+def test_insisting_on_an_empty_standard_input_quits(through, tmp_path):
+    run = Run(tmp_path, commands(tmp_path, "", through), "pause=True")
+    assert "after" not in run.out and run.status != 0
+
+
+def test_insisting_without_standard_input(tmp_path):
+    run = Run(tmp_path, subprocess.DEVNULL, "pause=True", "sys.stdin.close()\nwork()")
+    assert "DebugUsageError" in run.err and "standard input is closed" in run.err
+    run = Run(tmp_path, subprocess.DEVNULL, "pause=True", "sys.stdin = None\nwork()", PYTHONBREAKPOINT="0")
+    assert run.out.split() == ["inside", "after"], run.err
+
+
+def test_a_terminal_stops_in_the_frame_of_the_user(tmp_path):
+    pexpect = pytest.importorskip("pexpect")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(pause="", calls="work()"))
+    child = pexpect.spawn(
+        sys.executable, [str(program)], encoding="utf-8", timeout=60, dimensions=(50, 300),
+        env=dict(os.environ, PYTHONPATH=SOURCES, TERM="dumb", NO_COLOR="1", PYTHONBREAKPOINT=""))
     try:
-        out, err = "", ""
-        process.wait(timeout=100)
-        out, err = process.stdout.read(), process.stderr.read()
+        child.expect(r"\(Pdb\) ")
+        assert re.search(r"^> .*program\.py\(\d+\)work\(\)", child.before, re.M) and "depyf/" not in child.before
+        child.sendline("next")
+        child.expect(r"\(Pdb\) ")
+        child.sendline("continue")
+        child.expect(pexpect.EOF)
+        assert "after" in child.before
     finally:
-        process.kill()
-        process.wait()
-    assert out.split() == ["inside", "after"], err
-    assert "no pause" in err
+        child.close(force=True)
+    assert child.exitstatus == 0

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from . import pausing
 from .link.sessions import DebugSession, active_session, ended_sessions, last_session
 from .link.tracers import of_a_tool
 
@@ -45,20 +46,24 @@ def __getattr__(name: str) -> Any:
 
 
 @contextlib.contextmanager
-def debug(pause: bool = True, stop_on: StopOn | None = None) -> Iterator[None]:
+def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[None]:
     """Pause for breakpoints, then run the block without compiling anything.
 
     Args:
-        pause: ``False`` in scripts and tests: set no pause, print nothing.
+        pause: by default where someone answers: under a debugger, in a terminal or a notebook, or where a pipe or file
+            on standard input holds commands, which pdb then reads to their end, where it quits. ``True`` insists: pdb
+            reads from any open standard input, and waits for what is written later. ``False``, for scripts and
+            tests, sets no pause and prints nothing.
         stop_on: ``"nan"`` or ``"inf"``: do not pause now, but at the first line of a graph (or kernel call of a
             generated module) whose result holds one while what it took holds none; forward and backward. Or a
             function ``(name, value) -> bool``, asked for each tensor and number that a line makes, by the line's name
-            for it. Where nobody can look (no terminal, no debugger, or ``pause=False``) the line raises instead.
+            for it. Where nobody can look (nobody answers, or ``pause=False``) the line raises instead.
             Values do not change; each line takes longer, and nothing is watched outside of the block. Functions
             that run uncompiled are not watched.
 
     Raises:
-        DebugUsageError: there is nothing to debug, or ``prepare_debug`` is still on.
+        DebugUsageError: there is nothing to debug, ``prepare_debug`` is still on, or ``pause=True`` where nothing
+            can pause.
         BadValueFound: from the line at fault (see ``stop_on``).
         ValueError: ``stop_on`` is none of these.
 
@@ -66,20 +71,22 @@ def debug(pause: bool = True, stop_on: StopOn | None = None) -> Iterator[None]:
     function. Leaving the block, also by quitting the debugger, brings everything back as it was.
     """
     session = _session()
+    _check_that_it_can(pause)
     from .capture.torch_private.stance import no_compilation
 
     _inside.depth = getattr(_inside, "depth", 0) + 1
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(no_compilation(_Misses()))
-            if pause:
-                stack.enter_context(_breakpoints_that_stop())
+            if pause is not False:
+                stack.enter_context(pausing.breakpoints_that_stop(insist=bool(pause)))
             if stop_on is not None:
                 from .watch.stop import Watch
 
-                stack.enter_context(Watch(ended_sessions(), stop_on, lambda: pause and can_pause()))
-            elif pause and _inside.depth == 1:
-                _pause(session)
+                stack.enter_context(Watch(
+                    ended_sessions(), stop_on, lambda: pause is not False and pausing.can_pause(insist=bool(pause))))
+            elif pause is not False and _inside.depth == 1:
+                _pause(session, insist=bool(pause))
             yield
     finally:
         _inside.depth -= 1
@@ -121,30 +128,27 @@ class _Misses:
 
 
 # --- the pause -------------------------------------------------------------------------------------
-def _pause(session: DebugSession) -> None:
-    print(message(session), file=sys.stderr, flush=True)
-    if can_pause():
-        _here()
+def _pause(session: DebugSession, insist: bool) -> None:
+    answered = pausing.can_pause(insist)
+    print(message(session, answered), file=sys.stderr, flush=True)
+    if answered:
+        pausing.stop()
 
 
-def _here() -> None:
-    """A frame of its own for the debugger to stop in; ``up`` leads to the user's ``with``."""
-    breakpoint()  # noqa: T100  (whatever debugger the process is under takes over)
-
-
-def message(session: DebugSession) -> str:
+def message(session: DebugSession, answered: bool) -> str:
     """What to open, and how to set a breakpoint there."""
     files = [path for path in session.files if os.path.exists(path)]
     lines = [f"depyf: paused. Running code is linked to the files in {session.directory}"]
-    if not can_pause():
-        lines[0] = f"depyf: no debugger and no terminal, so no pause. Dumped files: {session.directory}"
+    if not answered:
+        lines[0] = ("depyf: no pause: no debugger, no terminal and no commands on standard input (debug(pause=True) "
+                    f"waits for them). Dumped files: {session.directory}")
     for path in files[:_MOST_FILES]:
         lines.append(f"    {path}")
     if len(files) > _MOST_FILES:
         lines.append(f"    ... and {len(files) - _MOST_FILES} more")
     if not files:
         lines.append("    (no linked file: nothing was compiled under prepare_debug)")
-    if can_pause():
+    if answered:
         example = files[0] if files else os.path.join(session.directory, "<file>.py")
         lines.append("Set breakpoints in them, then continue:")
         lines.append("    in an editor: open the file, click beside a line, press continue")
@@ -152,70 +156,9 @@ def message(session: DebugSession) -> str:
     return "\n".join(lines)
 
 
-def can_pause() -> bool:
-    """Whether someone is there to continue the program."""
-    return _under_debugger() or _custom_breakpoint() or _has_terminal() or _notebook_asks()
-
-
-@contextlib.contextmanager
-def _breakpoints_that_stop() -> Iterator[None]:
-    """Loaded, but with no editor connected, debugpy makes ``breakpoint()`` do nothing (every notebook loads it): where
-    somebody can answer, ``breakpoint()`` is pdb's again inside."""
-    before = sys.breakpointhook
-    if not (_is_idle(before) and (_has_terminal() or _notebook_asks())):
-        yield
-        return
-    sys.breakpointhook = sys.__breakpointhook__
-    try:
-        yield
-    finally:
-        if sys.breakpointhook is sys.__breakpointhook__:
-            sys.breakpointhook = before
-
-
-def _is_idle(hook: object) -> bool:
-    module = str(getattr(hook, "__module__", "")).split(".")[0]
-    return module in ("debugpy", "pydevd", "_pydevd_bundle") and not _under_debugger()
-
-
-def _notebook_asks() -> bool:
-    """Whether this is the kernel of a notebook whose reader can be asked for input."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return bool(getattr(getattr(shell, "kernel", None), "_allow_stdin", False))
-
-
-def _under_debugger() -> bool:
-    if sys.gettrace() is not None:
-        return _is_debugger(sys.gettrace())
-    # (Asked before it has loaded pydevd, it does so, and replaces the hook of ``breakpoint()``.)
-    debugpy = sys.modules.get("debugpy") if "pydevd" in sys.modules else None
-    if debugpy is not None and getattr(debugpy, "is_client_connected", lambda: False)():
-        return True
-    monitoring = getattr(sys, "monitoring", None)
-    return monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
-
-
-def _is_debugger(trace: object) -> bool:
-    """A trace function may also be a coverage tool's."""
-    import bdb
-
-    if isinstance(getattr(trace, "__self__", None), bdb.Bdb):
-        return True
-    module = getattr(trace, "__module__", None) or type(trace).__module__
-    return module.split(".")[0] in ("bdb", "pydevd", "_pydevd_bundle", "pydevd_bundle", "debugpy", "IPython")
-
-
-def _custom_breakpoint() -> bool:
-    """``PYTHONBREAKPOINT`` or a tool (a notebook, a test runner) says what ``breakpoint()`` does."""
-    if os.environ.get("PYTHONBREAKPOINT") == "0":
-        return False
-    return sys.breakpointhook is not sys.__breakpointhook__ and not _is_idle(sys.breakpointhook)
-
-
-def _has_terminal() -> bool:
-    if os.environ.get("PYTHONBREAKPOINT") == "0":
-        return False
-    try:
-        return sys.stdin is not None and sys.stdin.isatty()
-    except (ValueError, OSError, AttributeError):  # closed, or replaced by something else
-        return False
+def _check_that_it_can(pause: bool | None) -> None:
+    if pause and os.environ.get("PYTHONBREAKPOINT") != "0" and not pausing.can_pause(insist=True):
+        raise DebugUsageError(
+            "depyf.debug(pause=True) cannot pause: standard input is closed and the program is under no debugger. "
+            "Start it in a terminal, give it commands for pdb on standard input (python program.py < commands), or "
+            "leave pause=True out to pause only where that is possible.")

@@ -6,6 +6,7 @@ import os
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .callables import code_in, unwrapped
 from .source import code_of
 
 if TYPE_CHECKING:
@@ -109,13 +110,14 @@ def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     from .capture.live import capture_of
     from .capture.torch_private import hooks
 
-    inner = hooks.innermost_function(fn)
-    if not hasattr(inner, "__code__") and not isinstance(inner, CodeType):
-        forward = getattr(inner, "forward", None)
-        inner = getattr(forward, "__func__", forward if forward is not None else inner)
-    inner = hooks.innermost_function(inner)
+    code_of(fn)  # says what it is instead, if there is no code
+    # Torch compiles the wrapper that it is given, not what that wraps; of modules of its own, a wrapper that it makes.
+    ways = (fn, getattr(fn, "__dict__", {}).get("forward"))
+    found: list[tuple[Any, CodeType]] = [
+        (each, code) for way in ways for each in unwrapped(way) if (code := code_in(each)) is not None]
+    inner, code = next((each for each in found if hooks.cache_entries(each[1])), found[0])
     namespace = vars(module) if module is not None else getattr(inner, "__globals__", {})
-    capture = capture_of(code_of(inner), namespace)
+    capture = capture_of(code, namespace)
     if not capture.functions or not capture.functions[0].frames[0].entries:
         raise ValueError(
             f"{getattr(inner, '__qualname__', inner)!r} has no compiled version. Compile it with torch.compile, "

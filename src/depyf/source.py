@@ -5,30 +5,36 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any
 
+from .callables import code_in, unwrapped, why_no_code
 from .decompiler import Decompiled, decompile_code
 
 
 def code_of(obj: Any) -> CodeType:
-    """The code object of a function, method, generator, coroutine, class body wrapper or code object."""
-    for attribute in ("__func__", "__wrapped_code__"):
-        obj = getattr(obj, attribute, obj)
-    if isinstance(obj, CodeType):
-        return obj
-    for attribute in ("__code__", "gi_code", "cr_code", "ag_code", "f_code"):
-        code = getattr(obj, attribute, None)
-        if isinstance(code, CodeType):
-            return code
-    raise TypeError(f"there is no code object in a {type(obj).__name__}; give a function or a code object")
+    """Return the code object that runs when ``obj`` is called.
+
+    Raises:
+        TypeError: there is none; the message names ``obj`` and says what to give instead.
+    """
+    *_, last = unwrapped(obj)
+    code = code_in(last)
+    if code is None:
+        raise TypeError(f"depyf: {why_no_code(obj)}")
+    return code
 
 
 def decompile(code: Any, *, verify: bool = True, simplify: bool = False) -> str:
     """Source of a function or code object.
 
     Args:
-        code: a function, method, generator, coroutine or code object.
+        code: a function, method, generator, coroutine or code object; or what leads to one, to any depth: a
+            ``functools.partial``, an ``lru_cache``, a decorator that uses ``functools.wraps``, a property, an object
+            with ``__call__``, an ``nn.Module`` (its ``forward``), what ``torch.compile`` returned.
         verify: prove that the source is the same program (else fall back to a form that is right by
             construction).
         simplify: remove torch.compile's list juggling.
+
+    Raises:
+        TypeError: there is no Python code in it: a class, a function written in C, a string.
     """
     return decompile_full(code, verify=verify, simplify=simplify).text
 

@@ -33,6 +33,7 @@ from depyf.capture.records import (
 )
 from depyf.output.canonical import excerpts
 from depyf.output.difference import difference
+from depyf.output.difference import text as as_text
 from depyf.output.pairing import aligned, paired
 
 FILE = "/home/me/model.py"
@@ -69,7 +70,9 @@ def run(operation="relu", breaks=True, size="s77", number=2, line=3, mark="", pa
     def entry(compile_id, graphs, resumes=()):
         guards = (Guard(f"check_size(L['x'], {guard})", "L['x']", "TENSOR_MATCH", ""),
                   Guard(f"G['torch'].Tensor is G['_{held}'].Tensor", "G['torch'].Tensor", "DUPLICATE_INPUT", ""),
-                  Guard(f"check_obj_id(G['f'], 14{number}2345678901)", "G['f']", "ID_MATCH", ""))
+                  Guard(f"check_obj_id(G['f'], 14{number}2345678901)", "G['f']", "ID_MATCH", ""),
+                  Guard(f"dict_version(G['torch'].nodes) == 84074{number}", "G['torch'].nodes", "DICT_VERSION", ""),
+                  Guard(f"G['__optimizer_14036309000{number}344_14036299964272{number}_c46{number}']() is not None", "", "WEAKREF_ALIVE", ""))
         code = TransformedCode(compile_id, "f", CodeText("def f(x): ...", "exact"), None, ("x",))
         return CacheEntry(compile_id, guards, code, graphs, resumes)
 
@@ -122,7 +125,7 @@ def test_what_differs_from_run_to_run_is_no_difference(tmp_path, capsys, other):
     ({"constant": "1234567890123"}, "  * the same operations; the first line that differs:"),
     ({"constant": "3"}, '  + relu: "f32[s0, 8][8, 1]cpu" = torch.relu(l_x_, 3)'),
     ({"breaks": False}, "* graph break **gone**: `model.py:5` `print('side')` (Failed to trace builtin operator 0x2)"),
-    ({"breaks": False}, "* version of `f` from line 6 on gone: 3 guards, no graph"),
+    ({"breaks": False}, "* version of `f` from line 6 on gone: 5 guards, no graph"),
     ({"guard": "9"}, "* guards of version: 1 gone and 1 new"),
     ({"guard": "9"}, "  + check_size(L['x'], 9)"),
     ({"kernels": ("cpp_fused_add_0", "extern_kernels.mm")}, "  + extern_kernels.mm (C++)"),
@@ -255,3 +258,50 @@ def test_a_function_that_was_skipped_and_is_compiled(tmp_path, capsys):
     assert cli.main(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 1
     said = capsys.readouterr().out
     assert "version new: " in said, said
+
+
+MORE = """\
+# What changed from `before` to `after`
+
+graph breaks 1 → 2, recompiles 1 → 3, skipped 1 → 2, versions 1 → 2.
+
+### `Net.forward`, `model.py:3`
+
+* graph break (once, now twice): `model.py:5` `print('side')` (Failed to trace builtin operator 0x2)
+* recompile (once, now twice): `size mismatch. expected 2, actual 10` in `f`
+* recompile **new**: `x.shape[1] == 3` in `f`
+* not compiled (once, now twice): skipped
+"""
+
+
+def test_more_breaks_and_recompiles_are_headed_by_their_numbers():
+    before = run()
+    first, again = before.compilations
+    other = GuardFailure(first.compile_id, "x.shape[1] == 3", "L['x']", "3", "4")
+    more = (dataclasses.replace(first, compile_id=CompileId(0, 2), guard_failures=(other,)),
+            dataclasses.replace(again, compile_id=CompileId(0, 3)))
+    after = dataclasses.replace(before, compilations=(*before.compilations, *more))
+    found = difference(before, after)
+    found.times.clear()
+    assert as_text(found, ("before", "after")) == MORE
+    assert as_text(difference(after, before), ("b", "a")).splitlines()[2].startswith("graph breaks 2 → 1, recompiles 3 → 1")
+
+
+def test_numbers_that_changed_are_a_difference_even_where_nothing_else_did():
+    """A graph more that is equal to another is told by its number."""
+    before = run()
+    after = dataclasses.replace(before, compilations=(*before.compilations, dataclasses.replace(
+        before.compilations[0], compile_id=CompileId(0, 4), breaks=())))
+    assert difference(before, after).numbers == [("versions", 1, 2)] and difference(before, after)
+    assert not difference(before, before).numbers
+
+
+def test_functions_have_their_own_numbers_where_there_are_several():
+    one = run()
+    both = dataclasses.replace(one, compilations=(*one.compilations, Compilation(
+        CompileId(5, 0), "g", SourceLocation(FILE, 40, "g"), outcome="skipped")))
+    more = dataclasses.replace(both, compilations=(*both.compilations, dataclasses.replace(
+        one.compilations[0], compile_id=CompileId(0, 2)), Compilation(
+        CompileId(6, 0), "g", SourceLocation(FILE, 40, "g"), outcome="skipped")))
+    assert [title.partition(": ")[2] for title in difference(both, more).functions] == [
+        "graph breaks 1 → 2, versions 1 → 2", "skipped 1 → 2"]

@@ -58,8 +58,8 @@ def test_breaks_and_recompiles_are_told_with_reason_and_advice(tmp_path, capsys)
          notes=["internal error: ValueError: no"])
     said = explained(capsys, tmp_path / "records.jsonl")
     for line in ("1 graph break at 1 place, 1 recompile.", "  Data-dependent branching (GB0170)",
-                 "  - model.py:5 in f: if x.sum() > 0:", "  - Use torch.cond instead.",
-                 "    - len(L['x']) == 2; expected 2, seen 3 (so [0/0] did not fit)",
+                 "  - model.py:5 in f: if x.sum() > 0", "  - Use torch.cond instead.",
+                 "  - [0/1] len(x): 2 → 3", "    - torch says: len(L['x']) == 2 (of [0/0])",
                  "  - internal error: ValueError: no"):
         assert line in said.splitlines()
 

@@ -121,7 +121,7 @@ def test_a_graph_break_says_where_why_and_how_it_goes_on():
     assert "[1 graph break](#graph-breaks) at 1 place" in text
     assert "### Data-dependent branching ([GB0170](https://example.org/gb0170))" in text
     for part in ("Detected `if`.", "* `model.py:9` in `f`: `line 9`", "Use `torch.cond`.", f"`model.py` is `{FILE}`",
-                 "goes on in [`__resume_at_1_2`](r.py), `__resume_at_1_3` (in plain Python: never compiled)",
+                 "continues in [`__resume_at_1_2`](r.py), `__resume_at_1_3` (not compiled)",
                  "| `[1/0]` | `__resume_at_1_2` (`f` from line 9 on) |"):
         assert part in text, part
 
@@ -131,7 +131,7 @@ def test_a_break_in_a_function_that_was_inlined():
     text = index(capture_of(compilation(breaks=(found,)), functions=(
         CompiledFunction("f", (made(CompileId(0, 0)),)),)))
     check(text)
-    assert "reached from `model.py:9` `f`" in text
+    assert "called from `model.py:9` `f`" in text
     assert "in plain Python: the call in `model.py:9`; `g`, called there, is compiled by itself" in text
 
 
@@ -150,17 +150,18 @@ def failure(n):
 def test_one_recompile():
     text = index(capture_of(compilation(), compilation(0, 1, guard_failures=(failure(10),))))
     check(text)
-    assert "`tensor 'x' size mismatch at index 0. expected 10, actual 11` (so `[0/10]` did not fit)" in text
-    assert "guarded because of `model.py:7`: `return x`" in text
+    assert "* `[0/1]` `x.shape[0]`: 10 → 11\n  * torch guards it because of `model.py:7`: `return x`" in text
+    assert "torch says: `tensor 'x' size mismatch at index 0. expected 10, actual 11` (of `[0/10]`)" in text
 
 
-def test_two_hundred_recompiles_are_one_item():
+def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
     again = [compilation(0, n, guard_failures=tuple(map(failure, reversed(range(n))))) for n in range(1, 201)]
     function = CompiledFunction("f", tuple(made(CompileId(0, n)) for n in range(201)), "full.py")
     text = index(capture_of(compilation(), *again, functions=(function,)))
     check(text, {"full.py"})
-    assert "`[0/1]` to `[0/200]`, 200 times" in text and len(text.splitlines()) < 45
-    assert "`tensor 'x' size mismatch at index _. expected _, actual _`" in text
+    assert "* `[0/11]` `x.shape[0]`: 10 → 11" in text and "* `[0/200]` `x.shape[0]`: 199 → 200" in text
+    assert "* ... 188 more" in text and len(text.splitlines()) < 75
+    assert "expected 199, actual 200` (of `[0/199]`, likewise of `[0/198]`, `[0/197]`, " in text
 
 
 def test_fifty_frames():
@@ -175,13 +176,13 @@ def test_fifty_frames():
 
 @pytest.mark.parametrize("outcome, more, part", [
     ("limit", {"failure": Failure("Unsupported", "Dynamo recompile limit exceeded\n  Explanation: Too many.")},
-     "the recompile limit is reached"),
-    ("skipped", {}, "torch found nothing to compile in it"),
+     "**`f` reached the recompile limit. Calls run in plain Python.**"),
+    ("skipped", {}, "**`f` runs in plain Python: torch found no tensor operation to compile in it.**"),
     ("skipped", {"breaks": (GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4)), skips_function=True),)},
-     "skipped because of a [graph break](#graph-breaks): print (at `model.py:4`)"),
+     "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue behind it: print.**"),
     ("failed", {"failure": Failure("TorchRuntimeError", "shapes differ", SourceLocation(FILE, 8))},
-     "**failed**: `TorchRuntimeError`: shapes differ (at `model.py:8`)"),
-    ("unknown", {}, "its end was not seen"),
+     "**`f` was not compiled, an error came of it: `TorchRuntimeError`: shapes differ.**\n  * at `model.py:8`"),
+    ("unknown", {}, "the end of the compilation of `f` was not seen"),
 ])
 def test_what_was_not_compiled(outcome, more, part):
     text = index(capture_of(compilation(outcome=outcome, **more)))
@@ -199,9 +200,9 @@ def test_dynamic_shapes_and_caches():
         caches=(CacheLookup("fx_graph", "miss"), CacheLookup("fx_graph", "hit"),
                 CacheLookup("fx_graph", "bypass", "not picklable")))))
     check(text)
-    for part in ("`s0` stands for `L['x'].size()[0]`, any value in `[2, int_oo]`, first seen as `11`, `model.py:4`; open "
-                 "because `10` became `11`", "**fixed**: `s1` (`L['y'].size()[0]`) is `7` only, because of `a reason`",
-                 "condition `s0 <= 4096`, `model.py:6`", "`fx_graph` 1 miss, 1 hit, 1 bypass",
+    for part in ("`x.shape[0]` (torch's `s0`): any value from 2 on, first seen as `11`, `model.py:4`; open because `10` "
+                 "became `11`", "**fixed**: `y.shape[0]` (torch's `s1`) is `7` only, because of a reason, `model.py:5`",
+                 "condition `x.shape[0] <= 4096`, `model.py:6` (torch: `s0 <= 4096`)", "`fx_graph` 1 miss, 1 hit, 1 bypass",
                  "Bypassed because: not picklable (1)."):
         assert part in text, part
 

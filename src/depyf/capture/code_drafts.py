@@ -17,6 +17,7 @@ from .frames import function_title, location, make_frame
 from .guards import GuardReader, unread_guards
 from .records import CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
 from .shelf import Kept, Shelf
+from .stack_values import expressions_on_stack
 from .store import CompiledCode
 from .torch_private import hooks
 
@@ -130,18 +131,20 @@ class CodeDrafts:
     def functions(self) -> tuple[CompiledFunction, ...]:
         """Functions with their resume functions. One that cannot be made is not there, and that is reported."""
         resumed_by: dict[int, list[CodeType]] = {}
-        children: set[int] = set()
+        children: dict[int, tuple[CodeType, str]] = {}
         for drafts in self._of.values():
             for draft in drafts:
-                for _, code in draft.resumes:
+                for name, code in draft.resumes:
                     resumed_by.setdefault(id(draft.original), []).append(code)
-                    children.add(id(code))
+                    children.setdefault(id(code), (draft.original, name))
         found: list[CompiledFunction | None] = [
-            self._attempt(lambda: self._function(drafts[0].original, resumed_by), None)
+            self._attempt(lambda: self._function(drafts[0].original, resumed_by, children), None)
             for drafts in list(self._of.values()) if id(drafts[0].original) not in children]
         return tuple(filter(None, found))
 
-    def _function(self, code: CodeType, resumed_by: dict[int, list[CodeType]]) -> CompiledFunction:
+    def _function(
+        self, code: CodeType, resumed_by: dict[int, list[CodeType]], children: dict[int, tuple[CodeType, str]]
+    ) -> CompiledFunction:
         frames, pending = [], [code]
         seen: set[int] = set()
         while pending:
@@ -149,7 +152,12 @@ class CodeDrafts:
             if id(here) in seen:
                 continue
             seen.add(id(here))
-            frames.append(self._frame(here))
+            frame = self._frame(here)
+            if id(here) in children:
+                broken, name = children[id(here)]
+                stack: tuple[str, ...] = self._attempt(lambda: expressions_on_stack(broken, name), ())
+                frame = replace(frame, stack=stack)
+            frames.append(frame)
             pending.extend(resumed_by.get(id(here), ()))
         return CompiledFunction(frames[0].name, tuple(frames))
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .guard_failures import FRAME, Seen, guard_failures
 from .records import (
     CacheLookup,
     Compilation,
@@ -166,13 +167,20 @@ class EventReader:
         if draft.function:
             self._functions.setdefault(draft.ids.frame_key, (draft.function, draft.location))
 
-    def feed(self, metadata: Mapping[str, Any], payload: Any = None, seen: Callable[[str], str] | None = None) -> None:
+    def feed(
+        self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen | None = None,
+        broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None = None,
+        callers: Callable[[], Iterable[tuple[str, int, str]]] | None = None,
+    ) -> None:
         """Takes one event.
 
         Args:
             metadata: the event.
             payload: its text, if it has one.
             seen: for ``recompile_reasons``: what a guarded expression is now, as text; ``""`` if unknown.
+            broken_at: for ``dynamo_graph_break_reason``: ``(file, line, function, text)`` of the compiled frame and of
+                each function that was inlined on the way to the break.
+            callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
         """
         text = metadata.get("str")
         if isinstance(text, (list, tuple)) and len(text) == 2:
@@ -181,6 +189,8 @@ class EventReader:
         if not isinstance(metadata.get("frame_id"), int):
             return
         draft = self._draft(metadata)
+        if callers is not None and isinstance(metadata.get("dynamo_start"), dict) and not draft.stack:
+            draft.stack = tuple(SourceLocation(*place) for place in callers())
         for kind in ("dynamo_start", "compilation_metrics", "bwd_compilation_metrics"):
             if isinstance(metadata.get(kind), dict):
                 getattr(self, "_" + kind)(draft, metadata[kind])
@@ -195,7 +205,8 @@ class EventReader:
             return
         artifact = metadata.get("artifact")
         if isinstance(artifact, dict):
-            self._artifact(draft, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen)
+            self._artifact(
+                draft, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at)
 
     def _draft(self, metadata: Mapping[str, Any]) -> _Draft:
         frame, recompile = metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)
@@ -214,8 +225,8 @@ class EventReader:
     # --- one kind each ----------------------------------------------------------------------------
     def _dynamo_start(self, draft: _Draft, event: Mapping[str, Any]) -> None:
         stack = self._stack(event.get("stack"))
-        if stack and not draft.stack:
-            draft.stack, draft.location = stack[:-1], stack[-1]
+        if stack and draft.location is None:
+            draft.stack, draft.location = draft.stack or stack[:-1], stack[-1]
             draft.function = draft.function or stack[-1].function
             self._know_function(draft)
 
@@ -287,12 +298,16 @@ class EventReader:
         if found not in draft.symbols:
             draft.symbols.append(found)
 
-    def _artifact(self, draft: _Draft, name: str, payload: str, seen: Callable[[str], str] | None) -> None:
+    def _artifact(
+        self, draft: _Draft, name: str, payload: str, seen: Seen | None,
+        broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None,
+    ) -> None:
         cache = _CACHE.fullmatch(name)
         if cache is not None:
             draft.caches.append(CacheLookup(cache["cache"], cache["outcome"], _bypass_reason(payload)))
         elif name == "dynamo_graph_break_reason":
-            found = graph_break(draft.ids, payload)
+            inner = [SourceLocation(*place) for place in broken_at()] if broken_at is not None else []
+            found = graph_break(draft.ids, payload, inner)
             if all(known.raw != found.raw for known in draft.breaks):
                 draft.breaks.append(found)
         elif name == "recompile_reasons":
@@ -337,39 +352,64 @@ def _bypass_reason(payload: str) -> str:
 _HEADING = re.compile(r"^(?:Graph Break )?Reason: (?P<reason>.*)$", re.M)
 _END = re.compile(r"^(?:User code traceback:|Traceback \(most recent call last\):)", re.M)
 _URL = re.compile(r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?")
-_WRAPPED = re.compile(r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to)")
-_FRAME = re.compile(
-    r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)
+_WRAPPED = re.compile(r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
+                      r"Encountered graph break that we cannot resume from)")
+_ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
 
 
-def graph_break(compile_id: CompileId, text: str) -> GraphBreak:
-    """Reads torch's account of a graph break (``InstructionTranslatorBase.log_graph_break``)."""
+def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation] = ()) -> GraphBreak:
+    """Reads torch's account of a graph break (``InstructionTranslatorBase.log_graph_break``).
+
+    Args:
+        compile_id: of the compilation that met it.
+        text: torch's account.
+        inner: the stack from the compiled frame on, where it is known. Torch's text leaves out every frame that is
+            called by one of the same name (``forward`` by ``forward``).
+    """
     begin = _HEADING.search(text)
     end = _END.search(text, begin.end() if begin else 0)
     account = text[begin.start("reason") if begin else 0 : end.start() if end else len(text)]
     # A heading of torch's that says what it tried stands above the break itself.
     skips = account.startswith("Failed to handle graph break gracefully")
+    gave_up = account.partition(".")[0] if account.startswith("Encountered graph break that we cannot resume") else ""
     if _WRAPPED.match(account):
         account = account.partition("\n\n")[2] or account
+    _, another, second = account.partition(_ANOTHER)
+    if another:
+        also = _fields(second.strip())
+        gave_up = "\n".join(filter(None, (also["reason"][0].partition("\n")[0], *also["explanation"])))
     fields = _fields(account)
     url = _URL.search(account)
     tail = text[end.end() :] if end else ""
     tail = tail.split("\nTraceback (most recent call last)")[0]
     stack = tuple(
         SourceLocation(found["file"], int(found["line"]), found["function"].strip(), (found["text"] or "").strip())
-        for found in _FRAME.finditer(tail))
+        for found in FRAME.finditer(tail))
     return GraphBreak(
         compile_id, fields["reason"][0] if fields["reason"] else "",
         "\n".join(fields["explanation"]), tuple(fields["hint"]), "\n".join(fields["context"]),
-        f"GB{int(url['number']):04d}" if url else "", url.group(0) if url else "", stack, skips,
-        text.removesuffix("\nNoneType: None\n").strip())
+        f"GB{int(url['number']):04d}" if url else "", url.group(0) if url else "", _with_inner(stack, inner), skips,
+        text.removesuffix("\nNoneType: None\n").strip(), len(inner), gave_up)
+
+
+def _with_inner(stack: tuple[SourceLocation, ...], inner: Sequence[SourceLocation]) -> tuple[SourceLocation, ...]:
+    """Torch's stack, its end replaced by the frames that it was made of."""
+    if not inner:
+        return stack
+    texts = {(place.filename, place.line): place.text for place in stack}
+    inner = [replace(place, text=place.text or texts.get((place.filename, place.line), "")) for place in inner]
+    names = {(place.filename, place.line) for place in inner}
+    outer = list(stack)
+    while outer and (outer[-1].filename, outer[-1].line) in names:
+        outer.pop()
+    return (*outer, *inner)
 
 
 def _fields(account: str) -> dict[str, list[str]]:
     """Torch's form: a heading, then ``Explanation:``, ``Hint:`` (several) and ``Developer debug context:``."""
     marks = re.compile(r"^\s*(Explanation|Hint|Developer debug context|For more details about this graph break)"
                        r"(?:: ?|, )", re.M)
-    parts = marks.split(account.split("\n*** While handling this graph break")[0])
+    parts = marks.split(account.partition(_ANOTHER)[0])
     found: dict[str, list[str]] = {"reason": [_plain(parts[0])], "explanation": [], "hint": [], "context": []}
     names = {"Explanation": "explanation", "Hint": "hint", "Developer debug context": "context"}
     for kind, body in zip(parts[1::2], parts[2::2]):
@@ -381,66 +421,3 @@ def _fields(account: str) -> dict[str, list[str]]:
 def _plain(text: str) -> str:
     lines = [line.strip() for line in text.strip().splitlines()]
     return "\n".join(line for line in lines if line)
-
-
-# --- recompiles -----------------------------------------------------------------------------------
-_ENTRY = re.compile(r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): ")
-_TENSOR_MISMATCH = re.compile(
-    r"tensor '(?P<source>.*?)' .*?(?:mismatch|not match).*?"
-    r"expected (?P<expected>.*?),? (?:but got|actual) (?P<seen>.*)")
-_COMPARED = re.compile(r"(?P<source>.+?) (?:==|is) (?P<expected>.+)")
-_TYPE_ID = re.compile(r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expected>[^']*)'>)?")
-_OBJECT_ID = re.compile(r"___check_obj_id\((?P<source>.*), \d+\)")
-_CAUSE = re.compile(r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)")
-
-
-def guard_failures(
-    payload: str, full_path: Callable[[str], str] = str, seen: Callable[[str], str] | None = None
-) -> tuple[GuardFailure, ...]:
-    """Reads torch's reasons for a recompile (torch/_dynamo/guards.py, ``get_guard_fail_reason``), one an entry.
-
-    Args:
-        payload: one reason, or a JSON list of several.
-        full_path: see :class:`EventReader`.
-        seen: see :meth:`EventReader.feed`.
-    """
-    try:
-        decoded = json.loads(payload)
-    except ValueError:
-        decoded = payload
-    reasons = decoded if isinstance(decoded, list) else [payload]
-    return tuple(_guard_failure(str(reason), full_path, seen) for reason in reasons)
-
-
-def _guard_failure(
-    reason: str, full_path: Callable[[str], str], seen: Callable[[str], str] | None
-) -> GuardFailure:
-    entry = _ENTRY.match(reason)
-    compile_id = CompileId(int(entry["frame"]), int(entry["recompile"])) if entry else None
-    text = reason[entry.end() :] if entry else reason
-    text, _, stack = text.partition("\nUser stack trace:\n")
-    cause = None
-    frames = list(_FRAME.finditer(stack))
-    comment = _CAUSE.search(text)
-    if frames:
-        last = frames[-1]
-        cause = SourceLocation(last["file"], int(last["line"]), last["function"].strip(), (last["text"] or "").strip())
-    elif comment:
-        cause = SourceLocation(full_path(comment["file"]), int(comment["line"]),
-                               comment["function"], comment["code"].strip())
-    condition = (text[: comment.start()] if comment else text).strip()
-    source = expected = actual = ""
-    tensor = _TENSOR_MISMATCH.match(condition)
-    if tensor:
-        source, expected, actual = tensor["source"], tensor["expected"], tensor["seen"].rstrip(".")
-    else:
-        for form in (_TYPE_ID, _OBJECT_ID, _COMPARED):
-            found = form.match(condition)
-            if found:
-                source, expected = found["source"], (found.groupdict().get("expected") or "")
-                question = f"type({source})" if form is _TYPE_ID else source
-                actual = seen(question) if seen is not None else ""
-                break
-    condition = _TYPE_ID.sub(lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
-    condition = _OBJECT_ID.sub(lambda m: f"{m['source']} is another object", condition)
-    return GuardFailure(compile_id, condition, source, expected, actual, cause)

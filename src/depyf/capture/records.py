@@ -148,6 +148,8 @@ class Frame:
         entries: what was compiled; empty if it was only run or skipped.
         signature: the parameters as they stand in a ``def``.
         title: what tells it from other functions of its name (``Conv.forward``); empty where nothing does.
+        stack: of a resume function, the user's expressions of the values that lay on the stack at the break
+            (``___stack0``, ``___stack1``, ...); ``""`` for one that is not known.
     """
 
     name: str
@@ -160,6 +162,7 @@ class Frame:
     entries: tuple[CacheEntry, ...]
     signature: str = ""
     title: str = ""
+    stack: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -295,6 +298,9 @@ class GraphBreak:
         stack: the user's stack, outermost first; its last is where the break is.
         skips_function: torch gave the whole function up because of it (it runs in plain Python).
         raw: torch's own text.
+        depth: how many places of ``stack`` lie in the compiled frame and what was inlined into it; 0 where unknown.
+        gave_up: why the function could not continue behind the break: torch's heading, ``"graph break in loop"``, and
+            its sentences on it.
     """
 
     compile_id: CompileId
@@ -307,6 +313,8 @@ class GraphBreak:
     stack: tuple[SourceLocation, ...] = ()
     skips_function: bool = False
     raw: str = ""
+    depth: int = 0
+    gave_up: str = ""
 
     @property
     def location(self) -> SourceLocation | None:
@@ -323,6 +331,8 @@ class GuardFailure:
         source: the guarded object, ``"L['a']"`` or a part of it; ``""`` where the text names none.
         expected, seen: as text, ``"10"`` and ``"12"``; ``""`` where unknown.
         cause: the user line that made Dynamo guard, if known.
+        subject: what was compared, as Python (``"a.size()[0]"``, ``"len(cache)"``) or in words.
+        hint: torch's advice.
     """
 
     entry: CompileId | None
@@ -331,6 +341,8 @@ class GuardFailure:
     expected: str = ""
     seen: str = ""
     cause: SourceLocation | None = None
+    subject: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)

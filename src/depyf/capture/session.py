@@ -259,7 +259,8 @@ class Session:
         return draft is not None and stage in draft.printed_later
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
-        self.events.feed(metadata, payload, hooks.seen_in_recompiled_frame)
+        self.events.feed(
+            metadata, payload, hooks.seen_in_recompiled_frame, hooks.stack_of_graph_break, hooks.callers)
         if "frame_id" not in metadata:
             return
         compile_id = self.events.compile_id(

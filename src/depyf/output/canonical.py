@@ -12,10 +12,12 @@ from ..capture.records import GraphStage, Guard, Kernel
 
 #: Addresses, ids of objects in names (with the id of a compilation), hashes, numbers of graphs and frames.
 _IDS = re.compile(
-    r"0x[0-9a-f]+|(?<=_)\d{9,}(?:_c\w+)?\b|\b[a-z0-9]{40,}\b|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?"
+    r"0x[0-9a-f]+|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?\b|\b[a-z0-9]{40,}\b|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?"
     r"|(?<=__builtins_dict__)_\d+|(?<=__resume_at_)\d+_\d+")
 #: In a guard a number like that is where an object lies. (In a graph it is a number.)
 _OBJECT = re.compile(r"\b\d{12,}\b")
+#: Python counts up the version of a dictionary with each change of any.
+_DICT_VERSION = re.compile(r"(\bdict_version\(.*\) == )\d+")
 _SYMBOL = re.compile(r"\b[suz]f?\d+\b")
 #: A name that is no attribute: ``relu`` in ``relu = torch.relu(x)`` once.
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b")
@@ -106,5 +108,5 @@ def kernel_name(name: str) -> str:
 
 
 def guard_text(guard: Guard) -> str:
-    """A condition, without ids of objects."""
-    return _IDS.sub("_", _OBJECT.sub("_", guard.expression))
+    """A condition, without ids of objects and versions of dictionaries."""
+    return _IDS.sub("_", _OBJECT.sub("_", _DICT_VERSION.sub(r"\1_", guard.expression)))

@@ -22,12 +22,14 @@ from .outline import layer_pattern, layer_ranges
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, units
 from .story import VALUES, Story, Unit, kind_of_failure
 from .totals import seconds_by_phase
-from .words import OUTCOME_OF_ONE, stage_name
+from .words import OUTCOME_OF_ONE, OUTCOMES, stage_name
 
 #: How many of a kind are told one by one, unless all are wanted.
 ROWS = 8
 #: Stands for a version until it is known how many changed in the same way. (No text of others holds it.)
 _VERSION = "\ue020"
+#: What is counted, in the first run and in the second.
+Number = tuple[str, int, int]
 _NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
 
 
@@ -37,16 +39,18 @@ class Difference:
 
     Attributes:
         head: in which versions of Python and torch the runs took place, and whether they ended.
+        numbers: of the whole run, those that changed: ``("graph breaks", 4, 8)``.
         functions: by function, what changed in it, as items of a list (Markdown).
         times: seconds by part of torch, of both runs. They are no difference.
     """
 
     head: list[str] = field(default_factory=list)
+    numbers: list[Number] = field(default_factory=list)
     functions: dict[str, list[str]] = field(default_factory=dict)
     times: list[tuple[str, float, float]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.functions)
+        return bool(self.functions or self.numbers)
 
 
 def difference(before: Capture, after: Capture, full: bool = False) -> Difference:
@@ -57,7 +61,7 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
         full: every change, and those of graphs and kernels line by line.
     """
     old, new = Story(before), Story(after)
-    found = Difference(_heads(before, after))
+    found = Difference(_heads(before, after), _changed(_numbers(old.units, old), _numbers(new.units, new)))
     compare = _Comparison(old, new, full)
     for unit, other in units(old.units, new.units):
         lines = compare.unit(unit, other)
@@ -66,6 +70,9 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
             assert shown is not None
             story = new if other else old
             title = code(shown.title) + _place(story, shown.location)
+            if unit and other:
+                changed = _changed(_numbers([unit], old), _numbers([other], new))
+                title += f": {_arrows(changed)}" if changed and changed != found.numbers else ""
             found.functions.setdefault(title, []).extend(lines)
     found.times = _times(before, after)
     return found
@@ -78,12 +85,17 @@ def text(found: Difference, names: tuple[str, str]) -> str:
         found: the difference.
         names: of the two runs.
     """
-    lines = [f"# What changed from {code(names[0])} to {code(names[1])}", "", *found.head]
+    lines = [f"# What changed from {code(names[0])} to {code(names[1])}"]
+    if found.numbers:
+        lines += ["", f"{_arrows(found.numbers)}."]
+    if found.head:
+        lines += ["", *found.head]
     for title, items in found.functions.items():
         lines += ["", f"### {title}", "", *items]
     if not found:
-        lines.append("No difference.")
-    if found.times:
+        lines += ["", "No difference."]
+        lines += [f"Compile time: {first:.2f} s, now {second:.2f} s." for _, first, second in found.times[:1]]
+    elif found.times:
         lines += ["", "## Time", "", "Compile time differs from run to run; it is no difference.", "",
                   *table(("part", "before", "after"), [
                       (prose(name), f"{first:.2f} s", f"{second:.2f} s") for name, first, second in found.times])]
@@ -318,6 +330,29 @@ def _left_alone(story: Story, unit: Unit) -> Iterator[_Fact]:
                      VALUES.sub("_", reason)))
 
 
+# --- numbers ---------------------------------------------------------------------------------------------
+def _numbers(units: Sequence[Unit], story: Story) -> dict[str, int]:
+    """How much of what there is, the weightiest first."""
+    outcomes = Counter(each.outcome for unit in units for each in unit.compilations)
+    return {
+        "graph breaks": sum(len(each.breaks) for unit in units for each in unit.compilations),
+        "recompiles": sum(len(unit.recompiles) for unit in units),
+        **{OUTCOMES.get(outcome, outcome): outcomes[outcome] for outcome in sorted(outcomes)
+           if outcome != "compiled"},
+        "versions": outcomes["compiled"],
+        "graphs": len({name for unit in units for each in unit.done for name in story.graph_names(each)})}
+
+
+def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[Number]:
+    """The numbers that are not the same."""
+    rows = [(name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after}]
+    return [row for row in rows if row[1] != row[2]]
+
+
+def _arrows(numbers: Sequence[Number]) -> str:
+    return ", ".join(f"{name} {first} \u2192 {second}" for name, first, second in numbers)
+
+
 # --- small things ------------------------------------------------------------------------------------
 def _heads(before: Capture, after: Capture) -> list[str]:
     lines = []
@@ -328,7 +363,7 @@ def _heads(before: Capture, after: Capture) -> list[str]:
             lines.append(f"{word} {prose(first) or 'unknown'}, now {prose(second) or 'unknown'}.")
     lines += [f"The {word} run did not end: what it lacks may only not have been recorded."
               for word, capture in (("first", before), ("second", after)) if NOT_ENDED in capture.notes]
-    return [*lines, ""] if lines else []
+    return lines
 
 
 def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
@@ -368,7 +403,7 @@ def _items(lines: Iterable[str]) -> list[list[str]]:
 
 
 def _often(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
 def _times_of(name: str, number: int) -> str:

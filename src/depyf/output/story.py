@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..capture.records import (
     CacheEntry,
@@ -17,8 +18,10 @@ from ..capture.records import (
     GuardFailure,
     SourceLocation,
 )
-from ..capture.resumes import plain_name
-from .markdown import one_line
+from ..capture.resumes import plain_name, resumed_function
+from .changes import Change, changes
+from .markdown import code, one_line
+from .user_source import UserSource
 
 #: In torch's reasons and failures: what differs between two of the same kind.
 VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
@@ -60,6 +63,7 @@ class Story:
         units: the functions, in the order of their first compilation.
         unit_of: the function of a compilation, by its ``key``.
         short: the shortest ends of paths that tell the files from each other.
+        source: what the texts of the user's files say.
     """
 
     def __init__(self, capture: Capture) -> None:
@@ -69,6 +73,7 @@ class Story:
         self.frames: dict[str, Frame] = {}
         self.units: list[Unit] = []
         self.unit_of: dict[tuple[int, int, int], Unit] = {}
+        self.source = UserSource(capture.sources)
         self._tie()
         self.short = short_names(_files(capture))
 
@@ -114,6 +119,56 @@ class Story:
     def graph_names(self, compilation: Compilation) -> tuple[str, ...]:
         found = self.entry(compilation)
         return found.graph_names if found else ()
+
+    def name_of(self, compilation: Compilation) -> str:
+        """Its function in the user's words, as Markdown: ``Block.forward``, ``f`` from line 9 on."""
+        unit = self.unit_of.get(compilation.compile_id.key)
+        name = unit.title if unit else plain_name(compilation.function)
+        place = unit.location if unit else compilation.location
+        if "." not in name and place is not None:
+            name = self.source.name_at(place, name)
+        resumed = resumed_function(compilation.function)
+        shown = code(name or "a function that torch does not name")
+        return f"{shown} from line {resumed[1]} on" if resumed else shown
+
+    def stack_names(self, compilation: Compilation) -> dict[str, str]:
+        """The user's expressions of the values that a resume function takes: ``{"___stack0": "self.log.append"}``."""
+        found = self.entries.get(compilation.compile_id.key) or next(
+            (known for key, known in self.entries.items() if key[:2] == compilation.compile_id.frame_key), None)
+        stack = found[0].stack if found else ()
+        return {f"___stack{number}": text for number, text in enumerate(stack) if text}
+
+    @cached_property
+    def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
+        known: dict[tuple[int, int], set[tuple[str, str]]] = {}
+        return {c.compile_id.key: changes(c, self.stack_names(c), known.setdefault(c.compile_id.frame_key, set()))
+                for c in self.capture.compilations}
+
+    def changes(self, compilation: Compilation) -> tuple[Change, ...]:
+        """What was other than each version expects, the most telling first; none where nothing was compiled again."""
+        return self._changes[compilation.compile_id.key]
+
+    def fate_of(self, resume_name: str) -> str:
+        """What became of a resume function: ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"unreached"`` (no
+        call came there), or ``"unknown"``."""
+        frame = self.frames.get(resume_name)
+        if frame is None:
+            return "unknown"
+        if frame.entries:
+            return "compiled"
+
+        def same(code_name: str, place: SourceLocation | None) -> bool:
+            return code_name == frame.code_name and (
+                place is None or frame.location is None or
+                (place.filename, place.line) == (frame.location.filename, frame.location.line))
+
+        compiled = {entry.compile_id.frame_key for each in self.frames.values() for entry in each.entries}
+        lost = {c.compile_id.frame_key for c in self.capture.compilations
+                if same(c.function, c.location) and c.compile_id.frame_key not in compiled}
+        if not lost:
+            return "unreached"
+        alike = [each for each in self.frames.values() if not each.entries and same(each.code_name, each.location)]
+        return "plain" if len(lost) >= len(alike) else "unknown"
 
     def knows_code(self, compilation: Compilation) -> bool:
         """Whether the transformed code was recorded, and with it what it goes on in."""
@@ -171,6 +226,8 @@ def breaks_by_place(
 def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
     """The stack from the compiled function to the break; longer than one if functions were inlined."""
     stack = found.stack
+    if 0 < found.depth <= len(stack):
+        return stack[-found.depth :]
     own = plain_name(compilation.function)
     for at in range(len(stack) - 1, -1, -1):
         if plain_name(stack[at].function) == own and (

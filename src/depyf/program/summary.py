@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Mapping
 
 from .. import page
 from ..capture import store
 from ..capture.records import Capture
 from ..output import index
+from ..output.causes import cause
 from ..output.directory import MARK, RANK, RUN
 from ..output.markdown import count, one_line
 from ..output.story import Story, breaks_by_place, breaks_by_reason
 from ..output.totals import Totals
+from ..output.verdict import verdict
 from ..output.words import OUTCOMES
 
 WIDTH = 110
@@ -62,7 +65,8 @@ def _is_of(folder: str, launch: str) -> bool:
 
 
 def summary(found: Mapping[str, Capture]) -> list[str]:
-    """Five lines: what was compiled, breaks, recompiles, where it is, where to start.
+    """What was not compiled, if anything; then five lines: what was compiled, breaks, recompiles, where it is, where to
+    start.
 
     Args:
         found: what each process wrote, by folder; one at least.
@@ -75,7 +79,9 @@ def summary(found: Mapping[str, Capture]) -> list[str]:
     where = ""
     if len(found) > 1:
         where = f" on {len(ranks)} ranks" if len(ranks) == len(found) else f" in {len(found)} processes"
+    said = list(dict.fromkeys(sentence for story in stories.values() for sentence in verdict(story)))
     lines = [
+        *_sentences(said),
         f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
         f"{count(len(functions), 'function')}{where}, {sum(each.seconds for each in totals):.1f} s of compiling"
         + "".join(f"; {number} {word}" for word, number in other.items() if number),
@@ -114,6 +120,20 @@ def shown(path: str) -> str:
     return path if near.startswith(os.pardir) else near
 
 
+def _sentences(said: list[str]) -> list[str]:
+    """What has to be known first, in lines of a terminal."""
+    return [line for sentence in said
+            for line in textwrap.wrap(f"depyf: {_unmarked(sentence)}", WIDTH, subsequent_indent="  ",
+                                      break_long_words=False, break_on_hyphens=False)]
+
+
+def _unmarked(markdown: str) -> str:
+    """A sentence of ours without the marks of Markdown; code keeps its backticks."""
+    parts = re.split(r"(`+[^`]+`+)", markdown)
+    return "".join(part if number % 2 else re.sub(r"\\([^\w\s])", r"\1", part).replace("&amp;", "&").replace("**", "")
+                   for number, part in enumerate(parts))
+
+
 def _breaks(stories: Mapping[str, Story]) -> str:
     groups = [(story, members) for story in stories.values()
               for group in breaks_by_reason(story.capture.compilations) for members in breaks_by_place(group)]
@@ -124,17 +144,20 @@ def _breaks(stories: Mapping[str, Story]) -> str:
     broken = members[0][0]
     where = broken.location
     place = f"{story.short.get(where.filename, where.filename)}:{where.line}: " if where else ""
-    first = one_line(f"{place}{broken.reason}", WIDTH - 20)
+    first = f"{place}{one_line(cause(broken))}"
     places = len({(story.short.get(b.location.filename), b.location.line) if b.location else None
                   for story, members in groups for b, _ in members[:1]})
     return f"{number}, first at {first}" if places > 1 or number > 1 else f"1, at {first}"
 
 
 def _recompiles(stories: Mapping[str, Story]) -> str:
+    stories_of = {id(unit): story for story in stories.values() for unit in story.units}
     found = [(unit, compilation) for story in stories.values() for unit in story.units
              for compilation in unit.recompiles]
     if not found:
         return "none"
     unit, compilation = found[0]
-    first = one_line(f"{unit.title}: {compilation.guard_failures[0].text}", WIDTH - 20)
+    changed = stories_of[id(unit)].changes(compilation)
+    what = _unmarked(changed[0].sentence()) if changed else "no version matched a call"
+    first = f"{unit.title}: {what}"
     return f"{len(found)}, first of {first}" if len(found) > 1 else f"1, of {first}"

@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
@@ -99,6 +99,35 @@ def _of_compiled_frame(what: str) -> Any:
             return frame.f_locals.get(what)
         frame = frame.f_back
     return None
+
+
+#: Modules whose functions lie between a frame and what compiles it.
+_COMPILING = re.compile(r"torch\._dynamo\.convert_frame|torch\._utils_internal|contextlib|depyf(\..*)?")
+
+
+def callers() -> list[tuple[str, int, str]]:
+    """``(file, line, function)`` of who called the frame that torch is about to compile, outermost first; empty where
+    that cannot be told. (Torch's own event leaves out the last ones.)"""
+    try:
+        module, function = touchpoints.COMPILED_FRAME.module, touchpoints.COMPILED_FRAME.attribute
+    except touchpoints.MissingTouchpoint:
+        return []
+    frame: Any = sys._getframe(1)
+    for _ in range(40):
+        if frame is None or frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
+            break
+        frame = frame.f_back
+    caller = frame
+    while frame is not None and _COMPILING.fullmatch(str(frame.f_globals.get("__name__"))):
+        if frame.f_globals.get("__name__") == module:
+            caller = frame
+        frame = frame.f_back
+    found = []
+    frame = caller.f_back if caller is not None else None
+    while frame is not None:
+        found.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
+        frame = frame.f_back
+    return found[::-1]
 
 
 class Resume(NamedTuple):
@@ -264,6 +293,25 @@ def seen_in_recompiled_frame(expression: str) -> str:
     return ""
 
 
+def stack_of_graph_break() -> list[tuple[str, int, str, str]]:
+    """``(file, line, function, text)`` of the compiled frame and of each function that was inlined on the way to the
+    break that torch is about to log; empty where that cannot be told."""
+    where = touchpoints.GRAPH_BREAK_LOG
+    try:
+        function = where.attribute
+    except touchpoints.MissingTouchpoint:
+        return []
+    frame: Any = sys._getframe(1)
+    for _ in range(40):
+        if frame is None:
+            return []
+        if frame.f_code.co_name == function:
+            stack = getattr(frame.f_locals.get(where.key), "real_stack", None) or ()
+            return [(found.filename, found.lineno or 0, found.name, (found.line or "").strip()) for found in stack]
+        frame = frame.f_back
+    return []
+
+
 def _shown(expression: str, local: Any, namespace: Any) -> str:
     try:
         value = _static_value(ast.parse(expression.strip(), mode="eval").body, local, namespace)
@@ -271,10 +319,29 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
         return ""
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}".removeprefix("builtins.")
-    if value is None or type(value) in (bool, int, float, complex, str, bytes):
+    if isinstance(value, FunctionType):
+        return f"the function {value.__qualname__}"
+    if type(value) in (list, tuple) and all(type(item) in (bool, int, float, str) for item in value) \
+            or value is None or type(value) in (bool, int, float, complex, str, bytes):
         text = repr(value)
         return text if len(text) <= 80 else text[:77] + "..."
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        return repr(value)
     return f"an object of type {type(value).__qualname__}"
+
+
+#: Questions about torch's state that have an answer without any code of the user's.
+_STATE_QUESTIONS = frozenset({
+    "is_grad_enabled", "get_default_dtype", "get_num_threads", "are_deterministic_algorithms_enabled",
+    "is_deterministic_algorithms_warn_only_enabled"})
+
+
+def _of_plain_tensor(value: Any, method: str) -> Any:
+    """``value.size()`` or ``value.stride()`` of a tensor that is not of a class of the user's."""
+    torch = sys.modules["torch"]
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        raise LookupError("not a plain tensor")
+    return tuple(getattr(torch.Tensor, method)(value))
 
 
 def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
@@ -290,8 +357,16 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
             return type(_static_value(inner, local, namespace))
         case ast.Call(ast.Name("len"), [inner], []):
             value = _static_value(inner, local, namespace)
-            if type(value) in (list, tuple, dict, set, str):
+            if type(value) in (list, tuple, dict, set, str, collections.OrderedDict, collections.deque):
                 return len(value)
+        case ast.Call(ast.Name("list"), [inner], []):
+            value = _static_value(inner, local, namespace)
+            if type(value) in (list, tuple, dict, collections.OrderedDict):
+                return list(value)
+        case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
+            return getattr(sys.modules["torch"], name)()
+        case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []), ast.Constant(key)):
+            return _of_plain_tensor(_static_value(inner, local, namespace), method)[key]
         case ast.Subscript(inner, ast.Constant(key)):
             value = _static_value(inner, local, namespace)
             if type(value) in (list, tuple, dict, collections.OrderedDict) or value is local or value is namespace:
@@ -570,16 +645,21 @@ def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[
 
 def innermost_function(compiled: Any) -> Any:
     """The user's function behind what ``torch.compile`` returned."""
-    seen = 0
-    while seen < 20:
-        inner = getattr(compiled, touchpoints.ORIGINAL_CALLABLE.key, None)
+    for _ in range(20):
+        inner = given_to_compile(compiled)
         if inner is None:
-            inner = getattr(compiled, "_orig_mod", None)
-        if inner is None:
-            return compiled
+            break
         compiled = inner
-        seen += 1
     return compiled
+
+
+def given_to_compile(compiled: Any) -> Any:
+    """What ``torch.compile`` was given when it returned ``compiled``; ``None`` if it did not."""
+    own = getattr(compiled, "__dict__", None)
+    if not isinstance(own, Mapping):
+        return None
+    given = own.get(touchpoints.ORIGINAL_CALLABLE.key)
+    return own.get("_modules", {}).get("_orig_mod") if given is None else given
 
 
 def is_resume(code: CodeType) -> bool:

@@ -261,6 +261,10 @@ RECOMPILE_REASONS = Touchpoint(
      "torch._dynamo.guards:get_and_maybe_log_recompilation_reason"),
     "the frame about to be compiled again", "2.2",
     "the value that a failed guard saw", takes("frame"), "frame")
+GRAPH_BREAK_LOG = Touchpoint(
+    ("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break",),
+    "the stack of a graph break with all its frames", "2.7",
+    "calls of functions of the same name (forward by forward) on the way to a graph break", takes("exc"), "exc")
 CAPTURED_GRAPH = Touchpoint(
     ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
     "the graph that a backend is given, and what it gives back", "2.0",

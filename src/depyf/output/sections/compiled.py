@@ -63,7 +63,7 @@ def _came_of_it(compilation: Compilation) -> str:
             compilation.outcome, compilation.outcome)
     words = ["recompiled" if compilation.guard_failures or compilation.compile_id.recompile else "compiled"]
     if compilation.breaks:
-        words.append(f"up to a graph break: {prose(compilation.breaks[-1].reason, 60)}")
+        words.append(f"up to a graph break: {prose(compilation.breaks[-1].reason)}")
     return " ".join(words)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from ...capture.events import graph_break
 from ...capture.records import Compilation
-from ..markdown import code, prose
-from ..story import failures_by_kind, not_compiled
-from .recompiles import failure_lines
+from ..causes import cause
+from ..changes import advice
+from ..markdown import code, fenced, prose
+from ..story import not_compiled
+from ..verdict import why_plain
+from .recompiles import event
 from .told import ROWS, Told, left_out
 
 
@@ -24,33 +27,33 @@ def left_alone(story: Told) -> list[str]:
 def _not_compiled(story: Told, members: list[Compilation]) -> list[str]:
     first = members[0]
     times = f", {len(members)} times" if len(members) > 1 else ""
-    name = f"* **{story.subject(first)}**, {story.place(first.location) or 'place unknown'}, " \
-           f"{code(str(first.compile_id))}{times}: "
+    head = f"* {story.place(first.location) or 'place unknown'}, {code(str(first.compile_id))}{times}: "
+    if first.outcome == "unknown":
+        return [f"{head}the end of the compilation of {story.name_of(first)} was not seen (the run ended before, or an "
+                "exception of the program came first)"]
+    lines = [f"{head}**{why_plain(story, first)}.**"]
     failure = first.failure
     account = graph_break(first.compile_id, failure.reason) if failure else None
-    reason = prose(account.reason, 200) if account else ""
-    if failure and failure.location:
-        reason += f" (at {story.place(failure.location)})"
-    explanation = prose(account.explanation.partition("\n")[0], 400) if account and account.explanation else ""
-    lines = []
-    if first.outcome == "limit":
-        lines.append(f"{name}**the recompile limit is reached.** Calls that fit no version run in plain Python from "
-                     "now on.")
-        lines += [f"  * {explanation}"] if explanation else []
-        for found_all in failures_by_kind(members)[:3]:
-            lines += [f"  * {line}" for line in failure_lines(story, found_all)]
-    elif first.outcome == "skipped" and first.breaks:
-        lines.append(f"{name}skipped because of a [graph break](#graph-breaks): {prose(first.breaks[-1].reason, 200)} "
-                     f"(at {story.place(first.breaks[-1].location)})")
+    broken = next((found for found in reversed(first.breaks) if found.skips_function), None)
+    if broken is not None:
+        lines.append(f"  * why it breaks: {prose(cause(broken))}; [Graph breaks](#graph-breaks) has torch's words")
+        if broken.gave_up:
+            heading, _, explanation = broken.gave_up.partition("\n")
+            why = f"{prose(heading)}. {prose(explanation)}".rstrip(". ")
+            lines.append(f"  * why torch gives the function up: {why}.")
         return lines
-    elif first.outcome == "skipped":
-        lines.append(f"{name}skipped: " + (reason or "torch found nothing to compile in it (no tensor operation)"))
-    elif first.outcome == "failed":
-        kind = f"{code(failure.kind)}: " if failure and failure.kind else ""
-        lines.append(f"{name}**failed**: {kind}{reason}")
-        lines += [f"  * {explanation}"] if explanation else []
-    else:
-        return [f"{name}its end was not seen (the run ended before, or an exception of the program came first)"]
-    if account is not None and account.hints and first.outcome != "skipped":
-        lines += [f"  * torch's advice: {prose(hint, 400)}" for hint in account.hints[:4]]
+    if failure and failure.location:
+        lines.append(f"  * at {story.place(failure.location)}")
+    if first.outcome == "limit":
+        for compilation in members[:3]:
+            lines += ["  " + line for line in event(story, compilation, set())]
+        hints = dict.fromkeys(filter(None, (
+            advice(found) for c in members for found in story.changes(c)[:1])))
+        lines += [f"  * how to fix it: {hint}" for hint in hints]
+    if account is not None:
+        explanation, _, rest = account.explanation.partition("\n")
+        if explanation:
+            lines.append(f"  * torch explains: {prose(explanation)}")
+            lines += [f"    {line}" for line in fenced(rest)] if rest else []
+        lines += [f"  * torch's advice: {prose(hint)}" for hint in account.hints]
     return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..markdown import code, count, link, prose
 from ..story import Unit
 from ..totals import Totals
+from ..verdict import verdict
 from ..words import OUTCOMES, seconds
 from .told import Told
 
@@ -22,7 +23,10 @@ def head(story: Told) -> list[str]:
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
                    f"{count(totals.graphs, 'graph')}, {seconds(totals.seconds)}.")
-    lines = ["# What torch.compile did", "", f"{summary} ({prose(', '.join(where))})" if where else summary]
+    lines = ["# What torch.compile did", ""]
+    for sentence in verdict(story):
+        lines += [f"**{sentence}**" if sentence.count("**") == 0 else sentence, ""]
+    lines.append(f"{summary} ({prose(', '.join(where))})" if where else summary)
     problems = []
     if totals.breaks:
         problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'place')}")

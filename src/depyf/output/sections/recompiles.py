@@ -1,16 +1,17 @@
-"""Recompiles: which guard of which version did not hold."""
+"""Recompiles: what was other than every version expects, a row for each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ...capture.records import Compilation, GuardFailure
-from ..markdown import code, count, link, one_line, some
-from ..story import failures_by_kind, kind_of_failure, recompiles_by_reason
+from ..changes import Change, advice
+from ..markdown import code, count, link, some
+from ..story import kind_of_failure
 from .told import Told
 
-#: How many of a kind are told one by one: reasons of a function, values of a guard.
-GROUPS, VALUES = 8, 4
+#: Recompiles of a function that are told one by one: the first, and the last one. Those between are counted.
+ROWS = 12
 
 
 def recompiles(story: Told) -> list[str]:
@@ -19,57 +20,75 @@ def recompiles(story: Told) -> list[str]:
         recompiled = unit.recompiles
         if not recompiled:
             continue
-        groups = recompiles_by_reason(unit)
-        lines += ["", f"{link(code(unit.title), unit.file)}, {story.place(unit.location)}: "
+        lines += ["", f"{link(story.unit_name(unit), unit.file)}, {story.place(unit.location)}: "
                       f"{count(len(recompiled), 'recompile')}", ""]
-        for members in groups[:GROUPS]:
-            lines += _recompile_group(story, members)
-        if len(groups) > GROUPS:
-            lines.append(f"* ... for {len(groups) - GROUPS} more reasons (`records.jsonl` has all)")
+        lines += _rows(story, recompiled)
+        found = [change for c in recompiled for change in story.changes(c)[:1]]
+        advices = dict.fromkeys(filter(None, map(advice, found)))
+        if advices:
+            lines += ["", "To compile less often:", "", *(f"* {text}" for text in advices)]
     if not lines:
         return []
-    return ["## Recompiles", "", "A call that fits no version is compiled again. Too many versions, and torch gives up "
-            "(`torch._dynamo.config.recompile_limit`).", *lines]
+    return ["## Recompiles", "", "No compiled version matched a call, so torch compiled another one. At too many "
+            "versions it stops (`torch._dynamo.config.recompile_limit`). Each row says what was other: from → to.",
+            *lines]
 
 
-def _recompile_group(story: Told, members: list[Compilation]) -> list[str]:
-    ids = [code(str(c.compile_id)) for c in members]
-    shown = _span(ids) + (f", {len(ids)} times" if len(ids) > 3 else "")
-    lines = [f"* {shown}, {story.subject(members[0])}:"]
-    kinds = failures_by_kind(members)
-    for found_all in kinds[:3]:
-        lines += [f"  * {line}" for line in failure_lines(story, found_all)]
-    if len(kinds) > 3:
-        lines.append(f"  * ... and {len(kinds) - 3} other guards of older versions")
+def _rows(story: Told, recompiled: Sequence[Compilation]) -> list[str]:
+    lines: list[str] = []
+    shown = [*recompiled[: ROWS - 1], recompiled[-1]] if len(recompiled) > ROWS + 1 else list(recompiled)
+    told: set[tuple[str, ...]] = set()
+    for number, compilation in enumerate(shown):
+        if len(shown) < len(recompiled) and number == len(shown) - 1:
+            lines.append(f"* ... {len(recompiled) - len(shown)} more, each of its own version")
+        lines += event(story, compilation, told)
     return lines
 
 
-def _span(ids: list[str]) -> str:
-    return ", ".join(ids) if len(ids) < 4 else f"{ids[0]} to {ids[-1]}"
+def event(story: Told, compilation: Compilation, told: set[tuple[str, ...]]) -> list[str]:
+    """One recompile: what changed, then torch's own words.
 
-
-def failure_lines(story: Told, failures: Sequence[GuardFailure]) -> list[str]:
-    """Failures of one kind of guard: which, expected and seen, against which versions, made by which line."""
-    first = failures[0]
-    texts = dict.fromkeys(one_line(found.text) for found in failures)
-    values = []
-    for word, items in (("expected", [f.expected for f in failures]), ("seen", [f.seen for f in failures])):
-        different = [code(item, 60) for item in dict.fromkeys(items) if item]
-        if different:
-            values.append(f"{word} {some(different, VALUES)}")
-    if len(texts) == 1 or not values:
-        what = some([code(text, 160) for text in texts], 2)
-    else:
-        what = code(kind_of_failure(first), 160)
-    against = dict.fromkeys(code(str(found.entry)) for found in failures if found.entry)
-    line = what
-    if values and not all(v in one_line(first.text) for v in (first.expected, first.seen) if v) or len(texts) > 1:
-        line += "; " + ", ".join(values) if values else ""
-    if against:
-        line += f" (so {some(list(against), 3)} did not fit)"
-    lines = [line]
-    causes = dict.fromkeys(
-        f"{story.place(f.cause)}: {code(f.cause.text, 100)}" for f in failures if f.cause is not None)
-    if causes:
-        lines.append(f"guarded because of {some(list(causes), 2)}")
+    Args:
+        story: the facts.
+        compilation: the recompile.
+        told: causes that were told already, which are added to.
+    """
+    found = story.changes(compilation)
+    of = f", in {story.name_of(compilation)}" if _several(story, compilation) else ""
+    if not found:
+        return [f"* {code(str(compilation.compile_id))}{of}"]
+    main = found[0]
+    lines = [f"* {code(str(compilation.compile_id))} {main.row()}{of}"]
+    causes = _causes(story, main)
+    if causes and causes not in told:
+        told.add(causes)
+        lines.append(f"  * torch guards it because of {some(list(causes), 2)}")
+    lines.append("  * torch says: " + "; ".join(_torchs_words(change) for change in found))
     return lines
+
+
+def _several(story: Told, compilation: Compilation) -> bool:
+    """Whether functions of its unit, itself and resume functions, have recompiles of their own."""
+    unit = story.unit_of[compilation.compile_id.key]
+    return len({c.compile_id.frame_key for c in unit.recompiles}) > 1
+
+
+def _causes(story: Told, change: Change) -> tuple[str, ...]:
+    places = (found.cause for found in change.failures if found.cause is not None)
+    return tuple(dict.fromkeys(f"{story.place(place)}: {code(place.text)}" for place in places))
+
+
+def _torchs_words(change: Change) -> str:
+    """Torch's sentences of one thing, whole, with the versions that they are about. What it says of other versions in
+    the same words stands once."""
+    kinds: dict[str, list[GuardFailure]] = {}
+    for found in change.failures:
+        kinds.setdefault(kind_of_failure(found), []).append(found)
+    told = []
+    for members in kinds.values():
+        first = members[0]
+        alike = [code(str(found.entry)) for found in members if found.entry and found.text == first.text]
+        likewise = [code(str(found.entry)) for found in members if found.entry and found.text != first.text]
+        of = ", ".join(filter(None, (some(alike, 4), f"likewise of {some(likewise, 4)}" if likewise else "")))
+        told.append(code(first.text) + (f" (of {of})" if of else ""))
+    return "; ".join(told)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ...capture.records import Compilation
-from ..markdown import code, count, link
+from ...capture.records import Compilation, SymbolDecision
+from ..changes import in_words
+from ..markdown import code, count, link, prose
 from .told import Told
 
 #: How many symbols of a function are told one by one.
@@ -19,24 +20,16 @@ def shapes(story: Told) -> list[str]:
         fixed: dict[str, int] = {}
         for compilation in unit.compilations:
             for found in compilation.symbols:
-                where = f", {story.place(found.location)}" if found.location else ""
                 if found.kind in ("created", "unbacked"):
-                    source = code(found.source, 100) if found.source else "a value that only the data tells"
-                    first = f", first seen as {code(found.value, 30)}" if found.value else ""
-                    text = f"{code(found.symbol)} stands for {source}, any value in {code(found.range)}{first}" \
-                           f"{where}{_generalised(found.source, found.value, compilation)}"
-                    created.setdefault(source, []).append((text, compilation))
-                elif found.kind == "fixed":
-                    source = f" ({code(found.source, 100)})" if found.source else ""
-                    text = f"**fixed**: {code(found.symbol)}{source} is {code(found.value, 30)} only, because of " \
-                           f"{code(found.reason, 60) if found.reason else 'a condition'}{where}"
-                    fixed[text] = fixed.get(text, 0) + 1
+                    what, text = _open(story, found, compilation)
+                    created.setdefault(what, []).append((text, compilation))
                 else:
-                    text = f"condition {code(found.symbol, 100)}{where}"
+                    text = _fixed(story, found, compilation) if found.kind == "fixed" else \
+                        _condition(story, found, compilation)
                     fixed[text] = fixed.get(text, 0) + 1
         if not created and not fixed:
             continue
-        lines += ["", f"{link(code(unit.title), unit.file)}, {story.place(unit.location)}:", ""]
+        lines += ["", f"{link(story.unit_name(unit), unit.file)}, {story.place(unit.location)}:", ""]
         for texts in list(created.values())[:SYMBOLS]:
             text, compilation = texts[0]
             more = f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else ""
@@ -55,15 +48,52 @@ def shapes(story: Told) -> list[str]:
             "what was fixed, and the conditions that became guards.", *lines]
 
 
-_SIZE = re.compile(r"L\['(?P<name>[^']*)'\]\.(?:size|stride)\(\)\[(?P<index>\d+)\]$")
+def _open(story: Told, found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
+    """What a symbol stands for, and the sentence on it."""
+    first = f", first seen as {code(found.value)}" if found.value else ""
+    where = f", {story.place(found.location)}" if found.location else ""
+    if not found.source:
+        return found.symbol, (f"a value that only the data tells (torch's {code(found.symbol)}), "
+                              f"{values(found.range)}{where}")
+    what = in_words(found.source, story.stack_names(compilation))
+    text = f"{code(what)} (torch's {code(found.symbol)}): {values(found.range)}{first}{where}"
+    return what, text + _generalised(story, what, found.value, compilation)
 
 
-def _generalised(source: str, value: str, compilation: Compilation) -> str:
-    """Why it is open: a size that changed between two calls."""
-    size = _SIZE.match(source)
-    for found in compilation.guard_failures:
-        names = {source} if not size else {size["name"], f"L['{size['name']}']"}
-        if found.source in names and found.seen == value and (
-                not size or f"index {size['index']}" in found.text):
-            return f"; open because {code(found.expected, 30)} became {code(found.seen, 30)}"
+def _fixed(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
+    names = story.stack_names(compilation)
+    sources = ", ".join(code(in_words(source, names)) for source in found.source.split(", ")) if found.source else ""
+    what = f"{sources} (torch's {code(found.symbol)})" if sources else code(found.symbol)
+    reason = f", because of {prose(found.reason)}" if found.reason else ""
+    return f"**fixed**: {what} is {code(found.value)} only{reason}" + (
+        f", {story.place(found.location)}" if found.location else "")
+
+
+def _condition(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
+    """A condition on symbols, in the words of what they stand for."""
+    names = story.stack_names(compilation)
+    known = {each.symbol: in_words(each.source, names) for each in compilation.symbols if each.source}
+    text = re.sub(r"\b[a-z]+\d+\b", lambda symbol: known.get(symbol[0], symbol[0]), found.symbol)
+    where = f", {story.place(found.location)}" if found.location else ""
+    return f"condition {code(text)}{where}" + (f" (torch: {code(found.symbol)})" if text != found.symbol else "")
+
+
+def values(interval: str) -> str:
+    """``any value from 2 on (torch's `[2, int_oo]`)``: a range of torch's in words."""
+    found = re.fullmatch(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]", interval)
+    if found is None:
+        return f"any value in {code(interval)}" if interval else "any value"
+    low, high = (None if bound.strip("- ") in ("int_oo", "oo") else bound.strip() for bound in found.groups())
+    if low is None and high is None:
+        return "any value"
+    if low is None:
+        return f"any value up to {high}"
+    return f"any value from {low} on" if high is None else f"any value from {low} to {high}"
+
+
+def _generalised(story: Told, what: str, value: str, compilation: Compilation) -> str:
+    """Why it is open: it changed between two calls."""
+    for change in story.changes(compilation):
+        if change.subject == what and change.now == value and change.was[0]:
+            return f"; open because {code(change.was[0])} became {code(change.now)}"
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...capture.records import Capture, Compilation, SourceLocation
 from ...capture.resumes import resumed_function
 from ..markdown import code, count
-from ..story import Story
+from ..story import Story, Unit
 
 #: How many of a kind are told one by one.
 ROWS = 40
@@ -29,11 +29,14 @@ class Told(Story):
         """Which function; of a resume function the name that the files have, and where it goes on."""
         found = self.entries.get(compilation.compile_id.key)
         resume = resumed_function(compilation.function)
-        unit = self.unit_of.get(compilation.compile_id.key)
-        if resume:
-            where = f"{code(unit.title if unit else resume[0])} from line {resume[1]} on"
-            return f"{code(found[0].name)} ({where})" if found and found[0].name != compilation.function else where
-        return code(unit.title if unit else compilation.function or "a function that torch does not name")
+        if resume and found and found[0].name != compilation.function:
+            return f"{code(found[0].name)} ({self.name_of(compilation)})"
+        return self.name_of(compilation)
+
+    def unit_name(self, unit: Unit) -> str:
+        """The function in the user's words."""
+        first = next((c for c in unit.compilations if not resumed_function(c.function)), None)
+        return self.name_of(first) if first is not None else code(unit.title)
 
 
 def left_out(number: int, what: str) -> list[str]:

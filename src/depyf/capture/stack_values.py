@@ -1,0 +1,116 @@
+"""The values that lie on the stack at a graph break, as expressions of the user's.
+
+A resume function takes them as ``___stack0``, ``___stack1``, ... For ``self.log.append(y.sum().item())``, which breaks
+at ``.item()``, they are the method that is about to be called and the result of the break::
+
+    offset  instruction            stack
+       ...  LOAD_METHOD append     self.log.append
+       ...  CALL item              self.log.append, y.sum().item()
+       184  CALL                   <- goes on here: ___stack0 and ___stack1 are these two
+
+The operation that pushed a value has a place in the source (``co_positions``, Python 3.11 and later): that is the
+expression.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import re
+import sys
+from types import CodeType
+
+from ..bytecode.canonical import canonicalise
+from ..bytecode.code import Code
+from ..bytecode.operations import Op
+from ..flow.graph import BRANCH, FOR_ITER, Block, Graph, build
+from ..flow.stack import effect
+
+_RESUME = re.compile(r"__resume_at_(?P<offset>\d+)_\d+")
+#: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
+_Stack = tuple[int | None, ...]
+
+
+def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
+    """The expressions of the values that a resume function takes from the stack, the lowest first.
+
+    Args:
+        code: that broke.
+        resume_name: by which it calls the resume function: ``__resume_at_184_3``.
+
+    Returns:
+        ``""`` for a value whose expression is not known; nothing where none is.
+    """
+    found = _RESUME.fullmatch(resume_name)
+    if found is None or sys.version_info < (3, 11):
+        return ()
+    stack = _stack_at(build(canonicalise(Code.of(code))), int(found["offset"]))
+    positions = list(code.co_positions())
+    texts = tuple(_text_at(code.co_filename, positions[pushed // 2]) if pushed is not None else "" for pushed in stack)
+    return texts if any(texts) else ()
+
+
+def _stack_at(graph: Graph, offset: int) -> _Stack:
+    """What is on the stack before the first operation from this offset on."""
+    wanted = min((op.offset for block in graph.blocks.values() for op in _all_ops(block) if op.offset >= offset),
+                 default=-1)
+    stacks: dict[int, _Stack] = {graph.entry: ()}
+    pending = [graph.entry]
+    while pending:
+        block = graph.blocks[pending.pop()]
+        stack = list(stacks[block.id])
+        for op in _all_ops(block):
+            if op.offset == wanted:
+                return tuple(stack)
+            if op is not block.end_op:
+                _apply(op, stack)
+        for successor, arriving in _after(block, stack):
+            known = stacks.get(successor)
+            merged = arriving if known is None or len(known) != len(arriving) else tuple(
+                one if one == other else None for one, other in zip(known, arriving))
+            if merged != known:
+                stacks[successor] = merged
+                pending.append(successor)
+    return ()
+
+
+def _all_ops(block: Block) -> list[Op]:
+    return [*block.ops, block.end_op] if block.end_op is not None else block.ops
+
+
+def _apply(op: Op, stack: list[int | None]) -> None:
+    if op.kind == "COPY":
+        stack.append(stack[-op.arg])
+    elif op.kind == "SWAP":
+        stack[-1], stack[-op.arg] = stack[-op.arg], stack[-1]
+    elif op.kind == "ROT":
+        stack.insert(len(stack) - op.arg, stack.pop())
+    else:
+        popped, pushed = effect(op)
+        del stack[len(stack) - popped :]
+        stack += [op.offset] * pushed
+
+
+def _after(block: Block, stack: list[int | None]) -> list[tuple[int, _Stack]]:
+    """The stack that each successor finds."""
+    if block.end == FOR_ITER and block.end_op is not None:
+        body, leave = block.successors
+        return [(body, (*stack, block.end_op.offset)), (leave, tuple(stack[:-1]))]
+    left = tuple(stack[:-1] if block.end == BRANCH else stack)
+    return [(successor, left) for successor in block.successors]
+
+
+def _text_at(filename: str, place: tuple[int | None, int | None, int | None, int | None]) -> str:
+    """The expression at a place of a file, on one line; ``""`` where there is none."""
+    first, last, begin, end = place
+    if first is None or last is None or begin is None or end is None:
+        return ""
+    lines = [line.encode() for line in linecache.getlines(filename)[first - 1 : last]]
+    if not lines:
+        return ""
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][begin:]
+    try:
+        return ast.unparse(ast.parse(f"({b''.join(lines).decode()})", mode="eval"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""

@@ -1,0 +1,188 @@
+"""What was other at a recompile: argument, from, to.
+
+Torch names for each version the first guard that failed. Those that failed for the same thing belong together, and the
+thing that most versions failed for is what changed::
+
+    [0/6]  table is None            for [0/5], [0/1], [0/0]     -> `table`: None -> a dict
+           mode == 'mean'           for [0/4]                      (older versions)
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..capture.guard_failures import comparison
+from ..capture.records import Compilation, GuardFailure
+from ..capture.user_expressions import user_expression
+from .markdown import code, one_line, prose
+
+_SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
+_STACK = re.compile(r"\b___stack\d+\b(?P<part>\.|\[)?")
+_CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
+_CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
+#: An expectation that is no single value.
+_RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
+#: Types of objects that Python makes anew each time that an attribute is read.
+_BOUND = ("builtin_function_or_method", "method", "method-wrapper")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one recompile was for.
+
+    Attributes:
+        subject: in the user's words: ``x.shape[0]``.
+        was: what the versions expected, that of the version used last first: ``"4"``, ``"2 or more"``.
+        now: what this call had; ``""`` where unknown.
+        failures: torch's accounts of it.
+        others: of the versions that failed for another thing.
+        on_stack: the subject is a value that was on the stack at a graph break.
+    """
+
+    subject: str
+    was: tuple[str, ...]
+    now: str
+    failures: tuple[GuardFailure, ...]
+    others: tuple[GuardFailure, ...] = ()
+    on_stack: bool = False
+
+    @property
+    def lasts(self) -> bool:
+        """Whether another call can match the version at all: a bound method is another object each time."""
+        return not (self.on_stack and self.was[:1] == ("the same object",) and (
+            self.now == "gone" or any(self.now.endswith(f" {kind}") for kind in _BOUND)))
+
+    def row(self) -> str:
+        """``x.shape[0]``: 4 → 6, as Markdown."""
+        if not self.lasts:
+            return f"{code(self.subject)} is a new bound method at each call, so this version dies with it"
+        was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
+        if was == "the same object":
+            now = "" if now == "another object" else f" ({now})"
+            return f"{code(self.subject)}: another object{now} than when the version was compiled"
+        if was and now:
+            return f"{self.subject_text()}: {was} → {now}"
+        return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"
+
+    def sentence(self) -> str:
+        """What is other, as a clause: "`x.shape[0]` was 4 and is 6"."""
+        was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
+        if not self.lasts or was == "the same object":
+            return self.row().replace("so this version dies with it", "so no version lasts longer than its call")
+        if _RANGE.search(was) and now:
+            return f"{self.subject_text()} had to be {was} and is {now}"
+        if was and now:
+            return f"{self.subject_text()} was {was} and is {now}"
+        return f"{self.subject_text()} is no longer {was}" if was else f"{self.subject_text()} changed"
+
+    def subject_text(self) -> str:
+        """The subject as Markdown."""
+        return code(self.subject) if _is_python(self.subject) else prose(self.subject)
+
+
+def changes(
+    compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]] | None = None
+) -> tuple[Change, ...]:
+    """What was other than each version expects, the most telling first; one at least for a recompile.
+
+    Most telling is what no earlier version of the function met; then what most versions failed for; then what the
+    version failed for that was used last.
+
+    Args:
+        compilation: a recompile, or one that reached the limit.
+        names: expressions of values that torch names by place: ``{"___stack0": "self.log.append"}``.
+        known: ``(subject, value)`` that earlier versions of the function expect; what this one tells is added.
+    """
+    known = set() if known is None else known
+    groups: dict[str, list[GuardFailure]] = {}
+    for found in compilation.guard_failures:
+        groups.setdefault(_subject(found, names), []).append(found)
+
+    def weight(subject: str) -> tuple[bool, int]:
+        return (subject, groups[subject][0].seen) in known, -len(groups[subject])
+
+    order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
+    for subject, members in groups.items():
+        known.update((subject, value) for found in members for value in (found.expected, found.seen) if value)
+    return tuple(
+        Change(subject, tuple(found.expected for found in groups[subject]), groups[subject][0].seen,
+               tuple(groups[subject]),
+               tuple(found for found in compilation.guard_failures if found not in groups[subject]),
+               any(_STACK.search(found.subject) for found in groups[subject]))
+        for subject in order)
+
+
+def _subject(found: GuardFailure, names: Mapping[str, str]) -> str:
+    subject = found.subject or comparison(found.text, lambda expression: "").subject  # (of an older dump)
+    closure = _CLOSURE_HINT.search(found.hint)
+    if closure is not None:
+        subject = _CELL.sub(lambda _: closure["name"], subject)
+    return in_words(subject, names)
+
+
+def in_words(expression: str, names: Mapping[str, str]) -> str:
+    """An expression of torch's in the user's words, ``___stack0`` and sizes included."""
+    text = one_line(user_expression(expression))
+    text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
+
+    def named(found: re.Match[str]) -> str:
+        place, part = found[0].rstrip(".["), found["part"] or ""
+        known = names.get(place, "")
+        if not known:
+            return found[0]
+        return (f"({known})" if part and not _is_atom(known) else known) + part
+
+    return _STACK.sub(named, text)
+
+
+def advice(change: Change) -> str:
+    """What to do so that torch need not compile again, as Markdown; ``""`` where there is nothing general to say."""
+    text = _advice(change)
+    return f"{change.subject_text()}: {text}" if text else ""
+
+
+def _advice(change: Change) -> str:
+    hint = next((_CLOSURE_HINT.sub("", found.hint).strip() for found in change.failures if found.hint), "")
+    if hint and not hint.startswith("type "):
+        return prose(hint)
+    size = re.fullmatch(r"(?P<tensor>.+)\.shape\[(?P<index>\d+)\]", change.subject)
+    if size and change.now in ("0", "1"):
+        return f"torch compiles a version of its own for size {change.now}; pad, or keep such calls away"
+    if size and "`" not in change.subject and all(expected.isdigit() and int(expected) > 1 for expected in change.was):
+        return ("mark it dynamic before the first call, and one version serves all sizes from 2 on: "
+                f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`")
+    if not change.lasts:
+        return "move its call out of the compiled function, or call it behind what breaks the graph in its arguments"
+    if re.fullmatch(r"len\(.+\)", change.subject):
+        return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
+    return ""
+
+
+def value(text: str) -> str:
+    """A value in Markdown: code where it is Python, else words."""
+    text = one_line(text).removeprefix("__main__.")
+    if not text:
+        return ""
+    if _RANGE.search(text) or re.fullmatch(r"-?\d+(\.\d+)?", text):
+        return text
+    return code(text) if _is_python(text) else prose(text)
+
+
+def _is_python(text: str) -> bool:
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return not isinstance(node, ast.Name) or text in ("True", "False", "None") or text.isidentifier() and text not in (
+        "there", "missing", "gone")
+
+
+def _is_atom(text: str) -> bool:
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant))
