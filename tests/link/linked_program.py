@@ -54,7 +54,7 @@ class Linking:
         body = "".join(f"pass  # {i.opname} {i.argrepr}\n" for i in shown)
         path = self.write("transformed", HEADER + body)
         line_map = {i.offset: n for n, i in enumerate(shown, 1)}
-        decompiled = SimpleNamespace(text=body, fidelity="fallback", note="", line_map=line_map, tree=None)
+        decompiled = SimpleNamespace(text=body, fidelity="fallback", note="", line_map=line_map, tree=None, runs=None)
         return self.linker.link_transformed(original, code, decompiled, Place(path, 3, HEADER + body))
 
     def graph(self, kind, graph_module):

@@ -81,7 +81,7 @@ def test_recompiled_code_runs_in_place_of_dynamos(make, arguments, tmp_path):
         shown = decompile_code(code)
         path = str(tmp_path / f"{len(linked)}.py")
         source = SimpleNamespace(
-            text=shown.text, tree=shown.tree, line_map=shown.line_map, note="", fidelity="equivalent"
+            text=shown.text, tree=shown.tree, line_map=shown.line_map, note="", fidelity="equivalent", runs=None
         )
         found = linker.link_transformed(original, code, source, Place(path, 2, "# header\n" + shown.text))
         linked.append((found, code))

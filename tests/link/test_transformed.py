@@ -25,7 +25,7 @@ def compiled(text, name="f"):
 def decompiled(text, fidelity="exact", line_map=None):
     text = textwrap.dedent(text)
     return SimpleNamespace(
-        text=text, tree=ast.parse(text), fidelity=fidelity, note="", line_map=line_map or {}
+        text=text, tree=ast.parse(text), fidelity=fidelity, note="", line_map=line_map or {}, runs=None
     )
 
 

@@ -12,7 +12,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from ..decompiler.dynamo.facts import ALWAYS, MODULE_DICTIONARIES, MODULES, PLAIN, WELL_KNOWN, Path, is_member
+from ..decompiler.dynamo.facts import ALWAYS, MODULE_DICTIONARIES, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
 
 _MISSING = object()
 _CONTAINERS = (list, dict, set, collections.OrderedDict)
@@ -27,9 +27,6 @@ class LiveFacts:
     Args:
         variables: its locals and free variables.
         globals: its globals.
-
-    Attributes:
-        refused: for paths that stay in torch's long form, why: ``{path: reason}``.
     """
 
     def __init__(self, variables: Mapping[str, Any], globals: Mapping[str, Any]) -> None:
@@ -37,7 +34,7 @@ class LiveFacts:
         self._globals = globals
         self._found: dict[Path, Any] = {}
         self._unshadowed: dict[Path, bool] = {}
-        self.refused: dict[Path, str] = {}
+        self._refused: dict[Path, str] = {}
 
     # --- objects ------------------------------------------------------------------------------------
     def _object(self, path: Path) -> Any:
@@ -91,21 +88,24 @@ class LiveFacts:
         if not is_member(path):
             return False
         owner, name = self._object(path[:-2]), path[-1][1]
-        if not _is_module(owner) or self._object(path) is _MISSING or type(name) is not str or not name.isidentifier():
+        if not _is_module(owner) or self._object(path) is _MISSING or type(name) is not str:
             return False
         kind = type(owner)
         if _mro_entry(kind, name) is not _MISSING:
-            self.refused[path] = f"{kind.__name__}.{name} is an attribute of the class"
+            self._refused[path] = f"{kind.__name__}.{name} is an attribute of the class"
         elif name in vars(owner):
-            self.refused[path] = f"the instance has an attribute {name} of its own"
+            self._refused[path] = f"the instance has an attribute {name} of its own"
         elif not _is_torchs(_mro_entry(kind, "__getattr__")):
-            self.refused[path] = f"{kind.__name__} has a __getattr__ of its own"
+            self._refused[path] = f"{kind.__name__} has a __getattr__ of its own"
         elif any(name in vars(owner).get(other, ()) for other in MODULE_DICTIONARIES[
                 :MODULE_DICTIONARIES.index(path[-2][1])]):
-            self.refused[path] = f"{name} is in two of the module's dictionaries"
+            self._refused[path] = f"{name} is in two of the module's dictionaries"
         else:
             return True
         return False
+
+    def refusals(self) -> list[tuple[str, str]]:
+        return [(as_text(path), reason) for path, reason in self._refused.items()]
 
     def indexable(self, path: Path) -> bool:
         owner = self._object(path)
@@ -116,6 +116,24 @@ class LiveFacts:
         return (all(_is_container_method(_mro_entry(kind, name)) for name in ("__getitem__", "__iter__", "__len__"))
                 and type(modules) in (dict, collections.OrderedDict)
                 and list(modules) == [str(index) for index in range(len(modules))])
+
+    def element(self, path: Path, key: int | str) -> Path | None:
+        owner = self._object(path)
+        container = _container(type(owner)) if _is_module(owner) else ""
+        if not container:
+            return None
+        inside = "_parameters" if container.startswith("Parameter") else "_modules"
+        held = vars(owner).get(inside)
+        if type(held) not in (dict, collections.OrderedDict):
+            return None
+        name: str | None = None
+        if container == "Sequential" and type(key) is int:
+            name = list(held)[key] if 0 <= key < len(held) else None
+        elif container in ("ModuleList", "ParameterList") and type(key) is int:
+            name = str(key) if 0 <= key < len(held) else None
+        elif container in ("ModuleDict", "ParameterDict") and type(key) is str:
+            name = key
+        return (*path, ("attr", inside), ("item", name)) if name in held else None
 
     def length(self, path: Path) -> int:
         return len(vars(self._object(path))["_modules"]) if self.indexable(path) else 0
@@ -160,7 +178,7 @@ class LiveFacts:
         if not isinstance(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
             return ""
         found = cls.__mro__[index]
-        return {dict: "dict", collections.OrderedDict: "OrderedDict", list: "list"}.get(found, "")
+        return found.__name__ if any(found is known for known in (dict, collections.OrderedDict, list)) else ""
 
     def builtin_method(self, path: Path, name: str) -> bool:
         kind = type(self._object(path))
@@ -229,5 +247,15 @@ def _is_torchs(function: Any) -> bool:
 
 def _is_container_method(function: Any) -> bool:
     """Whether it is a method of ``ModuleList`` or ``Sequential``."""
-    return getattr(function, "__module__", "") == "torch.nn.modules.container" and getattr(
-        function, "__qualname__", "").split(".")[0] in ("ModuleList", "Sequential")
+    return _owner_in_torch(function) in ("ModuleList", "Sequential")
+
+
+def _container(kind: type) -> str:
+    """The class of torch's whose meaning of ``modules[key]`` a class has."""
+    return _owner_in_torch(_mro_entry(kind, "__getitem__"))
+
+
+def _owner_in_torch(function: Any) -> str:
+    if getattr(function, "__module__", "") != "torch.nn.modules.container":
+        return ""
+    return str(getattr(function, "__qualname__", "")).partition(".")[0]

@@ -32,7 +32,7 @@ class GraphLinker(Protocol):
 
     def link_transformed(
         self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
-        place: Any = None, rename: Any = None,
+        place: Any = None, rename: Any = None, facts: Any = None,
     ) -> CodeType | None: ...
 
     def link_graph(

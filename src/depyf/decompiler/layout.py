@@ -42,10 +42,6 @@ def _write(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> No
         return
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
         _write_function(statement, indent, width, lines)
-    elif isinstance(statement, ast.If) and not statement.orelse and len(ast.unparse(statement.test)) + indent < width - 8:
-        lines.append(f"{margin}if {ast.unparse(statement.test)}:")
-        for inner in statement.body:
-            _write(inner, indent + 4, width, lines)
     elif isinstance(statement, (ast.For, ast.With, ast.If, ast.While, ast.Try)):
         _write_blocks(statement, written, indent, width, lines)
     else:

@@ -28,7 +28,7 @@ class Options:
         self.forms = forms
         self.fallback = fallback
         self.future_annotations = False
-        #: graphs that stand in for those of their code: of its readable form, of its simplified forms, and of all others
+        #: graphs that stand in for those of their code: of its readable form, its simplified forms, all others
         self.readable: dict[Code, Graph] = {}
         self.simplified: dict[Code, Graph] = {}
         self.graphs: dict[Code, Graph] = {}

@@ -21,7 +21,7 @@ from .fallback import dispatch_loop
 from .faults import EXPECTED, why
 from .foreign import ForeignError, Interpreter
 from .forms import Form, Forms
-from .layout import laid_out
+from .layout import WIDTH, laid_out
 from .options import Options
 from .proof import Proof, prove
 from .recompile import Compiler, compile_function, compile_here
@@ -132,7 +132,8 @@ class _Job:
                     build(self.program), parameter_names=parameter_names, keep_variables=keep_variables,
                     rename=rename, facts=self.facts)
             except Exception as error:
-                self.forms.give_up(code, f"in torch's long form ({error if isinstance(error, EXPECTED) else why(error)})")
+                reason = error if isinstance(error, EXPECTED) else why(error)
+                self.forms.give_up(code, f"in torch's long form ({reason})")
         if simplify:
             try:
                 self.options.simplified[code] = simplified_graph(
@@ -166,6 +167,9 @@ class _Job:
         self.runs = None
         if self.options.is_readable(self.code):
             text, tree = self.in_user_words(tree)
+        elif self.forms.of(self.code) <= Form.SIMPLIFIED_SPILLED and len(max(text.splitlines(), key=len)) > WIDTH:
+            text = laid_out(tree)
+            tree = ast.parse(text)
         runs = self.runs or tree
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
 
@@ -300,6 +304,8 @@ class _Job:
         if not proof.exact:
             notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
         notes += [changed] * bool(changed) + self.stated_constants(code)
+        if code is self.code and self.runs is not None and self.facts is not None:
+            notes += [f"written in torch's long form: {place} ({reason})" for place, reason in self.facts.refusals()]
         fidelity = Fidelity.EQUIVALENT if notes else Fidelity.EXACT
         if self.renamed.visible(code):
             fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
@@ -316,7 +322,8 @@ class _Job:
 
 _SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_READABLE = "written in the user's words: see docs/files.md for the forms; checked on the live modules"
+_READABLE = ("submodules, parameters and buffers are written as attributes (checked on these modules), objects that "
+             "torch makes again as new(class, ...)")
 _SIMPLIFICATION = {
     Form.READABLE: _READABLE,
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,

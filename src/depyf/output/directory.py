@@ -11,6 +11,7 @@ import itertools
 import marshal
 import os
 import re
+import textwrap
 import threading
 import time
 import warnings
@@ -277,6 +278,8 @@ def transformed_header(code: TransformedCode, location: SourceLocation | None) -
         lines.append(f"# original: {location.filename}:{location.line}")
     lines.append(f"# fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}")
     if code.source.note:
-        lines += [f"# note: {part.strip()}" for part in code.source.note.replace("\n", " ").split(";")]
+        lines += textwrap.wrap(
+            " ".join(code.source.note.split()), 120, initial_indent="# notes: ", subsequent_indent="#   ",
+            break_long_words=False, break_on_hyphens=False)
     return "\n".join(line.encode("ascii", "replace").decode() if not line.isprintable() else line
                      for line in lines) + "\n\n"

@@ -1,8 +1,8 @@
 """What torch's code generator does, taken back: module reads, objects made again, side effects, repeated layers.
 
 In: Dynamo's code, and facts about the live objects that it was compiled for (:mod:`.facts`). Out: text with a small,
-documented set of forms (:mod:`.forms`), and the same with the forms written out (:mod:`.written_out`): that is compiled,
-proven, and run. ::
+documented set of forms (:mod:`.forms`), and the same with the forms written out (:mod:`.written_out`), which is
+compiled, proven, and run. ::
 
     self._modules['layers']._modules['0']._parameters['weight']     what runs
     self.layers[0].weight                                           what is read

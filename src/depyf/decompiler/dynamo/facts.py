@@ -1,14 +1,15 @@
 """What is known of the live objects that code was compiled for.
 
 Dynamo's code reads the same objects at each call, as its guards make sure. So what the objects are when the code is
-captured says what reading them does: whether anyone could observe it, and whether an attribute of a module gives what its
-dictionaries hold. An object is named by its path: a root and the steps from there::
+captured says what reading them does: whether anyone could observe it, and whether an attribute of a module gives what
+its dictionaries hold. An object is named by its path: a root and the steps from there::
 
     self._modules['layers']     (("local", "self"), ("attr", "_modules"), ("item", "layers"))
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 #: A root, ``("local", name)`` or ``("global", name)``, and steps, ``("attr", name)`` or ``("item", key)``.
@@ -28,6 +29,11 @@ MODULE_DICTIONARIES = ("_parameters", "_buffers", "_modules")
 def is_member(path: Path) -> bool:
     """Whether the path ends in a dictionary of a module and a key: a submodule, parameter or buffer."""
     return len(path) > 2 and path[-1][0] == "item" and path[-2][0] == "attr" and path[-2][1] in MODULE_DICTIONARIES
+
+
+def as_text(path: Path) -> str:
+    """A path as torch reads it: ``self._modules['layers']``."""
+    return path[0][1] + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
 
 
 class Facts(Protocol):
@@ -50,12 +56,19 @@ class Facts(Protocol):
             path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.
         """
 
+    def refusals(self) -> Sequence[tuple[str, str]]:
+        """Members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
+
     def indexable(self, path: Path) -> bool:
-        """Whether ``modules[0]`` gives what ``modules._modules['0']`` does, and iterating gives all in that order.
+        """Whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]`` and so on, and a slice those of them.
 
         Args:
             path: of the list of modules.
         """
+
+    def element(self, path: Path, key: int | str) -> Path | None:
+        """The path, through the dictionaries, of what ``modules[key]`` gives: of lists and dictionaries of modules or
+        parameters, whose class does not change what that means."""
 
     def length(self, path: Path) -> int:
         """The number of modules in such a list."""
@@ -97,9 +110,10 @@ ORDERED_DICT = "collections.OrderedDict"
 TYPE = "builtins.type"
 OBJECT = "builtins.object"
 VARS = "builtins.vars"
+GETATTR = "builtins.getattr"
 DICT = "builtins.dict"
 LIST = "builtins.list"
-WELL_KNOWN = frozenset({SET_ATTRIBUTE, ORDERED_DICT, TYPE, OBJECT, VARS, DICT, LIST})
+WELL_KNOWN = frozenset({SET_ATTRIBUTE, ORDERED_DICT, TYPE, OBJECT, VARS, GETATTR, DICT, LIST})
 
 
 class NoFacts:
@@ -111,8 +125,14 @@ class NoFacts:
     def unshadowed(self, path: Path) -> bool:
         return False
 
+    def refusals(self) -> Sequence[tuple[str, str]]:
+        return ()
+
     def indexable(self, path: Path) -> bool:
         return False
+
+    def element(self, path: Path, key: int | str) -> Path | None:
+        return None
 
     def length(self, path: Path) -> int:
         return 0

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 from .live_paths import LivePaths
 
@@ -95,8 +95,7 @@ class _Folder(ast.NodeTransformer):
             if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) \
                     and type(node.slice.value) is int:
                 owner = self.paths.of(node.value)
-                if owner is None and not _is_layer_name(node.value) or owner is not None \
-                        and not self.paths.facts.indexable(owner):
+                if owner is None or not self.paths.facts.indexable(owner):
                     continue
                 found.append(_Index(ast.unparse(node.value), node.slice.value))
         return found
@@ -259,7 +258,7 @@ def _compared(
         return None
     made = type(first)()
     for field in first._fields:
-        values = [getattr(item, field, None) for item in items]
+        values: list[Any] = [getattr(item, field, None) for item in items]
         if isinstance(values[0], list):
             if any(len(value) != len(values[0]) for value in values):
                 return None
@@ -332,10 +331,6 @@ def _chain(node: ast.expr) -> list[ast.expr]:
     return found[::-1]
 
 
-def _is_layer_name(node: ast.expr) -> bool:
-    return False
-
-
 def _pattern(item: ast.expr, owner: str, number: int) -> str:
     """The text of an item with the element of a list taken out."""
     text = ast.unparse(item)
@@ -356,6 +351,3 @@ def _slice(owner: ast.expr, start: int, stop: int, step: int) -> ast.expr:
     lower = ast.Constant(start)
     return ast.Subscript(owner, ast.Slice(
         lower, ast.Constant(stop) if stop >= 0 else None, ast.Constant(step) if step != 1 else None), ast.Load())
-
-
-Renaming = Callable[[str], str]

@@ -41,12 +41,15 @@ class LivePaths:
             if owner is None:
                 return None
             return self.member(owner, node.attr) or (*owner, ("attr", node.attr))
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) \
-                and type(node.slice.value) in (str, int):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            key = node.slice.value
             owner = self.of(node.value)
-            if owner is None:
+            if owner is None or not isinstance(key, (str, int)):
                 return None
-            return self.element(owner, node.slice.value) or (*owner, ("item", node.slice.value))
+            return self.facts.element(owner, key) or (*owner, ("item", key))
+        if isinstance(node, ast.Call) and (name := attribute_asked(node)):
+            owner = self.of(node.args[0])
+            return self.member(owner, name) if owner is not None else None
         return None
 
     def member(self, owner: Path, name: str) -> Path | None:
@@ -57,9 +60,10 @@ class LivePaths:
                 return path
         return None
 
-    def element(self, owner: Path, index: object) -> Path | None:
-        """The same for an element of a list of modules."""
-        if type(index) is not int or index < 0 or not self.facts.indexable(owner):
-            return None
-        path = (*owner, ("attr", "_modules"), ("item", str(index)))
-        return path if self.facts.reading(path) else None
+
+def attribute_asked(node: ast.Call) -> str:
+    """``"name"`` of ``getattr(x, 'name')``; empty for other calls."""
+    if not (isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) == 2):
+        return ""
+    name = node.args[1].value if isinstance(node.args[1], ast.Constant) and not node.keywords else None
+    return name if isinstance(name, str) else ""

@@ -20,10 +20,11 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Mapping
+from typing import TypeVar
 
 from . import forms
 from .facts import Path, is_member
-from .live_paths import LivePaths
+from .live_paths import LivePaths, attribute_asked
 
 _SET_ENTRY = "__import_torch_dot__dynamo_dot_utils", "object_setattr_ignore_descriptor"
 
@@ -150,24 +151,25 @@ class _Writer(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def member(self, node: ast.Attribute | ast.Subscript) -> ast.expr | None:
-        """A read through the dictionary of a module; ``None`` if it is no member of one."""
-        if not isinstance(node.ctx, ast.Load):
+    def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
+        """A read through the dictionary of a module; ``None`` if it is no member of one, or is written so already."""
+        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return None
         path = self.path(node)
         if path is None or not is_member(path):
             return None
-        step = node.attr if isinstance(node, ast.Attribute) else getattr(node.slice, "value", None)
-        if str(step) != path[-1][1]:
+        owner = node.args[0] if isinstance(node, ast.Call) else node.value
+        if self.path(owner) == path[:-1]:
             return None
-        return _placed(ast.Subscript(self.dictionary(node, path[:-1]), ast.Constant(path[-1][1]), ast.Load()), node)
+        dictionary = self.dictionary(node, owner, path[:-1])
+        return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), ast.Load()), node)
 
-    def dictionary(self, node: ast.Attribute | ast.Subscript, path: Path) -> ast.expr:
-        """The dictionary of the module that ``node`` is a member of."""
+    def dictionary(self, node: ast.expr, owner: ast.expr, path: Path) -> ast.expr:
+        """The dictionary of a module, for a member of it."""
         known = self.shared.get(path)
         if known is not None:
             return _placed(ast.Name(known, ast.Load()), node)
-        found: ast.expr = _placed(ast.Attribute(self.visit(node.value), path[-1][1], ast.Load()), node)  # type: ignore
+        found: ast.expr = _placed(ast.Attribute(self.visit(owner), path[-1][1], ast.Load()), node)  # type: ignore
         if self.certain and self.reads.get(path, 0) > 1:
             self.shared[path] = name = self.fresh()
             found = _placed(ast.NamedExpr(ast.Name(name, ast.Store()), found), node)
@@ -204,6 +206,8 @@ class _Writer(ast.NodeTransformer):
 
     # --- what repeats -------------------------------------------------------------------------------
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if attribute_asked(node) and (member := self.member(node)) is not None:
+            return member
         if isinstance(node.func, ast.Name) and node.func.id == forms.NEW and node.func.id not in self.names:
             return self.new(node)
         node.func = self.visit(node.func)  # type: ignore[assignment]
@@ -301,12 +305,12 @@ class _Writer(ast.NodeTransformer):
         element = self.variables[node.id]
         if isinstance(element, ast.Name):
             return node
-        value = self.visit(copy.deepcopy(element))
+        value: ast.expr = self.visit(copy.deepcopy(element))  # type: ignore[assignment]
         for part in ast.walk(value):
             if isinstance(part, ast.expr):
                 ast.copy_location(part, node)
         if not self.certain:
-            return value  # type: ignore[return-value]
+            return value
         self.variables[node.id] = ast.Name(node.id, ast.Load())
         return _placed(ast.NamedExpr(ast.Name(node.id, ast.Store()), value), node)
 
@@ -369,7 +373,7 @@ class _Counter(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> None:
         self.member(node)
 
-    def member(self, node: ast.Attribute | ast.Subscript) -> None:
+    def member(self, node: ast.expr) -> None:
         path = self.writer.path(node)
         if path is not None:
             for end in range(3, len(path) + 1):
@@ -377,6 +381,13 @@ class _Counter(ast.NodeVisitor):
                     self.reads[path[: end - 1]] = self.reads.get(path[: end - 1], 0) + 1
             return
         self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        path = self.writer.path(node) if attribute_asked(node) else None
+        if path is not None:
+            self.member(node)
+        else:
+            self.generic_visit(node)
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
         self.fold(node)
@@ -419,9 +430,12 @@ def _sliced(node: ast.expr) -> list[ast.expr] | None:
             for index in range(start, -1 if stop is None else stop, step)]
 
 
-def _placed(node: ast.AST, place: ast.AST) -> ast.expr:
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def _placed(node: _Node, place: ast.AST) -> _Node:
     """The node at the place of another, as all in it that has none."""
     for part in ast.walk(node):
         if "lineno" in part._attributes and not hasattr(part, "lineno"):
             ast.copy_location(part, place)
-    return node  # type: ignore[return-value]
+    return node

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ..dynamo import facts
 from ..dynamo.facts import Path
-from .reads import path_of
+from .reads import path_of, read
 from .sides import Event, Side
 from .values import Built, Constant, Symbol, is_key, seen
 
@@ -73,7 +72,7 @@ def ancestor(prover: Prover, owner: Any, index: Any) -> Symbol | None:
     return None
 
 
-def call(prover: Prover, function: Any, operands: Sequence[Any], op: Op) -> Any:
+def call(prover: Prover, side: Side, function: Any, operands: Sequence[Any], op: Op) -> Any:
     """The result of a call with positional arguments only that nobody can observe, or the event that it is; ``None``
     for any other call."""
     function = seen(function)
@@ -100,6 +99,8 @@ def call(prover: Prover, function: Any, operands: Sequence[Any], op: Op) -> Any:
         return _NONE
     if known == facts.TYPE and len(operands) == 1 and own_object(first) is not None:
         return first.items[0]  # type: ignore[union-attr]
+    if known == facts.GETATTR and len(operands) == 2 and is_key(operands[1]):
+        return read(prover, side, first, ("attr", seen(operands[1]).value))
     if known == facts.VARS and len(operands) == 1:
         return Built("vars", [first])
     if known == facts.ORDERED_DICT and len(operands) == 1 and isinstance(first, Built) and first.kind == "dict" \

@@ -159,7 +159,8 @@ class Prover:
             self.events += 1
             x.escaped = y.escaped = Symbol(("built", self.events))
             return True
-        if isinstance(x, Built) and isinstance(y, Built) and x.kind == y.kind and x.kind in ("dict", "ordered", "object"):
+        if isinstance(x, Built) and isinstance(y, Built) and x.kind == y.kind \
+                and x.kind in ("dict", "ordered", "object"):
             if len(x.items) != len(y.items):
                 return False
             self.events += 1

@@ -15,8 +15,8 @@ from .values import Constant, Symbol, seen
 if TYPE_CHECKING:
     from .prover import Prover
 
-ALWAYS_NOTE = "classes, functions and Python modules that it reads are not rebound while it runs"
-MODULES_NOTE = "reading an attribute or an item does not replace a submodule, parameter or buffer"
+ALWAYS_NOTE = "classes and functions that it reads from Python modules are not rebound meanwhile"
+MODULES_NOTE = "reading an attribute replaces no submodule, parameter or buffer"
 
 
 def path_of(prover: Prover, value: Any) -> Path | None:
@@ -41,7 +41,7 @@ def read(prover: Prover, side: Side, owner: Any, step: tuple[str, Any]) -> Symbo
         return None
     path = (*base, step)
     kind = prover.facts.reading(path)
-    owned = seen(owner).key if owner is not None else ()
+    owned: tuple[Any, ...] = seen(owner).key if owner is not None else ()
     if step[0] == "item" and base and base[-1] == ("attr", "__dict__") and prover.facts.reading(
             (*base[:-1], ("attr", step[1]))):
         # ``x.__dict__['a']`` is ``x.a``, where that is known to be no more
@@ -74,10 +74,10 @@ def _in_dictionaries(prover: Prover, base: Path, step: tuple[str, Any]) -> Itera
             path = (*base, ("attr", dictionary), ("item", step[1]))
             if prover.facts.unshadowed(path):
                 yield path
-    elif type(step[1]) is int and step[1] >= 0 and prover.facts.indexable(base):
-        path = (*base, ("attr", "_modules"), ("item", str(step[1])))
-        if prover.facts.reading(path):
-            yield path
+    else:
+        element = prover.facts.element(base, step[1])
+        if element is not None:
+            yield element
 
 
 def item_key(value: Any) -> Any:

@@ -297,7 +297,7 @@ def call(prover: Prover, side: Side, op: Op, positional: int, keywords: tuple[st
         side.at += 1
         return None
     if not keywords:
-        found = objects.call(prover, function, operands[1:], op)
+        found = objects.call(prover, side, function, operands[1:], op)
         if isinstance(found, Event):
             return found
         if found is not None:

@@ -29,10 +29,10 @@ from ..dynamo.facts import ALWAYS, MODULES, Facts, NoFacts
 from .carry import carried_slots
 from .cleanup import forget_under_cleanups
 from .evaluate import Runner
+from .naming import Namer, is_torch_name
 from .reentered import ordinary_with
 from .updates import as_one_call
 from .values import CannotSimplify, Container, Let, Plan, State, Value
-from .naming import Namer, is_torch_name
 from .write import BlockWriter
 
 

@@ -91,10 +91,9 @@ class Runner:
         assert self.op is not None
         if value.kind in ("dict", "ordered", "object"):
             value.built = _BEING_BUILT
-            built = objects.built(self, value)
-            value.built = built
-            self.state.replace(value, built)
-            return built
+            made = value.built = objects.built(self, value)
+            self.state.replace(value, made)
+            return made
         items = [self.escape(item) for item in list(value.items)]
         kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
         if value.kind == "tuple" and not items:

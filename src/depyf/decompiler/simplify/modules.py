@@ -4,15 +4,18 @@
 
     self._modules['layers']._modules['0']._parameters['weight']
     self.layers[0].weight
+    self.blocks['conv-1'].weight            of a ``ModuleDict``
+    getattr(self, '0').weight               where a submodule's name is no name in source
 """
 
 from __future__ import annotations
 
+import keyword
 from typing import TYPE_CHECKING
 
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
-from ..dynamo.facts import MODULE_DICTIONARIES, MODULES, Path
+from ..dynamo.facts import ALWAYS, GETATTR, MODULE_DICTIONARIES, MODULES, Path
 from .values import Const, Let, Value
 
 if TYPE_CHECKING:
@@ -47,15 +50,22 @@ def member(runner: Runner, op: Op, owner: Value, path: Path) -> bool:
         return False
     facts, key = runner.owner.facts, path[-1][1]
     (module,) = owner.operands
-    if facts.reading(path) != MODULES:
+    if facts.reading(path) != MODULES or type(key) is not str:
         return False
-    if type(key) is str and key.isdecimal() and str(int(key)) == key and owner.op.arg == "_modules" \
-            and facts.indexable(path[:-2]):
-        read = Op(o.GETITEM, None, op.offset, op.line, -1, op.handler)
-        operands: list[Value] = [module, Const(int(key))]
-    elif facts.unshadowed(path):
-        read = Op(o.LOAD_ATTR, key, op.offset, op.line, -1, op.handler)
-        operands = [module]
+    place = op.offset, op.line, -1, op.handler
+    element = int(key) if key.isdecimal() and str(int(key)) == key else key
+    if type(element) is int and facts.element(path[:-2], element) == path:
+        read, operands = Op(o.GETITEM, None, *place), [module, Const(element)]
+    elif key.isidentifier() and not keyword.iskeyword(key):
+        if not facts.unshadowed(path):
+            return False
+        read, operands = Op(o.LOAD_ATTR, key, *place), [module]
+    elif facts.element(path[:-2], key) == path:
+        read, operands = Op(o.GETITEM, None, *place), [module, Const(key)]
+    elif facts.unshadowed(path) and facts.well_known((("global", "getattr"),)) == GETATTR:
+        function = runner.let(Op(o.LOAD_GLOBAL, "getattr", *place), (), silent=True)
+        function.lasting, function.optional = ALWAYS, True
+        read, operands = Op(o.CALL, (2, ()), *place), [function, module, Const(key)]
     else:
         return False
     runner.pop(2)

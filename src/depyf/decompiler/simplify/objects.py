@@ -114,7 +114,7 @@ def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Va
 
 def _made(runner: Runner, function: Let, operands: Sequence[Value]) -> Value | None:
     cls = operands[0] if operands else None
-    if not isinstance(cls, Let) or cls.path != function.role[1]:
+    if not isinstance(cls, Let) or cls.path is None or cls.path != function.role[1]:
         return None
     kind = runner.owner.facts.allocates(cls.path, len(operands) > 1)
     if not kind:

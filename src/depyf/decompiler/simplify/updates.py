@@ -8,8 +8,8 @@ Dynamo fills an object that is a dictionary by code made of a template (``_manua
     for k, v in dict_from.items():
         dict_class.__setitem__(dict_to, k, v)
 
-The loop becomes ``dict_class.<update>(dict_to, dict_from)``, which is no Python: it is good only where it is carried out
-while the code is simplified (:mod:`.objects`).
+The loop becomes ``dict_class.<update>(dict_to, dict_from)``, which is no Python: it is good only where it is carried
+out while the code is simplified (:mod:`.objects`).
 """
 
 from __future__ import annotations
