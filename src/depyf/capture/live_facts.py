@@ -63,7 +63,7 @@ class LiveFacts:
         found = self._object(path)
         if found is _MISSING:
             return ""
-        if isinstance(found, (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)) \
+        if _is(found, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
                 and self._is_of_a_module(path):
             return ALWAYS
         for end in (len(path), len(path) - 1):
@@ -141,12 +141,12 @@ class LiveFacts:
     # --- classes ------------------------------------------------------------------------------------
     def allocates(self, path: Path, arguments: bool = False) -> str:
         cls = self._object(path)
-        if not isinstance(cls, type) or cls.__flags__ & _IS_ABSTRACT:
+        if not _is(cls, type) or cls.__flags__ & _IS_ABSTRACT:
             return ""
         if type(cls).__getattribute__ is not type.__getattribute__:
             return ""
         new = _mro_entry(cls, "__new__")
-        new = new.__func__ if isinstance(new, staticmethod) else new
+        new = new.__func__ if _is(new, staticmethod) else new
         if new is object.__new__:
             # It takes no arguments, unless those are for the class's own ``__init__`` (Objects/typeobject.c).
             return "" if arguments and _mro_entry(cls, "__init__") is object.__init__ else "object"
@@ -156,7 +156,7 @@ class LiveFacts:
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
         cls = self._object(path)
-        if not isinstance(cls, type) or not cls.__dictoffset__:
+        if not _is(cls, type) or not cls.__dictoffset__:
             return False
         if generic and _mro_entry(cls, "__setattr__") is not object.__setattr__:
             return False
@@ -168,14 +168,14 @@ class LiveFacts:
 
     def well_known(self, path: Path) -> str:
         found = self._object(path)
-        if not isinstance(found, (type, types.FunctionType, types.BuiltinFunctionType)):
+        if not _is(found, type, types.FunctionType, types.BuiltinFunctionType):
             return ""
         name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
         return name if name in WELL_KNOWN else ""
 
     def ancestor(self, path: Path, index: int) -> str:
         cls = self._object(path)
-        if not isinstance(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
+        if not _is(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
             return ""
         found = cls.__mro__[index]
         return found.__name__ if any(found is known for known in (dict, collections.OrderedDict, list)) else ""
@@ -190,13 +190,13 @@ def _attribute(owner: Any, name: str) -> Any:
     kind = type(owner)
     if kind is types.ModuleType:
         return vars(owner).get(name, _MISSING)
-    if isinstance(owner, type):
+    if _is(owner, type):
         if kind.__getattribute__ is not type.__getattribute__ or _is_data_descriptor(_mro_entry(kind, name)):
             return _MISSING
         found = _mro_entry(owner, name)
         if found is not _MISSING and not _has(type(found), "__get__"):
             return found
-        return found if isinstance(found, types.FunctionType) else _MISSING
+        return found if _is(found, types.FunctionType) else _MISSING
     if kind.__getattribute__ is not object.__getattribute__:
         return _MISSING
     if name == "__dict__" and kind.__dictoffset__:
@@ -209,6 +209,11 @@ def _attribute(owner: Any, name: str) -> Any:
     except AttributeError:
         return _MISSING
     return inside.get(name, _MISSING) if type(inside) is dict else _MISSING
+
+
+def _is(value: Any, *kinds: type) -> bool:
+    """``isinstance``, which asks the value for its ``__class__``, without asking."""
+    return any(each is kind for each in type(value).__mro__ for kind in kinds)
 
 
 def _item(owner: Any, key: Any) -> Any:

@@ -1,0 +1,338 @@
+"""Code as Dynamo writes it -> text as its reader would. Each case is proven, and what runs gives what the code gives."""
+
+import ast
+import collections
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from depyf.capture.live_facts import LiveFacts
+from depyf.decompiler import Fidelity, decompile_code
+
+CASES = {}
+
+
+def case(name, source, expected, **live):
+    CASES[name] = (source, expected, live)
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(2)
+        self.proj = torch.nn.Linear(2, 2, bias=False)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, count=2):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(count))
+        self.head = torch.nn.Linear(2, 2)
+
+
+class Shadowed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self._parameters["weight"] = torch.nn.Parameter(torch.ones(1))
+
+    weight = property(lambda self: 1 / 0)
+
+
+class Cache:
+    """An object that a traced function makes."""
+
+
+class Output(collections.OrderedDict):
+    """An object that is a dictionary as well, as the outputs of transformers are."""
+
+
+class Counting:
+    def __init__(self):
+        self.count = 1
+
+
+class Picky:
+    @property
+    def size(self):
+        return 3
+
+    @size.setter
+    def size(self, value):
+        raise ValueError(value)
+
+
+def compiled(*args):
+    """Stands for a graph."""
+    return tuple(args) if args else (1, 2, 3, 4)
+
+
+case("module_reads", """
+def f(self):
+    tmp_1 = self._modules
+    tmp_2 = tmp_1['layers']._modules['1']._modules
+    return __compiled_fn_1(tmp_1['head']._parameters['bias'], tmp_2['proj']._parameters['weight'],
+                           tmp_2['norm']._parameters['weight'])
+""", """
+def f(self):
+    return __compiled_fn_1(self.head.bias, self.layers[1].proj.weight, self.layers[1].norm.weight)
+""", self=Model())
+
+case("layers_are_folded", """
+def f(self):
+    tmp_1 = self._modules
+    tmp_2 = tmp_1['layers']._modules
+    tmp_3 = tmp_2['0']._modules
+    tmp_4 = tmp_2['1']._modules
+    tmp_5 = tmp_2['2']._modules
+    return __compiled_fn_1(tmp_3['norm']._parameters['weight'], tmp_3['proj']._parameters['weight'],
+        tmp_4['norm']._parameters['weight'], tmp_4['proj']._parameters['weight'],
+        tmp_5['norm']._parameters['weight'], tmp_5['proj']._parameters['weight'], tmp_1['head']._parameters['bias'])
+""", """
+def f(self):
+    return __compiled_fn_1(
+        *(value for layer in self.layers for value in (layer.norm.weight, layer.proj.weight)),
+        self.head.bias,
+    )
+""", self=Model(3))
+
+case("some_of_the_layers", """
+def f(self):
+    tmp_2 = self._modules['layers']._modules
+    return __compiled_fn_1(tmp_2['0']._modules['norm']._parameters['bias'],
+        tmp_2['1']._modules['proj']._parameters['weight'], tmp_2['2']._modules['proj']._parameters['weight'])
+""", """
+def f(self):
+    return __compiled_fn_1(self.layers[0].norm.bias, *(layer.proj.weight for layer in self.layers[1:3]))
+""", self=Model(3))
+
+case("a_dictionary_of_modules", """
+def f(self):
+    return __compiled_fn_1(self._modules['a-b']._parameters['weight'], self._modules['c']._parameters['weight'])
+""", """
+def f(self):
+    return __compiled_fn_1(self['a-b'].weight, self.c.weight)
+""", self=torch.nn.ModuleDict({"a-b": torch.nn.Linear(1, 1), "c": torch.nn.Linear(1, 1)}))
+
+case("a_list_of_parameters", """
+def f(self):
+    return __compiled_fn_1(self._parameters['0'], self._parameters['1'])
+""", """
+def f(self):
+    return __compiled_fn_1(self[0], self[1])
+""", self=torch.nn.ParameterList([torch.ones(1), torch.zeros(1)]))
+
+odd = Layer()
+odd.add_module("7", torch.nn.Linear(1, 1))
+case("a_name_that_is_no_name", """
+def f(self):
+    return __compiled_fn_1(self._modules['7']._parameters['bias'])
+""", """
+def f(self):
+    return __compiled_fn_1(getattr(self, '7').bias)
+""", self=odd)
+
+case("a_shadowed_parameter_stays_as_torch_reads_it", """
+def f(self):
+    return __compiled_fn_1(self._parameters['weight'])
+""", """
+def f(self):
+    return __compiled_fn_1(self._parameters['weight'])
+""", self=Shadowed())
+
+case("the_dictionary_of_an_instance", """
+def f(self):
+    return __compiled_fn_1(self.__dict__['_modules']['head']._parameters['bias'])
+""", """
+def f(self):
+    return __compiled_fn_1(self.head.bias)
+""", self=Model())
+
+case("an_object_made_again", """
+def f():
+    graph_out_0 = __compiled_fn_1()
+    tmp_1 = Cache.__new__(Cache)
+    set = __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor
+    tmp_2 = [tmp_1]
+    set(tmp_1, 'keys', graph_out_0[1])
+    set(tmp_1, 'values', graph_out_0[0])
+    del graph_out_0
+    return tmp_2
+""", """
+def f():
+    graph_out_0 = __compiled_fn_1()
+    return [new(Cache, keys=graph_out_0[1], values=graph_out_0[0])]
+""")
+
+case("objects_that_differ_in_their_values", """
+def f():
+    graph_out_0 = __compiled_fn_1()
+    tmp_1 = Cache.__new__(Cache)
+    tmp_2 = Cache.__new__(Cache)
+    set = __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor
+    set(tmp_2, 'keys', graph_out_0[3])
+    set(tmp_2, 'values', graph_out_0[2])
+    set(tmp_2, 'ready', True)
+    set(tmp_1, 'keys', graph_out_0[1])
+    set(tmp_1, 'values', graph_out_0[0])
+    set(tmp_1, 'ready', True)
+    return [tmp_1, tmp_2]
+""", """
+def f():
+    graph_out_0 = __compiled_fn_1()
+    return [
+        new(Cache, keys=keys, values=values, ready=True)
+        for keys, values in zip(graph_out_0[1:4:2], graph_out_0[0:3:2])
+    ]
+""")
+
+case("an_object_that_is_a_dictionary", """
+def f():
+    graph_out_0 = __compiled_fn_1()
+    tmp_1 = Output.__new__(Output)
+    dict_from = OrderedDict({'logits': graph_out_0[0], 'loss': None})
+    dict_class = type(tmp_1).__mro__[1]
+    dict_class.clear(tmp_1)
+    for k, v in dict_from.items():
+        dict_class.__setitem__(tmp_1, k, v)
+    __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor(tmp_1, 'logits', graph_out_0[0])
+    return tmp_1
+""", """
+def f():
+    graph_out_0 = __compiled_fn_1()
+    return new(Output, {'logits': graph_out_0[0], 'loss': None}, logits=graph_out_0[0])
+""")
+
+case("an_attribute_of_an_object_of_the_users", """
+def f(cache, picky):
+    graph_out_0 = __compiled_fn_1()
+    set = __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor
+    set(cache, 'keys', graph_out_0[0])
+    set(picky, 'size', 3)
+""", """
+def f(cache, picky):
+    cache.keys = __compiled_fn_1()[0]
+    vars(picky)['size'] = 3
+""", cache=Cache(), picky=Picky())
+
+case("what_is_imported_by_dynamo", """
+def f(x):
+    return __compiled_fn_1(__import_torch_dot__dynamo_dot_utils.call_size(x, 0))
+""", """
+def f(x):
+    from torch._dynamo.utils import call_size
+    return __compiled_fn_1(call_size(x, 0))
+""", x=torch.ones(3))
+
+case("a_read_is_not_moved_behind_what_could_change_it", """
+def f(self, cache):
+    tmp_1 = cache.count
+    set = __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor
+    set(cache, 'count', 2)
+    return tmp_1
+""", """
+def f(self, cache):
+    count = cache.count
+    cache.count = 2
+    return count
+""", self=Model(), cache=Counting())
+
+
+def module_globals(**more):
+    import torch._dynamo.utils as utils
+    return {"__import_torch_dot__dynamo_dot_utils": utils, "__compiled_fn_1": compiled, "Cache": Cache,
+            "Output": Output, "OrderedDict": collections.OrderedDict, **more}
+
+
+def function(source, globals):
+    scope = dict(globals)
+    exec(compile(source, "case.py", "exec"), scope)
+    return scope["f"]
+
+
+def described(value):
+    """What a value holds, so that two that were made alike are equal."""
+    if isinstance(value, (list, tuple)):
+        return [described(item) for item in value]
+    if isinstance(value, (Cache, Output)):
+        own = list(value.items()) if isinstance(value, dict) else []
+        return type(value).__name__, own, list(vars(value).items())
+    return value.data_ptr() if isinstance(value, torch.Tensor) else value
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    source, expected, live = CASES[name]
+    globals = module_globals()
+    code = function(source, globals).__code__
+    found = decompile_code(code, simplify=True, facts=LiveFacts(live, globals))
+    assert found.text == expected.lstrip()
+    assert found.fidelity in (Fidelity.EQUIVALENT, Fidelity.EXACT)
+    running = function(ast.fix_missing_locations(found.runs), globals)
+    assert described(running(*live.values())) == described(function(source, globals)(*live.values()))
+
+
+def test_a_shadowed_parameter_is_named_with_the_reason():
+    source, _, live = CASES["a_shadowed_parameter_stays_as_torch_reads_it"]
+    found = decompile_code(function(source, module_globals()).__code__, simplify=True,
+                           facts=LiveFacts(live, module_globals()))
+    assert ("written in torch's long form: self._parameters['weight'] (Shadowed.weight is an attribute of the class)"
+            in found.note)
+
+
+@pytest.mark.parametrize("source", [
+    "def f(self):\n    return __compiled_fn_1(self.head.weight)",
+    "def f(self):\n    return __compiled_fn_1(self._modules['head']._parameters['bias'], 1)",
+    "def f(self):\n    return __compiled_fn_1(self._modules['layers']._modules['0']._parameters['bias'])",
+])
+def test_another_member_is_not_the_same(source):
+    """The proof tells members of modules apart, however they are read."""
+    from depyf.bytecode.code import Code
+    from depyf.decompiler.equivalence import equivalent
+
+    live, globals = {"self": Model()}, module_globals()
+    one = function("def f(self):\n    return __compiled_fn_1(self._modules['head']._parameters['bias'])", globals)
+    same = function("def f(self):\n    return __compiled_fn_1(self.head.bias)", globals)
+    other = function(source, globals)
+    facts = LiveFacts(live, globals)
+    assert equivalent(Code.of(one.__code__), Code.of(same.__code__), facts=facts)
+    assert not equivalent(Code.of(one.__code__), Code.of(other.__code__), facts=facts)
+
+
+@pytest.mark.parametrize(("source", "same"), [
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    a.v = 1\n    return a", True),
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.v = 1\n    a.k = x\n    return a", False),  # another order
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    return a", False),
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    a.k = x\n    a.v = 2\n    return a", False),
+    ("def f(x):\n    a = Output.__new__(Output)\n    a.k = x\n    a.v = 1\n    return a", False),
+    ("def f(x):\n    a = Cache.__new__(Cache)\n    print(a)\n    a.k = x\n    a.v = 1\n    return a", False),
+])
+def test_objects_are_compared_by_what_they_hold_when_others_see_them(source, same):
+    from depyf.bytecode.code import Code
+    from depyf.decompiler.equivalence import equivalent
+
+    globals = module_globals()
+    one = function("def f(x):\n    a = Cache.__new__(Cache)\n    object.__setattr__(a, 'k', x)\n    a.v = 1\n    return a",
+                   globals)
+    facts = LiveFacts({}, globals)
+    assert bool(equivalent(Code.of(one.__code__), Code.of(function(source, globals).__code__), facts=facts)) is same
+
+
+def test_facts_run_no_code_of_the_users():
+    class Trap:
+        def __getattribute__(self, name):
+            raise AssertionError(name)
+
+    class Asked:
+        def __init__(self):
+            self.__dict__["kept"] = 1
+
+        def __getattr__(self, name):
+            raise AssertionError(name)
+
+    facts = LiveFacts({"trap": Trap(), "asked": Asked()}, {})
+    for path in ((("local", "trap"), ("attr", "x")), (("local", "asked"), ("attr", "x")),
+                 (("local", "asked"), ("item", 0)), (("local", "nothing"),)):
+        assert facts.reading(path) == ""
+    assert facts.reading((("local", "asked"), ("attr", "kept"))) == "plain"
+    assert not facts.stores_plainly((("local", "asked"),), "x", True)
