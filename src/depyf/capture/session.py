@@ -26,9 +26,18 @@ from .code_drafts import CodeDrafts
 from .environment import environment
 from .frames import code_text, location, names_without_ids
 from .graph_drafts import GraphDraft, GraphDrafts
-from .graphs import compiled_graph, legal_graph
+from .graphs import legal_graph
 from .modules import module_calls
-from .records import Capture, Compilation, CompiledFunction, CompiledGraph, CompileId, TracedLines, TransformedCode
+from .records import (
+    Capture,
+    Compilation,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    GraphInput,
+    TracedLines,
+    TransformedCode,
+)
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
 from .sources import collect
@@ -215,7 +224,9 @@ class Session:
         text = self.captured_texts.pop((*draft.ids.key, draft.ids.attempt), None)
         if text is None:
             text = legal_graph(hooks.readable_graph(gm))
-        self.graphs.add_stage(draft, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)))
+        inputs = tuple(GraphInput(name, source) for name, source in self.attempt(lambda: hooks.graph_inputs(gm), []))
+        self.graphs.add_stage(
+            draft, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)), inputs=inputs)
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         draft = self._draft()
@@ -237,14 +248,13 @@ class Session:
         if draft is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        text, code = compiled_graph(hooks.readable_graph(gm))
-        record = self.graphs.replace_stage(draft, stage, text)
+        record = self.graphs.replace_stage(draft, stage, legal_graph(hooks.readable_graph(gm)))
         if compiled is None:
             return
         if hooks.interprets(compiled):
             self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
         else:
-            self.graphs.link(draft, record, gm, code)
+            self.graphs.link(draft, record, gm)
 
     def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
         if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stages.EVENTS.get(event, "")):

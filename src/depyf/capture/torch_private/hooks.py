@@ -270,6 +270,22 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     return found
 
 
+def graph_inputs(gm: Any) -> list[tuple[str, str]]:
+    """``(parameter, source)`` of a captured graph, in order: ``("L_x_", "L['x']")``; the source is empty where torch
+    does not tell.
+
+    Dynamo keeps what an input is in ``node.meta["grapharg"]`` until the backend is done (torch/_dynamo/output_graph.py,
+    ``SubgraphTracer.create_graph_input``; torch/_dynamo/variables/builder.py, ``GraphArg``).
+    """
+    found = []
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            source = getattr(node.meta.get(touchpoints.GRAPH_INPUTS.key), "source", None)
+            name = getattr(source, "name", "")
+            found.append((str(node.target), str(name() if callable(name) else name)))
+    return found
+
+
 def seen_in_recompiled_frame(expression: str) -> str:
     """What a guarded expression is in the frame that torch is about to compile again; ``""`` where that cannot be
     told without running code of the user's.

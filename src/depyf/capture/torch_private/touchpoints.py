@@ -256,6 +256,10 @@ MODULE_STACK = Touchpoint(
     ("torch._dynamo.output_graph:SubgraphTracer",),
     "the modules that a node of a graph was called in", "2.0",
     "the outline of graphs by module", mentions("nn_module_stack"), "nn_module_stack")
+GRAPH_INPUTS = Touchpoint(
+    ("torch._dynamo.output_graph:SubgraphTracer",),
+    "what the inputs of a captured graph are in the frame", "2.0",
+    "what the user calls the parameters of graphs", mentions("grapharg"), "grapharg")
 RECOMPILE_REASONS = Touchpoint(
     ("torch._dynamo.guards:get_and_maybe_log_recompilation_reasons",
      "torch._dynamo.guards:get_and_maybe_log_recompilation_reason"),
