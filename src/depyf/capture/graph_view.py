@@ -165,7 +165,7 @@ class _View:
             found = _DESCRIBED.match(line)
             line = (found["code"] if found else line).strip()
             name = _PARAMETER.match(line)
-            if found and name:
+            if found and name is not None:
                 told[name[0]] = found["told"]
             code += (" " if code and not code.endswith("(") else "") + line
         marks = list(wrapping.top_level(code))
@@ -179,17 +179,17 @@ class _View:
             other[found["parameter"]] = found["name"]
             after += 1
         shown = self.shown_names(names, other, after, indent)
-        self.renamed = {name: shown[parameter] for parameter, name in other.items() if name != shown[parameter]}
-        self.names |= {self.prefix + name: new for name, new in self.renamed.items()}
+        self.renamed = {old: shown[parameter] for parameter, old in other.items() if old != shown[parameter]}
+        self.names |= {self.prefix + old: new for old, new in self.renamed.items()}
         if parameters == ["self"] or parameters == ["self", "args_list"]:
             self.write(first, f"{' ' * indent}{code}")
         else:
             self.write(first, f"{' ' * indent}def forward(")
             places = {}
-            for name, parameter in zip(names, parameters):
-                places[name] = len(self.out) + 1
-                text = shown[name] + parameter[len(name) :] + ","
-                self.out += _with_comment(text, self.label(name, shown[name], told.get(name, "")), indent + 4)
+            for each, parameter in zip(names, parameters):
+                places[each] = len(self.out) + 1
+                text = shown[each] + parameter[len(each) :] + ","
+                self.out += _with_comment(text, self.label(each, shown[each], told.get(each, "")), indent + 4)
             self.out.append(f"{' ' * indent}{code[closed:]}")
             for number in range(last + 1, after):
                 self.lines[number] = places[_ALIAS.match(self.source[number - 1])["parameter"]]  # type: ignore[index]
@@ -266,6 +266,8 @@ class _View:
     def body_line(self, number: int, code: str, indent: int) -> int:
         """Writes what a line becomes; returns the line that comes next."""
         if code.startswith("#"):
+            if self.out[-1].strip() and not self.out[-1].endswith("):") and not self.out[-1].lstrip().startswith("#"):
+                self.out.append("")
             # (Up to torch 2.6 comments stand one column further in.)
             self.write(number, *self.comment(code, indent - indent % 4))
         elif code.endswith(("(", "[", "{")):

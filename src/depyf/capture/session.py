@@ -224,7 +224,8 @@ class Session:
         text = self.captured_texts.pop((*draft.ids.key, draft.ids.attempt), None)
         if text is None:
             text = legal_graph(hooks.readable_graph(gm))
-        inputs = tuple(GraphInput(name, source) for name, source in self.attempt(lambda: hooks.graph_inputs(gm), []))
+        nothing: list[tuple[str, str]] = []
+        inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: hooks.graph_inputs(gm), nothing))
         self.graphs.add_stage(
             draft, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)), inputs=inputs)
 

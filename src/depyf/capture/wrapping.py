@@ -74,15 +74,15 @@ def items(text: str) -> list[str]:
 
 
 def _in_brackets(code: str, indent: int) -> list[str]:
-    """``f(`` / the arguments, as many a line as fit / ``)``, of the longest brackets."""
+    """``f(`` / the arguments, as many a line as fit / ``)``, of the longest brackets that begin on the line."""
     opened, longest = 0, (0, 0)
     for letter, place in top_level(code):
         if letter in "([{":
             opened = place
-        elif letter in ")]}" and place - opened > longest[1] - longest[0]:
+        elif letter in ")]}" and place - opened > longest[1] - longest[0] and indent + opened < WIDTH:
             longest = opened, place
     begin, end = longest
-    if end - begin < 2 or indent + begin + 1 > WIDTH:
+    if end - begin < 2:
         return []
     inner = code[begin + 1 : end]
     return [" " * indent + code[: begin + 1], *_filled(inner, indent + INDENT), *wrapped(code[end:], indent)]

@@ -96,17 +96,25 @@ class _Graph:
             end += 2
         self.released: set[str] = set()
         self.events: list[_Event] = events[:begin]
+        gone: set[str] = set()  # names of parameters that hold nothing any more
         at = end
         while at < len(events):
             what, name = events[at]
             names, after = _released(events, at) if name is None and what == "LOAD_CONST" else (_NOTHING, at)
             if after == at:
-                self.events.append((what, second[name]) if what in _VARIABLES and name in second else events[at])
+                if what in _VARIABLES:
+                    if name in gone:
+                        self.events.append(("read too late", object()))
+                    self.events.append((what, second.get(name, name)))
+                else:
+                    self.events.append(events[at])
                 at += 1
                 continue
             at = after
-            self.released |= names & parameters
-            names -= parameters | second.keys()
+            kept = names & (parameters | second.keys())
+            gone |= kept
+            self.released |= kept & parameters
+            names -= kept
             self._drop_unread(names)
             if names:
                 self.events.append((_RELEASE, names))

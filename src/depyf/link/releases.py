@@ -44,13 +44,10 @@ def release_values(function: ast.FunctionDef, parameters: bool = False) -> None:
     groups = [(last, _names(body[first : last + 1])) for first, last in node_groups(body)]
     values = {name.id for _, names in groups for name in names if isinstance(name.ctx, ast.Store)}
     values = values | given if parameters else values - given
-    for statement in body[:2]:
-        if _makes_iterator(statement):
-            values -= {name.id for name in _names([statement])}
     for last, names in reversed(groups):
         found = dict.fromkeys(name.id for name in names if name.id in values)
         values.difference_update(found)
-        if found and not isinstance(body[last], ast.Return):
+        if found and not isinstance(body[last], ast.Return) and not _takes_arguments(body[last]):
             body.insert(last + 1, _release(list(found), body[last].lineno))
 
 
@@ -95,10 +92,10 @@ def _is_second_name(statement: ast.stmt, changing: ast.stmt) -> bool:
     return isinstance(value, ast.Name) and isinstance(target, ast.Name) and value.id == target.id
 
 
-def _makes_iterator(statement: ast.stmt) -> bool:
-    """Whether it is ``args_iter = iter(args_list)``, which torch keeps."""
+def _takes_arguments(statement: ast.stmt) -> bool:
+    """Whether it is ``args_iter = iter(args_list)`` or ``x = next(args_iter)``: torch keeps what it does not read."""
     value = statement.value if isinstance(statement, ast.Assign) else None
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "iter"
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("iter", "next")
 
 
 def _names(statements: Sequence[ast.stmt]) -> list[ast.Name]:
@@ -125,5 +122,9 @@ def _names(statements: Sequence[ast.stmt]) -> list[ast.Name]:
 
 
 def _release(names: Sequence[str], line: int) -> ast.stmt:
-    place = {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
-    return ast.Assign([ast.Name(name, ast.Store(), **place) for name in names], ast.Constant(None, **place), **place)
+    made = ast.parse(" = ".join([*names, "None"])).body[0]
+    for node in ast.walk(made):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            node.lineno = node.end_lineno = line
+            node.col_offset = node.end_col_offset = 0
+    return made

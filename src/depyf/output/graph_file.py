@@ -60,5 +60,6 @@ def files_table(view: GraphView) -> list[str]:
         return []
     lines = ["# files named below:"]
     for short, path in view.files:
-        lines += wrapping.comment(f"  {path}" if path.endswith("/" + short) or path == short else f"  {short}: {path}", 0)
+        told = path if path == short or path.endswith((f"/{short}", f"\\{short}")) else f"{short}: {path}"
+        lines += wrapping.comment(f"  {told}", 0)
     return lines
