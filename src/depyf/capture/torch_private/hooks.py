@@ -336,7 +336,7 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}".removeprefix("builtins.")
     if isinstance(value, FunctionType):
-        return f"the function {value.__qualname__}"
+        return f"the function {value.__qualname__.rpartition('<locals>.')[2]}"
     if type(value) in (list, tuple) and all(type(item) in (bool, int, float, str) for item in value) \
             or value is None or type(value) in (bool, int, float, complex, str, bytes):
         text = repr(value)
