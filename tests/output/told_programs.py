@@ -34,7 +34,7 @@ class Model(nn.Module):
 def break_in_a_loop(compiled):
     model = compiled(Model())
     for size in (3, 5, 1):
-        model(torch.randn(size, 4))
+        model(torch.randn(size, 4, requires_grad=True))
 
 
 class Logging(nn.Module):
