@@ -346,19 +346,20 @@ class Session:
         code = self.codes.add(  # whatever happens to its files
             original, transformed, record, tuple(rename[n] for n in graph_names),
             tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()))
-        running = transformed
+        running = recompiled = transformed
         place = self.sink.transformed(record, location(original))
         if place is not None:
             self.codes.written(code, place[0])
             if self.linker is not None:
                 linked = self.linker.link_transformed(
                     original, transformed, decompiled, _place(*place), rename)
-                if linked is not None:
+                recompiled = linked or transformed
+                if linked is not None and not self.linker.run_when_debugging(original, transformed, linked):
                     running = linked
                     code.running = weakref.ref(linked)
         if self.log_bytecode:
             file = os.path.basename(place[0]) if place is not None else record.function_name
-            for kind, each in (("original", original), ("transformed", transformed), ("recompiled", running)):
+            for kind, each in (("original", original), ("transformed", transformed), ("recompiled", recompiled)):
                 self.sink.code_object(file, kind, each)
         return None if running is transformed else running
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .functions import functions_of, link_function, link_graph, link_module, plain_function
 from .lines import remember_lines
+from .replacing import run_when_debugging
 from .transformed import CannotLink, linked_code
 
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ class Linker:
             self._note(f"{transformed.co_name}: {how}{'; ' if linked.from_text else ': '}{linked.lacking}")
         self._linked(place.path)
         return linked.code
+
+    def run_when_debugging(self, function: CodeType, version: CodeType, linked: CodeType) -> bool:
+        """See :func:`.replacing.run_when_debugging`."""
+        return run_when_debugging(function, version, linked)
 
     def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
         """Point a graph module's ``forward``, a function, or a generated module at its file.
