@@ -61,7 +61,7 @@ _PLACES = (
     (re.compile(r"(?<![\w.])\d{9,}(?!\w)|(?<=_)\d{9,}(?=_)"), "<id>"),
 )
 _COSTS = ("Compile time ", "Slowest: ", "Torch's caches: ", "Bypassed because: ")
-_COUNTED = ("start", "seconds", "phases", "timeline", "caches", "microseconds", "guard_microseconds")
+_COUNTED = ("start", "seconds", "phases", "timeline", "caches", "microseconds", "guard_microseconds", "date", "command")
 
 
 def without_costs(value: Any) -> Any:

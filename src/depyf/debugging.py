@@ -22,6 +22,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from . import pausing
+from .link.replacing import linked_code_runs
 from .link.sessions import DebugSession, active_session, ended_sessions, last_session
 from .link.tracers import of_a_tool
 
@@ -78,6 +79,10 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(no_compilation(_Misses()))
+            for function in stack.enter_context(linked_code_runs()):
+                print(f"depyf: {function.co_name} ({function.co_filename}:{function.co_firstlineno}) was compiled for "
+                      "several backends, so torch's own code runs: breakpoints in the files of its transformed code "
+                      "are not hit", file=sys.stderr)
             if pause is not False:
                 stack.enter_context(pausing.breakpoints_that_stop(insist=bool(pause)))
             if stop_on is not None:

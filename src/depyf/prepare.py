@@ -37,7 +37,8 @@ class prepare_debug:
             function runs where it is proven, so that a debugger can stop at every line and shows every name;
             where it is not, torch's bytecode runs with lines that point at the file, and ``notes.txt`` says so.
             (``"source"`` means the same as ``True``.) ``False``: nothing is tied.
-        page: write the page ``index.html``. ``None``: unless the graphs are large; ``depyf report DIR`` makes it then.
+        page: write the page ``index.html``. ``None``: unless that takes over two seconds;
+            ``depyf report DIR`` makes it then.
 
     Raises:
         TypeError, ValueError: wrong arguments.

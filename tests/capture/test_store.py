@@ -18,6 +18,7 @@ from depyf.capture.records import (
     Failure,
     Frame,
     GraphBreak,
+    GraphInput,
     GraphStage,
     Guard,
     GuardFailure,
@@ -43,7 +44,7 @@ FRAME = Frame("f", "f", PLACE, CodeText("def f(x): ...", "exact"), True, ("x",),
 GRAPH = CompiledGraph(
     "__compiled_fn_1", "__compiled_fn_1_abc", IDS, "eager",
     (GraphStage("Captured_Graph", 0, "class G: pass\n", False, IDS, "g.py", (ModuleCall("a", "A", 0, ("add",)),),
-                "g.outline.txt"),),
+                "g.outline.txt", (GraphInput("L_a_", "L['a']"),)),),
     (Kernel(0, "# kernel", "/tmp/k.py", IDS, "k.py", "AFTER_POST_GRAD.0",
             (KernelCall("triton_poi_fused_add_0", "Triton", 1, 3, ("mm",), False, ("linear",)),), "k.outline.txt"),))
 COMPILATION = Compilation(

@@ -31,7 +31,7 @@ from depyf.capture.records import (
     SourceLocation,
     TransformedCode,
 )
-from depyf.output.canonical import excerpts
+from depyf.output.canonical import excerpts, guard_text
 from depyf.output.difference import difference
 from depyf.output.difference import text as as_text
 from depyf.output.pairing import aligned, paired
@@ -148,6 +148,20 @@ def test_full_shows_lines(tmp_path, capsys):
     assert '    -        relu: "f32[s0, 8][8, 1]cpu" = torch.relu(l_x_, 1)' in out
     assert '    +        gelu: "f32[s0, 8][8, 1]cpu" = torch.gelu(l_x_, 1)' in out
     assert "    -x = 'relu'" in out
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("G['t'] == frozenset({<class 'list'>, <class 'dict'>})", "G['t'] == frozenset({<class 'dict'>, <class 'list'>})", True),
+    ("G['t'] == {'a', 'b'}", "G['t'] == {'a', 'c'}", False),
+    ("max(1, s // 8)*s + 2*s >= 3", "2*s + s*max(s // 8, 1) >= 3", True),
+    ("8*x.size()[0] != y.size()[0]*x.size()[1]", "x.size()[1]*y.size()[0] != x.size()[0]*8", True),
+    ("x - y >= 2*y", "y - x >= 2*y", False), ("x + 1 < 2", "2 < x + 1", False), ("x % 2*y", "y*(x % 2)", True),
+    ("dict_version(G['d']) == 840747", "dict_version(G['d']) == 840748", True),
+    ("len(G['d']) == 840747", "len(G['d']) == 840748", False),
+    ("check_obj_id(G['f'], 140363090003344)", "check_obj_id(G['f'], 140363090003345)", True)])
+def test_guards_are_compared_without_what_has_no_order(one, other, same):
+    texts = [guard_text(Guard(each, "", "", "")) for each in (one, other)]
+    assert (texts[0] == texts[1]) is same, texts
 
 
 def test_functions_that_come_and_go():

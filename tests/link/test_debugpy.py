@@ -65,7 +65,7 @@ def test_breakpoints_locals_values_and_steps(tmp_path):
                 break
             place = session.into()
         assert place[0] == graph
-        assert session.value("L_a_.shape") == "torch.Size([10])"
+        assert session.value("a.shape") == "torch.Size([10])"
         first = session.over()
         second = session.over()
         assert first[0] == second[0] == graph

@@ -245,3 +245,9 @@ def test_markdown_reads_names_as_they_are(name):
 def test_short_names_tell_files_apart():
     assert short_names(["/a/b/x.py", "/a/c/x.py", "/d/y.py", "x.py"]) == {
         "/a/b/x.py": "b/x.py", "/a/c/x.py": "c/x.py", "/d/y.py": "y.py", "x.py": "x.py"}
+
+
+def test_a_path_that_torch_cut_has_the_name_of_its_file():
+    assert short_names(["/work/me/model.py", "me/model.py", "/x/torch/nn/linear.py", "nn/linear.py"]) == {
+        "/work/me/model.py": "model.py", "me/model.py": "model.py", "/x/torch/nn/linear.py": "linear.py",
+        "nn/linear.py": "linear.py"}

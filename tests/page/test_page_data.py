@@ -288,3 +288,50 @@ def test_the_lock_names_every_package():
         locked = json.load(file)["packages"]
     for name, version in {**wanted["dependencies"], **wanted["devDependencies"]}.items():
         assert re.fullmatch(r"[\d.]+", version) and locked[f"node_modules/{name}"]["version"] == version
+
+
+def test_only_pages_that_take_long_are_left_to_the_report(captures):
+    capture = captures("toy")[""]
+    assert not page.is_large(capture)
+    graph = capture.graphs[0]
+    stage = dataclasses.replace(graph.stages[0], text="x" * 2_000_000)
+    assert page.is_large(dataclasses.replace(capture, graphs=(dataclasses.replace(graph, stages=(stage,)),)))
+
+
+FILE_OF_A_LIBRARY = """
+import long
+
+TEXT = '''
+def f(x):
+    return x
+'''
+
+
+@decorated(
+    by="something"
+)
+def f(x):
+    return x + 1
+
+
+class A:
+    def g(self, x):
+        if x:
+            def h(y):
+                return y
+            x = h(x)
+        return x * 2
+"""
+
+
+def test_functions_are_found_in_files_of_which_little_was_used():
+    """Strings and long decorators do not mislead."""
+    statuses = Statuses()
+    lines = FILE_OF_A_LIBRARY.split("\n")
+    body = lines.index("        if x:") + 1
+    statuses.in_graph(SourceLocation("a.py", body, "g"), 0)
+    found = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
+    assert found == {body: "graph", body + 3: "unknown", body + 4: "unknown"}
+    statuses.compiled(SourceLocation("a.py", lines.index("@decorated(") + 1, "f"))
+    found = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
+    assert found[lines.index("    return x + 1") + 1] == "unknown" and len(found) == 4

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+import time
 
 
 def environment() -> dict[str, str]:
-    """Versions; ``rank`` and ``world_size`` where there are several ranks."""
+    """Versions, the command and the date; ``rank`` and ``world_size`` where there are several ranks."""
     torch = sys.modules.get("torch")
-    found = {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none"))}
+    found = {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none")),
+             "command": command(), "date": time.strftime("%Y-%m-%d %H:%M")}
     ranks = rank_and_world()
     if ranks is not None:
         found["rank"], found["world_size"] = map(str, ranks)
     return found
+
+
+def command() -> str:
+    """How the program was started: ``python train.py --steps 3``. Of ``-c`` without the text of the program."""
+    given = sys.orig_argv[1:]
+    if sys.argv[:1] == ["-c"] and "-c" in given:
+        given = given[: given.index("-c") + 1]
+    return shlex.join(["python", *given])
 
 
 def rank_and_world() -> tuple[int, int] | None:

@@ -6,10 +6,9 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from types import CodeType
 from typing import Any
 
-from .records import CompiledGraph, CompileId, GraphStage, Kernel, ModuleCall
+from .records import CompiledGraph, CompileId, GraphInput, GraphStage, Kernel, ModuleCall
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
 from .torch_private import hooks
@@ -100,9 +99,10 @@ class GraphDrafts:
     # --- what is in them --------------------------------------------------------------------------
     def add_stage(
         self, draft: GraphDraft, stage: str, text: str, internal: bool = False,
-        modules: tuple[ModuleCall, ...] = (),
+        modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (),
     ) -> GraphStage:
-        record = GraphStage(stage, len(draft.of_stage(stage)), text, internal, draft.ids, modules=modules)
+        record = GraphStage(
+            stage, len(draft.of_stage(stage)), text, internal, draft.ids, modules=modules, inputs=inputs)
         draft.stages.append(record)
         self._when_named(draft, lambda: self._write(draft, record))
         return record
@@ -117,12 +117,8 @@ class GraphDrafts:
         self._when_named(draft, lambda: self._write(draft, record))
         return record
 
-    def link(self, draft: GraphDraft, record: GraphStage, target: Any, code: CodeType | None = None) -> None:
-        """Ties what runs to the file of a stage.
-
-        Args:
-            code: what the text of the stage compiles to, if that was done.
-        """
+    def link(self, draft: GraphDraft, record: GraphStage, target: Any) -> None:
+        """Ties what runs to the file of a stage."""
 
         def link() -> None:
             path = draft.files.get((record.stage, record.index))
@@ -132,9 +128,7 @@ class GraphDrafts:
                 # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
                 with open(path, encoding="utf-8") as file:
                     text = _IMPORTS.sub(r"# \1 ", file.read())
-                above, same, _ = text.rpartition(record.text)  # (another, if it has imports of its own)
-                self._linker.link_graph(draft.name, record.stage, target, text, path, code if same else None,
-                                        above.count("\n") + 1)
+                self._linker.link_graph(draft.name, record.stage, target, text, path)
 
         self._when_named(draft, link)
 
@@ -159,7 +153,7 @@ class GraphDrafts:
         self._when_named(draft, write)
 
     def _write(self, draft: GraphDraft, record: GraphStage) -> None:
-        path = self._sink.graph(draft.name, record)
+        path = self._sink.graph(draft.name, record, draft.record().inputs)
         if path is not None:
             draft.files[record.stage, record.index] = path
 

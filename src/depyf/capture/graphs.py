@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import CodeType
 
 
 def legal_graph(text: str) -> str:
@@ -11,15 +10,11 @@ def legal_graph(text: str) -> str:
 
     What is not Python even then is kept as a comment.
     """
-    return compiled_graph(text)[0]
-
-
-def compiled_graph(text: str) -> tuple[str, CodeType | None]:
-    """:func:`legal_graph`, and what it compiles to, if it is Python: to compile a large graph takes long."""
     text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text).strip("\n") + "\n"
     try:
         # (A tree of a large graph is half a million objects, among which the collector then looks for cycles.)
-        return text, compile(text, "<graph>", "exec", dont_inherit=True)
+        compile(text, "<graph>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return "# (torch printed this graph in a form that is not Python)\n" + "".join(
-            f"# {line}\n" for line in text.splitlines()), None
+            f"# {line}\n" for line in text.splitlines())
+    return text

@@ -198,7 +198,8 @@ def _of_identity(condition: str, seen: Seen) -> Comparison | None:
         return Comparison(subject, found["expected"] or "", seen(subject))
     found = _OBJECT_ID.match(condition)
     if found is not None:
-        return Comparison(found["source"], "the same object", seen(found["source"]) or "another object")
+        owner = found["source"].removesuffix(".__code__")  # (of functions torch compares the code)
+        return Comparison(owner, "the same object", seen(owner) or "another object")
     found = _GONE.match(condition)
     if found is not None:
         return Comparison(found["source"], "the same object", "gone")
@@ -275,6 +276,8 @@ def _of_comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, seen: S
     whole = isinstance(right, ast.Constant) and type(right.value) is int
     match operator:
         case ast.Eq() | ast.Is():
+            return Comparison(subject, value, seen(subject))
+        case ast.NotEq() if subject.startswith("len("):  # (torch's words for a dictionary that has another length)
             return Comparison(subject, value, seen(subject))
         case ast.NotEq() | ast.IsNot():
             return Comparison(subject, f"not {value}", value)

@@ -192,6 +192,20 @@ class ModuleCall:
     nodes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """A parameter of a captured graph.
+
+    Attributes:
+        name: torch's, ``"L_self_modules_norm_parameters_weight_"``.
+        source: how torch reads it from the frame, ``"L['self']._modules['norm']._parameters['weight']"``; empty where
+            torch does not tell.
+    """
+
+    name: str
+    source: str = ""
+
+
 @dataclass(frozen=True)
 class GraphStage:
     """A graph at one stage.
@@ -207,6 +221,7 @@ class GraphStage:
             captured graph; :mod:`depyf.capture.provenance` infers those of the others). In the order in which they
             began; a node of the frame itself is in none.
         outline: its outline by module, a file in the dump.
+        inputs: of the captured graph, in order, where torch says what they are.
     """
 
     stage: str
@@ -217,6 +232,7 @@ class GraphStage:
     file: str = ""
     modules: tuple[ModuleCall, ...] = ()
     outline: str = ""
+    inputs: tuple[GraphInput, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -281,6 +297,11 @@ class CompiledGraph:
     backend: str
     stages: tuple[GraphStage, ...] = ()
     kernels: tuple[Kernel, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[GraphInput, ...]:
+        """Of the captured graph, as far as torch says what they are."""
+        return next((stage.inputs for stage in self.stages if stage.inputs), ())
 
 
 # --- compilations ---------------------------------------------------------------------------------------

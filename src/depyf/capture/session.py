@@ -26,10 +26,19 @@ from .code_drafts import CodeDrafts
 from .environment import environment
 from .frames import code_text, location, names_without_ids
 from .graph_drafts import GraphDraft, GraphDrafts
-from .graphs import compiled_graph, legal_graph
+from .graphs import legal_graph
 from .live_facts import LiveFacts
 from .modules import module_calls
-from .records import Capture, Compilation, CompiledFunction, CompiledGraph, CompileId, TracedLines, TransformedCode
+from .records import (
+    Capture,
+    Compilation,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    GraphInput,
+    TracedLines,
+    TransformedCode,
+)
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
 from .sources import collect
@@ -216,7 +225,10 @@ class Session:
         text = self.captured_texts.pop((*draft.ids.key, draft.ids.attempt), None)
         if text is None:
             text = legal_graph(hooks.readable_graph(gm))
-        self.graphs.add_stage(draft, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)))
+        nothing: list[tuple[str, str]] = []
+        inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: hooks.graph_inputs(gm), nothing))
+        self.graphs.add_stage(
+            draft, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)), inputs=inputs)
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         draft = self._draft()
@@ -238,14 +250,13 @@ class Session:
         if draft is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        text, code = compiled_graph(hooks.readable_graph(gm))
-        record = self.graphs.replace_stage(draft, stage, text)
+        record = self.graphs.replace_stage(draft, stage, legal_graph(hooks.readable_graph(gm)))
         if compiled is None:
             return
         if hooks.interprets(compiled):
             self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
         else:
-            self.graphs.link(draft, record, gm, code)
+            self.graphs.link(draft, record, gm)
 
     def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
         if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stages.EVENTS.get(event, "")):
@@ -337,19 +348,20 @@ class Session:
         code = self.codes.add(  # whatever happens to its files
             original, transformed, record, tuple(rename[n] for n in graph_names),
             tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()))
-        running = transformed
+        running = recompiled = transformed
         place = self.sink.transformed(record, location(original))
         if place is not None:
             self.codes.written(code, place[0])
             if self.linker is not None:
                 linked = self.linker.link_transformed(
                     original, transformed, decompiled, _place(*place), rename, facts)
-                if linked is not None:
+                recompiled = linked or transformed
+                if linked is not None and not self.linker.run_when_debugging(original, transformed, linked):
                     running = linked
                     code.running = weakref.ref(linked)
         if self.log_bytecode:
             file = os.path.basename(place[0]) if place is not None else record.function_name
-            for kind, each in (("original", original), ("transformed", transformed), ("recompiled", running)):
+            for kind, each in (("original", original), ("transformed", transformed), ("recompiled", recompiled)):
                 self.sink.code_object(file, kind, each)
         return None if running is transformed else running
 

@@ -6,13 +6,14 @@ from types import CodeType
 from typing import Any, Protocol
 
 from ..decompiler import Decompiled
-from .records import GraphStage, Kernel, SourceLocation, TransformedCode
+from .records import GraphInput, GraphStage, Kernel, SourceLocation, TransformedCode
 
 
 class Sink(Protocol):
     """Where texts go; returns the path of the file, or ``None`` if there is none."""
 
-    def graph(self, graph: str, stage: GraphStage) -> str | None: ...
+    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> str | None:
+        """Args: inputs: of the captured graph."""
 
     def kernel(self, graph: str, kernel: Kernel) -> str | None: ...
 
@@ -35,7 +36,6 @@ class GraphLinker(Protocol):
         place: Any = None, rename: Any = None, facts: Any = None,
     ) -> CodeType | None: ...
 
-    def link_graph(
-        self, name: str, stage: str, target: Any, text: str, path: str, code: CodeType | None = None,
-        first_line: int = 1,
-    ) -> bool: ...
+    def run_when_debugging(self, function: CodeType, version: CodeType, linked: CodeType) -> bool: ...
+
+    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool: ...

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .records import GraphStage
+
 #: Graphs of the structured trace that everybody wants, and their stage.
 EVENTS = {
     "dynamo_output_graph": "Captured_Graph",
@@ -21,6 +23,24 @@ ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_gra
 AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
     "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
+
+
+_TITLES = {"Captured_Graph": "captured graph", "Joint_graph": "joint graph", "Forward_graph": "forward graph",
+           "Backward_graph": "backward graph"}
+
+
+def title(stage: GraphStage) -> str:
+    """What a stage is, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``.
+
+    A graph that takes gradients is a backward one; one that takes ``primals_1`` has a backward one beside it.
+    """
+    if stage.stage in _TITLES:
+        return _TITLES[stage.stage]
+    if stage.stage != "AFTER_POST_GRAD":
+        return stage.stage.replace("_", " ")
+    signature = stage.text[: stage.text.find("):\n")]
+    direction = "backward" if "tangents_" in signature else "forward" if "primals_" in signature else ""
+    return f"after Inductor's passes{', ' * bool(direction)}{direction}"
 
 
 def stage_of(metadata: Mapping[str, Any]) -> str:

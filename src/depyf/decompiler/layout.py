@@ -172,10 +172,54 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> li
         return [head + text + tail]
     opening, items, closing, comma = parts
     lines = [head + opening]
+    if len(lines[0]) > width and isinstance(node, ast.Call):
+        lines = _called_broken(node.func, head, "(", indent, width)
+        arguments = ast.unparse(ast.Call(ast.Name("f"), node.args, node.keywords)).removeprefix("f(")
+        if len(lines[-1]) + len(arguments) + len(tail) <= width:
+            return [*lines[:-1], lines[-1] + arguments + tail]
     margin = " " * (indent + 4)
-    for item in items:
-        lines += item(margin, comma, indent + 4, width)
+    groups = _together(node)
+    last = ""
+    for at, item in enumerate(items):
+        written = item(margin, comma, indent + 4, width)
+        group = groups[at] if at < len(groups) else ""
+        if group and group == last and len(written) == 1 and len(lines[-1]) + len(written[0]) - len(margin) < width:
+            lines[-1] += " " + written[0].lstrip()
+        else:
+            lines += written
+        last = group if len(written) == 1 else ""
     return [*lines, " " * indent + closing + tail]
+
+
+def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> list[str]:
+    """The lines of what is called, where that alone is too long for one."""
+    if isinstance(node, ast.Attribute):
+        return _called_broken(node.value, head, f".{node.attr}{tail}", indent, width)
+    return _broken(node, head, tail, indent, width)
+
+
+def _together(node: ast.expr) -> list[str]:
+    """For each item of a broken call or tuple what it shares a line with: items of equal, not empty texts.
+
+    The parameters of one module stand together (``norm.weight, norm.bias,``), and attributes without a value
+    (``hidden_states=None, attentions=None,``).
+    """
+    if isinstance(node, ast.GeneratorExp):
+        return _together(node.generators[-1].iter)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return list(map(_owner, node.elts))
+    if isinstance(node, ast.Call):
+        empty = ["None" if isinstance(keyword.value, ast.Constant) and keyword.value.value is None else ""
+                 for keyword in node.keywords]
+        return [*map(_owner, node.args), *empty]
+    return []
+
+
+def _owner(node: ast.expr) -> str:
+    """``self.norm`` of ``self.norm.weight``."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Attribute, ast.Subscript)):
+        return ast.unparse(node.value)
+    return ""
 
 
 _Item = Callable[[str, str, int, int], list[str]]
@@ -206,6 +250,16 @@ def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
         return "(", _comprehension(node), ")", ""
     if isinstance(node, ast.ListComp):
         return "[", _comprehension(node), "]", ""
+    if isinstance(node, ast.Subscript):
+        elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
+        comma = "," if isinstance(node.slice, ast.Tuple) else ""
+        return f"{_called(node.value)}[", list(map(_plain, elements)), "]", comma
+    if isinstance(node, ast.Attribute):
+        inner = _parts(node.value)
+        return None if inner is None else (inner[0], inner[1], f"{inner[2]}.{node.attr}", inner[3])
+    if isinstance(node, ast.BinOp):
+        operator = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
+        return "(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", ""
     if isinstance(node, ast.BoolOp):
         word = "and" if isinstance(node.op, ast.And) else "or"
         first, *rest = node.values
@@ -231,6 +285,16 @@ def _keyword(keyword: ast.keyword) -> _Item:
 def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
     name = "**" if key is None else f"{ast.unparse(key)}: "
     return lambda head, tail, indent, width: _broken(value, head + name, tail, indent, width)
+
+
+def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
+    """An operand, in the parentheses that it has beside its operator."""
+    other = ast.Name("_", ast.Load())
+    pair = ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node)
+    alone = ast.unparse(node)
+    if alone in ast.unparse(pair) and f"({alone})" not in ast.unparse(pair):
+        return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
+    return lambda head, tail, indent, width: [f"{head}{word}({alone}){tail}"]
 
 
 def _operand(node: ast.expr, word: str) -> _Item:

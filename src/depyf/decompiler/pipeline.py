@@ -322,8 +322,8 @@ class _Job:
 
 _SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_READABLE = ("submodules, parameters and buffers are written as attributes (checked on these modules), objects that "
-             "torch makes again as new(class, ...)")
+_READABLE = ("members of modules are written as attributes (checked on these modules), objects that torch makes again as "
+             "new(class, ...)")
 _SIMPLIFICATION = {
     Form.READABLE: _READABLE,
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,

@@ -2,6 +2,8 @@
 
 ``identical``    are two code objects the same program, byte for byte?
 ``functions``    graphs and generated modules: the function keeps its instructions, the lines are the dump's
+``graph_code``   are two functions the same graph, whatever its values are called?
+``releases``     what lets go of a graph's values, which its file leaves out
 ``transformed``  Dynamo's code: the proven source runs in its place, or its own line table points there
 ``lifetimes``    what the text no longer uses is freed where it runs
 ``marks``        torch's marks for its profiler

@@ -15,12 +15,6 @@ def nested_codes(code: CodeType) -> Iterator[CodeType]:
         yield from level
 
 
-def placed(code: CodeType, path: str, lines: int) -> CodeType:
-    """The code, and all inside of it, as if its text began so many lines further down in the file."""
-    consts = tuple(placed(const, path, lines) if isinstance(const, CodeType) else const for const in code.co_consts)
-    return code.replace(co_filename=path, co_firstlineno=code.co_firstlineno + lines, co_consts=consts)
-
-
 def global_names(code: CodeType) -> set[str]:
     """The names (of globals, attributes, imports) that it and the code inside of it use."""
     return set(code.co_names).union(*(inner.co_names for inner in nested_codes(code)))

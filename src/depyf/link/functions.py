@@ -1,10 +1,10 @@
 """Functions that already run, pointed at the text that shows them.
 
 A graph's ``forward`` and the functions of a generated module were compiled by torch from text that nobody
-can open. The dumped file holds the same text among comments. Compiling the dump gives the same
-instructions with other line numbers; where that is proven (:func:`identical_code`), the function is given
-the new code object. The function itself stays the same object, so whoever holds it sees the change, and
-what it computes cannot change.
+can open. The dumped file holds the same text among comments, a graph's with other names and layout. Compiling the
+dump gives the same instructions with other line numbers; where that is proven (:func:`identical_code`,
+:func:`same_graph`), the function is given the new code object. The function itself stays the same object, so whoever
+holds it sees the change, and what it computes cannot change.
 """
 
 from __future__ import annotations
@@ -15,38 +15,54 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .codes import named_like, nested_codes, placed, qualified_name
+from .codes import named_like, nested_codes, qualified_name
+from .graph_code import same_graph
 from .identical import identical_code
 from .lines import remember_lines
+from .releases import numbers, running_graph
 
 _assigning = threading.Lock()
 
 
-def link_function(
-    function: Callable[..., Any], text: str, path: str, code: CodeType | None = None, first_line: int = 1
-) -> bool:
-    """Point one function or bound method at ``text``, which stands in the file ``path``.
-
-    Args:
-        function: what runs.
-        text: of the whole file.
-        path: of the file.
-        code: what the text from ``first_line`` on compiles to, if somebody has compiled it.
-        first_line: of that text, from 1.
+def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
+    """Point one function or bound method at ``text``, all of the file ``path``.
 
     Returns whether the text holds that very function; if not, nothing is changed.
     """
     plain = plain_function(function)
     if plain is None:
         return False
-    if code is not None:
-        candidates: list[CodeType] | None = list(nested_codes(placed(code, path, first_line - 1)))
-    else:
-        candidates = _compiled(text, path)
+    candidates = _compiled(text, path)
     if candidates is None or not _adopt(plain, candidates):
         return False
     remember_lines(path, text, plain)
     return True
+
+
+def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
+    """Point the ``forward`` of a graph at ``text``, its view in the file ``path``.
+
+    What runs then is that text, with what it leaves out of torch's put back (:mod:`.releases`), once it is proven to
+    do what torch's code does (:mod:`.graph_code`).
+
+    Returns whether the text holds that very graph; if not, nothing is changed.
+    """
+    plain = plain_function(function)
+    if plain is None:
+        return False
+    running = plain.__code__
+    for parameters in (False, True):
+        try:
+            tree = running_graph(text, path, parameters)
+            top = compile(tree, path, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+        for code in nested_codes(top):
+            if code.co_name == running.co_name and same_graph(running, code, numbers(tree, code.co_firstlineno)):
+                _replace(plain, code)
+                remember_lines(path, text, plain)
+                return True
+    return False
 
 
 def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:
@@ -115,7 +131,11 @@ def _adopt(function: FunctionType, candidates: list[CodeType]) -> bool:
         same = [code for code in same if code.co_name == running.co_name] or same
     if not same:
         return False
-    chosen = named_like(same[0], running).replace(co_flags=running.co_flags)
-    with _assigning:
-        function.__code__ = chosen
+    _replace(function, same[0])
     return True
+
+
+def _replace(function: FunctionType, code: CodeType) -> None:
+    running = function.__code__
+    with _assigning:
+        function.__code__ = named_like(code, running).replace(co_flags=running.co_flags)

@@ -40,9 +40,9 @@ def identical_code(left: CodeType, right: CodeType) -> bool:
         return False
     names = _qualified_names(left) & _qualified_names(right)
     if not names:
-        return _same_constant(left.co_consts, right.co_consts)
+        return same_constant(left.co_consts, right.co_consts)
     return len(left.co_consts) == len(right.co_consts) and all(
-        index in names or _same_constant(ours, theirs)
+        index in names or same_constant(ours, theirs)
         for index, (ours, theirs) in enumerate(zip(left.co_consts, right.co_consts))
     )
 
@@ -63,14 +63,14 @@ def _qualified_names(code: CodeType) -> set[int]:
     return names - others
 
 
-def _same_constant(left: Any, right: Any) -> bool:
+def same_constant(left: Any, right: Any) -> bool:
     """Equality that tells ``1`` from ``True``, ``0.0`` from ``-0.0``, and finds a NaN equal to itself."""
     if type(left) is not type(right):
         return False
     if isinstance(left, CodeType):
         return left.co_name == right.co_name and identical_code(left, right)
     if isinstance(left, tuple):
-        return len(left) == len(right) and all(map(_same_constant, left, right))
+        return len(left) == len(right) and all(map(same_constant, left, right))
     if isinstance(left, frozenset):
         return len(left) == len(right) and _keys(left) == _keys(right)
     return bool(_key(left) == _key(right))

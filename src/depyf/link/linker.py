@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .functions import functions_of, link_function, link_module, plain_function
+from .functions import functions_of, link_function, link_graph, link_module, plain_function
 from .lines import remember_lines
+from .replacing import run_when_debugging
 from .transformed import CannotLink, linked_code
 
 if TYPE_CHECKING:
@@ -88,17 +89,17 @@ class Linker:
         self._linked(place.path)
         return linked.code
 
-    def link_graph(
-        self, name: str, stage: str, target: Any, text: str, path: str, code: CodeType | None = None,
-        first_line: int = 1,
-    ) -> bool:
+    def run_when_debugging(self, function: CodeType, version: CodeType, linked: CodeType) -> bool:
+        """See :func:`.replacing.run_when_debugging`."""
+        return run_when_debugging(function, version, linked)
+
+    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
         """Point a graph module's ``forward``, a function, or a generated module at its file.
 
         Args:
             name, stage: of the graph.
             target: what runs.
             text: of the file ``path``.
-            code, first_line: see :func:`.functions.link_function`.
         """
         try:
             if isinstance(target, ModuleType):
@@ -109,7 +110,7 @@ class Linker:
                     self._note(f"{name} {stage}: {found - linked} of {found} functions differ from the text")
             else:
                 forward = _forward_of(target)
-                done = link_function(forward, text, path, code, first_line)
+                done = link_graph(forward, text, path) or link_function(forward, text, path)
                 running = [plain_function(forward)]
                 if not done:
                     self._note(f"{name} {stage}: the text is not what runs, so it is not linked")

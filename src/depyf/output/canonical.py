@@ -3,6 +3,7 @@ counts up, ids of objects, hashes, paths of caches."""
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 from collections.abc import Iterable
@@ -18,6 +19,9 @@ _IDS = re.compile(
 _OBJECT = re.compile(r"\b\d{12,}\b")
 #: Python counts up the version of a dictionary with each change of any.
 _DICT_VERSION = re.compile(r"(\bdict_version\(.*\) == )\d+")
+#: What a set or a dictionary shows of itself.
+_SET = re.compile(r"\{([^{}]*)\}")
+_COMMUTES = re.compile(r" [+*] |[\w)\]]\*|\bm(?:ax|in)\(")
 _SYMBOL = re.compile(r"\b[suz]f?\d+\b")
 #: A name that is no attribute: ``relu`` in ``relu = torch.relu(x)`` once.
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b")
@@ -108,5 +112,49 @@ def kernel_name(name: str) -> str:
 
 
 def guard_text(guard: Guard) -> str:
-    """A condition, without ids of objects and versions of dictionaries."""
-    return _IDS.sub("_", _OBJECT.sub("_", _DICT_VERSION.sub(r"\1_", guard.expression)))
+    """A condition, without ids of objects, versions of dictionaries, and the order of what has none."""
+    text = _IDS.sub("_", _OBJECT.sub("_", _DICT_VERSION.sub(r"\1_", guard.expression)))
+    if _COMMUTES.search(text):
+        text = _in_order(text)
+    return _SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", text)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _in_order(expression: str) -> str:
+    """An expression over sizes with the operands of sums, products, ``max`` and ``min`` sorted: sympy holds them in
+    sets, which have another order in each process."""
+    try:
+        return ast.unparse(_Sorted().visit(ast.parse(expression, mode="eval")))
+    except (SyntaxError, ValueError, RecursionError):
+        return expression
+
+
+class _Sorted(ast.NodeTransformer):
+    """Sorts what commutes."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        kind = type(node.op)
+        if kind not in (ast.Add, ast.Mult):
+            self.generic_visit(node)
+            return node
+        operands, pending = [], [node.right, node.left]
+        while pending:
+            operand = pending.pop()
+            if isinstance(operand, ast.BinOp) and type(operand.op) is kind:
+                pending += [operand.right, operand.left]
+            else:
+                operands.append(self.visit(operand))
+        operands.sort(key=ast.unparse)
+        return functools.reduce(lambda left, right: ast.BinOp(left, kind(), right), operands)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
+            node.args.sort(key=ast.unparse)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            node.left, node.comparators[0] = sorted((node.left, node.comparators[0]), key=ast.unparse)
+        return node

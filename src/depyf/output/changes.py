@@ -62,7 +62,7 @@ class Change:
         was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
         if was == "the same object":
             now = "" if now == "another object" else f" ({now})"
-            return f"{code(self.subject)}: another object{now} than when the version was compiled"
+            return f"{code(self.subject)} is another object{now} than when the version was compiled"
         if was and now:
             return f"{self.subject_text()}: {was} → {now}"
         return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"

@@ -22,7 +22,8 @@ from typing import Any
 
 from ..capture import store
 from ..capture.environment import environment, launch, rank_and_world
-from ..capture.records import GraphStage, Kernel, SourceLocation, TransformedCode
+from ..capture.records import GraphInput, GraphStage, Kernel, SourceLocation, TransformedCode
+from .graph_file import graph_file
 from .naming import FileNames, legal_identifier
 
 MEANINGS = {
@@ -190,10 +191,10 @@ class Directory:
                 pass  # warnings may be errors here
 
     # --- the sink ---
-    def graph(self, graph: str, stage: GraphStage) -> str | None:
+    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> str | None:
         name = f"{legal_identifier(graph)}.{legal_identifier(stage.stage)}.{stage.index}.py"
         name = self.names.give(("graph", graph, stage.stage, stage.index), name)
-        return self.write(name, graph_file(graph, stage))
+        return self.write(name, graph_file(graph, stage, inputs).text)
 
     def kernel(self, graph: str, kernel: Kernel) -> str | None:
         name = f"{legal_identifier(graph)}.kernel_{kernel.index}.py"
@@ -257,18 +258,6 @@ def _portable(value: Any) -> Any:
     except (ValueError, TypeError):
         return repr(value)
     return value
-
-
-def graph_file(graph: str, stage: GraphStage) -> str:
-    """A graph with the imports that its names need."""
-    return graph_header(graph, stage) + stage.text
-
-
-def graph_header(graph: str, stage: GraphStage) -> str:
-    """What stands above the text of a graph; its first line says what it is."""
-    ids = f" of compilation {stage.compile_id}" if stage.compile_id else ""
-    head = f"# {graph}: {stage.stage.replace('_', ' ').lower()}{ids}\n"
-    return head + "import torch\nfrom torch import device, inf, nan\n\n"
 
 
 def transformed_header(code: TransformedCode, location: SourceLocation | None) -> str:

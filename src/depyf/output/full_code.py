@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from ..capture.records import CacheEntry, CompiledFunction, CompiledGraph, Frame
+from .graph_file import files_table, stage_view
 from .guards_view import guard_function
 from .naming import legal_identifier
 
@@ -142,11 +143,15 @@ def _graph(name: str, graph: CompiledGraph | None) -> str:
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]  # type: ignore[union-attr]
     backend = graph.backend  # type: ignore[union-attr]
     head = [f"# the graph {name}" + f", compiled by {backend}" * bool(backend), *(f"#   {s}" for s in stages)]
-    return "\n".join(head) + "\n" + graph_as_function(name, captured.text)
+    view = stage_view(captured, graph.inputs)  # type: ignore[union-attr]
+    return "\n".join([*head, *files_table(view), graph_as_function(name, view.text)])
+
+
+_COMMENT = re.compile(r"(?m)#.*$")
 
 
 def graph_as_function(name: str, text: str) -> str:
-    """``class GraphModule: def forward(self, ...)`` -> ``def __compiled_fn_1(...)``."""
+    """``class GraphModule: def forward(self, ...)`` -> ``def __compiled_fn_1(...)``; ``text`` is a view."""
     lines = text.strip("\n").splitlines()
     start = next((i for i, line in enumerate(lines) if line.strip().startswith("def forward(")), None)
     if start is None:
@@ -157,14 +162,11 @@ def graph_as_function(name: str, text: str) -> str:
         if line.strip() and not line.lstrip().startswith("#") and len(line) - len(line.lstrip()) < indent:
             break
         body.append(line[indent:] if line[:indent].strip() == "" else line.lstrip())
-    nested = "\n".join(lines[start + len(body) :]).strip()
+    nested = "\n".join(lines[start + len(body) :]).strip("\n")
     function = "\n".join(body).rstrip()
-    uses_self = re.search(r"\bself\b", function.partition("\n")[2]) is not None
-    parameters = "def " + legal_identifier(name) + "("
-    if uses_self:
-        function = function.replace("def forward(", parameters, 1)
-    else:
-        function = re.sub(r"def forward\(self(?:, )?", lambda _: parameters, function, count=1)
+    function = function.replace("def forward(", f"def {legal_identifier(name)}(", 1)
+    if len(re.findall(r"\bself\b", _COMMENT.sub("", function))) == 1:
+        function = re.sub(r"\((\s*)self(?:,\s*)?", r"(\1", function, count=1)
     if nested:
         function += "\n\n\n" + textwrap.dedent(nested)
     return function

@@ -62,8 +62,12 @@ def _notes(story: Told, notes: Sequence[str], notes_file: str) -> list[str]:
             rest = count(len(notes) - NOTES, "note")
             lines.append(f"* ... and {rest} more in {link(code(notes_file), notes_file)}" if notes_file else
                          f"* ... and {rest} more")
-    files = [(story.short[path], path) for path in story.named if story.short.get(path, path) != path]
+    files: dict[str, str] = {}
+    for path in story.named:
+        short = story.short.get(path, path)
+        if short != path:
+            files[short] = max(path, files.get(short, ""), key=len)  # (torch cuts some)
     if files:
         lines += [""] * bool(lines) + ["Places: " + some(
-            [f"{code(short)} is {code(path)}" for short, path in files], 12) + "."]
+            [f"{code(short)} is {code(path)}" for short, path in files.items()], 12) + "."]
     return lines

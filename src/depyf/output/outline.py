@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..capture.graph_text import Graph, Node
@@ -41,14 +41,14 @@ class Line:
     first: int = 0
 
 
-def outline(provenance: Provenance, stage: StageNodes, title: str, first_line: int = 1) -> str:
+def outline(provenance: Provenance, stage: StageNodes, title: str, shown_line: Callable[[int], int] = int) -> str:
     """The outline of one stage.
 
     Args:
         provenance: the graph.
         stage: one of its stages.
         title: what the graph is.
-        first_line: line of the graph's file at which the stage's text begins.
+        shown_line: the line of the graph's file that shows a line of the stage's text.
     """
     head = [f"# {title}, by module", f"# {_counts(stage.graph)}"]
     if stage is not provenance.captured:
@@ -57,7 +57,7 @@ def outline(provenance: Provenance, stage: StageNodes, title: str, first_line: i
     head.append("# Under each module: the user's line, its operations in order, what the last of them gives. "
                 "(n) counts operations.")
     head.append("# On the right: the line of the graph's file at which a module begins.")
-    lines = outline_lines(provenance, stage, first_line)
+    lines = outline_lines(provenance, stage, shown_line)
     width = max((2 * line.depth + len(line.text) for line in lines if line.place), default=0)
     body = []
     for line in lines:
@@ -66,13 +66,15 @@ def outline(provenance: Provenance, stage: StageNodes, title: str, first_line: i
     return "\n".join([*head, "", *body]).rstrip() + "\n"
 
 
-def outline_lines(provenance: Provenance, stage: StageNodes, first_line: int = 1) -> list[Line]:
+def outline_lines(
+    provenance: Provenance, stage: StageNodes, shown_line: Callable[[int], int] = int
+) -> list[Line]:
     """The outline of one stage as lines; arguments as of :func:`outline`."""
     lines: list[Line] = []
     for prefix, inner in stage.graph.walk():
         if prefix:
             lines += [Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")]
-        lines += _graph(provenance, stage, inner, prefix, first_line - 1)
+        lines += _graph(provenance, stage, inner, prefix, shown_line)
     return lines
 
 
@@ -84,7 +86,7 @@ def _counts(graph: Graph) -> str:
 
 
 def _graph(
-    provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str, offset: int
+    provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str, shown_line: Callable[[int], int]
 ) -> Iterator[Line]:
     root = _Block("", "")
     calls: dict[int, _Block] = {-1: root}
@@ -114,11 +116,12 @@ def _graph(
                 outer = provenance.modules[index].outer
                 index = outer if outer < index else -1
     names = {node.name: node for node in graph.nodes}
-    yield from _items(root.items, 0, names, users, offset)
+    yield from _items(root.items, 0, names, users, shown_line)
 
 
 def _items(
-    items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]], offset: int
+    items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]],
+    shown_line: Callable[[int], int],
 ) -> Iterator[Line]:
     written: list[tuple[list[Line], _Block | None]] = []
     likes: dict[tuple[str, tuple[tuple[int, str], ...]], int] = {}
@@ -128,7 +131,7 @@ def _items(
         item = items[at]
         if isinstance(item, _Block):
             at += 1
-            lines = list(_block(item, depth, names, users, offset))
+            lines = list(_block(item, depth, names, users, shown_line))
             like = _like(item, lines)
             known = likes.setdefault(like, len(written))
             if known < len(written) and _LAYER.search(item.path):
@@ -140,7 +143,7 @@ def _items(
             while at < len(items) and isinstance(here := items[at], Node) and _place(here) == _place(item):
                 chunk.append(here)
                 at += 1
-            written.append(([Line(depth, _chunk(chunk), 0, chunk[0].line + offset)], None))
+            written.append(([Line(depth, _chunk(chunk), 0, shown_line(chunk[0].line))], None))
     for number, (lines, written_block) in enumerate(written):
         yield from lines
         if number in folded and written_block is not None:
@@ -174,16 +177,17 @@ def layer_ranges(paths: Sequence[str]) -> str:
 
 
 def _block(
-    block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]], offset: int
+    block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]],
+    shown_line: Callable[[int], int],
 ) -> Iterator[Line]:
     inside = {node.name for node in block.inside}
     taken = [names[name] for node in block.inside for name in node.inputs
              if name not in inside and name in names and names[name].op != "placeholder"]
     given = [node for node in block.inside if users.get(node.name, set()) - inside]
     border = _border(taken, given)
-    first = min((node.line for node in block.inside), default=1) + offset
+    first = shown_line(min((node.line for node in block.inside), default=1))
     yield Line(depth, f"{block.path}: {block.cls} ({block.operations}){border}", first, first)
-    yield from _items(block.items, depth + 1, names, users, offset)
+    yield from _items(block.items, depth + 1, names, users, shown_line)
 
 
 def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:

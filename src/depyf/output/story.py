@@ -188,17 +188,19 @@ def _files(capture: Capture) -> Iterable[str]:
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:
-    """The shortest ends of paths that tell the files from each other."""
+    """The shortest ends of paths that tell the files from each other. A path that torch cut has the name of the file
+    that it is the end of."""
     paths = dict.fromkeys(files)
-    parts = {path: re.split(r"[\\/]", path) for path in paths}
+    whole = {path: [other for other in paths if other.endswith(("/" + path, "\\" + path))] for path in paths}
+    parts = {path: re.split(r"[\\/]", path) for path in paths if len(whole[path]) != 1}
     named = {}
-    for path in paths:
+    for path in parts:
         depth = 1
         while depth < len(parts[path]) and any(
-                other != path and parts[other][-depth:] == parts[path][-depth:] for other in paths):
+                other != path and parts[other][-depth:] == parts[path][-depth:] for other in parts):
             depth += 1
         named[path] = "/".join(parts[path][-depth:])
-    return named
+    return {path: named[path] if path in named else named.get(whole[path][0], path) for path in paths}
 
 
 # --- breaks ---------------------------------------------------------------------------------------

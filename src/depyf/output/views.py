@@ -12,8 +12,9 @@ from ..capture.attempt import attempt
 from ..capture.provenance import Provenance
 from ..capture.records import Capture, CompiledGraph
 from . import index
-from .directory import Directory, graph_header
+from .directory import Directory
 from .full_code import all_graphs, full_code
+from .graph_file import graph_file
 from .kernel_outline import kernel_outline
 from .naming import legal_identifier
 from .outline import outline
@@ -36,7 +37,8 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     """
     graphs = []
     for graph in capture.graphs:
-        stages = tuple(replace(stage, file=_name(directory.graph(graph.name, stage))) for stage in graph.stages)
+        stages = tuple(
+            replace(stage, file=_name(directory.graph(graph.name, stage, graph.inputs))) for stage in graph.stages)
         kernels = tuple(replace(kernel, file=_name(directory.kernel(graph.name, kernel))) for kernel in graph.kernels)
         graphs.append(replace(graph, stages=stages, kernels=kernels))
     functions = []
@@ -166,10 +168,9 @@ def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, 
     for stage in provenance.stages:
         record = stage.record
         if record.file in directory.files and not record.internal:
-            head = graph_header(graph.name, record)
-            title = head.partition("\n")[0].removeprefix("# ")
+            shown = graph_file(graph.name, record, graph.inputs)
             name = record.file.removesuffix(".py") + ".outline.txt"
-            text = outline(provenance, stage, title, head.count("\n") + 1)
+            text = outline(provenance, stage, shown.title, shown.line)
             record = replace(record, outline=name if directory.write(name, text) else "")
         stages.append(record)
     return replace(graph, stages=tuple(stages))

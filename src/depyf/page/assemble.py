@@ -19,11 +19,9 @@ from ..output.markdown import one_line
 from .data import FORMAT, run_data
 
 FILE = "index.html"
-#: Characters of graphs up to which the page is made when the run ends.
-AT_ONCE = 300_000
-#: A page of so few characters of graphs takes no time to speak of; a larger one is made when the run ends if that takes
-#: no more than this share of the time that was spent compiling.
-SMALL, SHARE, SECONDS_A_CHARACTER = 20_000, 0.03, 0.9e-6
+#: A page that takes longer is left to ``depyf report``. (The records tell how long, not a clock: identical runs have the
+#: same files.)
+SECONDS, SECONDS_A_CHARACTER = 2.0, 1.5e-6
 _STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
 
 
@@ -55,11 +53,10 @@ def build(
 
 
 def is_large(capture: Capture) -> bool:
-    """Whether the page takes a while, against the time that was spent compiling: the end of a run leaves it to
-    ``depyf report`` then."""
-    size = sum(len(stage.text) for graph in capture.graphs for stage in graph.stages)
-    share = SECONDS_A_CHARACTER * size / max(sum(c.seconds for c in capture.compilations), 1e-9)
-    return size > AT_ONCE or size > SMALL and share > SHARE
+    """Whether the page takes more than two seconds: the end of a run leaves it to ``depyf report`` then."""
+    size = sum(sum(len(stage.text) for stage in graph.stages) + sum(len(kernel.text) for kernel in graph.kernels)
+               for graph in capture.graphs)
+    return SECONDS_A_CHARACTER * size > SECONDS
 
 
 def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -> str:
@@ -109,7 +106,7 @@ def packed(data: Mapping[str, Any]) -> str:
     What stands in the page is base64, in which no text of a program's can be seen as HTML.
     """
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-    compressor = zlib.compressobj(6, zlib.DEFLATED, 31)  # 31: gzip, without a time in its head
+    compressor = zlib.compressobj(5, zlib.DEFLATED, 31)  # 31: gzip, without a time in its head
     packed = base64.b64encode(compressor.compress(text) + compressor.flush()).decode("ascii")
     return json.dumps({"encoding": "gzip", "size": len(text), "data": packed})
 

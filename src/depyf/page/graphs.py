@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from ..capture.graph_text import Graph
 from ..capture.provenance import Provenance, StageNodes
 from ..capture.records import CompiledGraph
+from ..capture.stages import title
 from ..output import outline
+from ..output.graph_file import stage_view
 from .run import Json, Run, plain_lines
-
-STAGES = {"Captured_Graph": "captured graph", "Joint_graph": "joint graph", "Forward_graph": "forward graph",
-          "Backward_graph": "backward graph", "AFTER_POST_GRAD": "after Inductor's passes"}
 
 
 def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) -> Json:
@@ -53,20 +52,21 @@ def _stage(
     run: Run, number: int, graph: CompiledGraph, provenance: Provenance, stage: StageNodes, captured: dict[str, int]
 ) -> int:
     record = stage.record
+    view = stage_view(record, graph.inputs)
     names, flat = [], []
     for name, node in stage.nodes():
         origin = stage.origins[name]
         place = run.place(origin.location)
         if place >= 0 and node.is_call and origin.location is not None:
             run.statuses.in_graph(origin.location, number)
-        names.append(name)
-        flat += [node.line, place, captured.get(origin.captured, -1), origin.module if node.is_call else -1,
+        names.append(view.names.get(name, name))
+        flat += [view.line(node.line), place, captured.get(origin.captured, -1), origin.module if node.is_call else -1,
                  int(node.is_call)]
-    title = STAGES.get(record.stage, record.stage.replace("_", " ")) + (f" {record.index + 1}" * bool(record.index))
-    lines = outline.outline_lines(provenance, stage)
+    shown = title(record)
+    lines = outline.outline_lines(provenance, stage, view.line)
     return run.document(
-        "graph", f"{graph.name}.{record.stage}.{record.index}", f"{title} of {graph.name}", record.text,
-        stage=title, graph=number, names=names, nodes=flat, file=record.file, captured=stage is provenance.captured,
+        "graph", f"{graph.name}.{record.stage}.{record.index}", f"{shown} of {graph.name}", view.text,
+        stage=shown, graph=number, names=names, nodes=flat, file=record.file, captured=stage is provenance.captured,
         outline=[[line.depth, line.text, line.first] for line in lines], inputs=_inputs(stage.graph))
 
 

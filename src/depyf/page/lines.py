@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,9 @@ class _File:
     traced: set[int] = field(default_factory=set)
     python: dict[int, str] = field(default_factory=dict)  # first line of a function -> why
     compiled: set[int] = field(default_factory=set)  # first lines of functions
+
+    def lines(self) -> set[int]:
+        return {*self.graphs, *self.breaks, *self.traced, *self.python, *self.compiled}
 
 
 class Statuses:
@@ -67,7 +71,7 @@ class Statuses:
             say(line, BREAK, reasons[0])
         for line in known.graphs:
             say(line, GRAPH)
-        functions = list(_functions(text))
+        functions = list(_functions(text, known.lines()))
         heads = {line for function in functions for line in range(function.first, function.body)}
         for function in functions:
             self._function(function, known, functions, say)
@@ -116,18 +120,47 @@ class _Function:
     statements: list[tuple[int, int]]
 
 
-def _functions(text: str) -> Iterator[_Function]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    pending: list[ast.AST] = [tree]
+def _functions(text: str, lines: set[int]) -> Iterator[_Function]:
+    """The functions of a file; those that stand at its top and hold none of ``lines`` are left out."""
+    pending: list[ast.AST] = list(_parsed(text, lines))
     while pending:
         node = pending.pop()
-        pending += ast.iter_child_nodes(node)
+        pending += _inner(node)  # (only statements hold functions: expressions are most of a tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             yield _Function(first, node.body[0].lineno, list(_statements(node.body)))
+
+
+_DEFINITION = re.compile(r"@|(?:async )?def |class ")
+
+
+def _parsed(text: str, lines: set[int]) -> Iterator[ast.Module]:
+    """The definitions at the top of a file that hold some of ``lines``: files of libraries are long, and a program uses
+    a few of their functions."""
+    texts = text.split("\n")
+    begins = [at for at, line in enumerate(texts) if not at or _DEFINITION.match(line)
+              and not (at and texts[at - 1].startswith("@"))]
+    try:
+        found = [ast.parse("\n" * begin + "\n".join(texts[begin:end]))
+                 for begin, end in zip(begins, [*begins[1:], len(texts)])
+                 if any(begin < line <= end for line in lines)]
+    except (SyntaxError, ValueError):  # a line that looks like a definition stands in a string, or a decorator is long
+        try:
+            found = [ast.parse(text)]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+    except (RecursionError, MemoryError):
+        return
+    yield from found
+
+
+def _inner(node: ast.AST) -> list[ast.stmt]:
+    """The statements within a statement, in order."""
+    found: list[ast.stmt] = []
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for item in getattr(node, name, ()) if isinstance(node, (ast.Module, ast.stmt)) else ():
+            found += item.body if isinstance(item, (ast.ExceptHandler, ast.match_case)) else [item]
+    return found
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
@@ -139,10 +172,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
         if isinstance(node, (ast.Pass, ast.Global, ast.Nonlocal)) or (
                 isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             continue  # leaves no code
-        inner = [item for item in ast.iter_child_nodes(node) if isinstance(item, ast.stmt)]
-        for handler in (item for item in ast.iter_child_nodes(node)
-                        if isinstance(item, (ast.ExceptHandler, ast.match_case))):
-            inner += handler.body
+        inner = _inner(node)
         if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
             pending += reversed(inner)
             continue  # `try:` itself does nothing

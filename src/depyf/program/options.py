@@ -107,7 +107,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
                        help="each transformed function once more with nothing simplified")
     shown.add_argument("--log-bytecode", action="store_true", help="code objects too (marshal)")
     shown.add_argument("--page", action=argparse.BooleanOptionalAction, default=None,
-                       help="write the page index.html (default: unless the graphs are large)")
+                       help="write the page index.html (default: unless that takes over two seconds)")
     watched = parser.add_argument_group("how it is watched")
     watched.add_argument("--link", action=argparse.BooleanOptionalAction, default=True,
                          help="tie running code to the files, for debuggers and tracebacks (default: yes)")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..capture import store
-from ..capture.graph_text import Graph, Node, read_graph
+from ..capture.graph_text import Node, read_graph
+from ..capture.graph_view import graph_view, parameter_words
 from ..capture.provenance import Provenance, StageNodes
 from ..capture.records import CompiledGraph, GraphStage, Kernel, KernelCall, SourceLocation
 
@@ -78,8 +79,19 @@ class Origins:
         return Provenance(self.graph) if self.graph is not None else None
 
     @functools.cached_property
-    def _own(self) -> Graph:
-        return read_graph(self.text)
+    def _nodes(self) -> Mapping[int, list[Node]]:
+        """Nodes of a graph by the line of the file at which their statement begins."""
+        stage = self._stage()
+        found: dict[int, list[Node]] = {}
+        if stage is None or self.graph is None:
+            for node in read_graph(self.text).nodes:
+                found.setdefault(node.line, []).append(node)
+            return found
+        view = graph_view(stage.record.text, self.graph.inputs, stage.record.stage == "Captured_Graph")
+        above = self.text[: max(self.text.find(view.text), 0)].count("\n")
+        for node in stage.graph.nodes:
+            found.setdefault(view.line(node.line) + above, []).append(node)
+        return found
 
     def at(self, line: int) -> Origin:
         """What the line computes; empty where nothing is known. Never raises."""
@@ -94,10 +106,10 @@ class Origins:
         if name.startswith("tangents_"):
             return "a gradient that came in"
         try:
-            captured = self._provenance.parameter(name) if self._provenance is not None else ""
+            words = parameter_words(name, self.graph.inputs) if self.graph is not None else ""
         except Exception:  # noqa: BLE001
-            captured = ""
-        return f"{captured} where it was captured" if captured and captured != name else ""
+            words = ""
+        return words if words != name else ""
 
     # --- graphs -----------------------------------------------------------------------------------
     def _stage(self) -> StageNodes | None:
@@ -107,7 +119,7 @@ class Origins:
         return next((each for each in self._provenance.stages if each.record.file == name), None)
 
     def _of_graph(self, line: int) -> Origin:
-        nodes = [node for node in self._own.nodes if node.line == line]
+        nodes = self._nodes.get(line, [])
         return Origin(tuple(node.name for node in nodes), user_lines=self._lines(self._stage(), nodes))
 
     def _lines(self, stage: StageNodes | None, nodes: Iterable[Node]) -> tuple[UserLine, ...]:

@@ -2,8 +2,8 @@
 
 A *step* is such a line: what it reads and what it writes. Only the form of torch's texts is used here:
 
-* of a graph, a line computes one node, and then lets go of what is needed no more: ``y = x.sin();  x = None``.
-  In-place operations are ``x += 1;  y = x`` and ``x[0] = 2;  y = x``;
+* of a graph, a statement computes one node; what runs then lets go of what is needed no more (``x = None``, see
+  :mod:`depyf.link.releases`). In-place operations are ``x += 1`` and ``x[0] = 2``, with ``y = x`` behind them;
 * in ``call`` of a generated module, buffers are allocated (their memory holds anything), kernels write to them, and
   library calls write to ``out=`` or give a result.
 """
@@ -14,6 +14,8 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from ..link.releases import node_groups
 
 #: ``"input"`` the line binds what the function was given, or an attribute of the module;
 #: ``"empty"`` memory that nothing was written to; ``"call"`` anything that computes.
@@ -83,11 +85,7 @@ def graph_steps(function: ast.FunctionDef) -> list[Group]:
     known = {each.arg for each in every if each.arg != "self"}
     found: list[Group] = []
     body = function.body
-    index = 0
-    while index < len(body):
-        last = index  # statements of one line
-        while last + 1 < len(body) and body[last + 1].lineno == body[index].lineno:
-            last += 1
+    for index, last in node_groups(body):
         end = last
         while end >= index and _lets_go(body[end]):
             end -= 1
@@ -96,7 +94,6 @@ def graph_steps(function: ast.FunctionDef) -> list[Group]:
             if step is not None:
                 found.append(Group(step, body, index, end))
                 known.update(step.writes)
-        index = last + 1
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from ..capture.generated import read_module
 from ..capture.torch_private.quiet import version
 from ..link.linker import LinkedFunction
+from ..link.releases import release_values
 from ..link.sessions import DebugSession
 from .origins import Origin, Origins, UserLine
 from .probe import CannotWatch, Observation, observe
@@ -137,7 +138,10 @@ def running_text(path: str) -> str:
 
 def graph_groups(tree: ast.Module, line: int) -> Sequence[Group]:
     function = find_function(tree, line)
-    return [] if function is None else graph_steps(function)
+    if function is None:
+        return []
+    release_values(function)  # as in the code that ran so far
+    return graph_steps(function)
 
 
 def kernel_groups(text: str) -> Callable[[ast.Module, int], Sequence[Group]]:

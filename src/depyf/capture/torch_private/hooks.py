@@ -270,6 +270,22 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     return found
 
 
+def graph_inputs(gm: Any) -> list[tuple[str, str]]:
+    """``(parameter, source)`` of a captured graph, in order: ``("L_x_", "L['x']")``; the source is empty where torch
+    does not tell.
+
+    Dynamo keeps what an input is in ``node.meta["grapharg"]`` until the backend is done (torch/_dynamo/output_graph.py,
+    ``SubgraphTracer.create_graph_input``; torch/_dynamo/variables/builder.py, ``GraphArg``).
+    """
+    found = []
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            source = getattr(node.meta.get(touchpoints.GRAPH_INPUTS.key), "source", None)
+            name = getattr(source, "name", "")
+            found.append((str(node.target), str(name() if callable(name) else name)))
+    return found
+
+
 def seen_in_recompiled_frame(expression: str) -> str:
     """What a guarded expression is in the frame that torch is about to compile again; ``""`` where that cannot be
     told without running code of the user's.
@@ -320,7 +336,7 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}".removeprefix("builtins.")
     if isinstance(value, FunctionType):
-        return f"the function {value.__qualname__}"
+        return f"the function {value.__qualname__.rpartition('<locals>.')[2]}"
     if type(value) in (list, tuple) and all(type(item) in (bool, int, float, str) for item in value) \
             or value is None or type(value) in (bool, int, float, complex, str, bytes):
         text = repr(value)

@@ -256,6 +256,10 @@ MODULE_STACK = Touchpoint(
     ("torch._dynamo.output_graph:SubgraphTracer",),
     "the modules that a node of a graph was called in", "2.0",
     "the outline of graphs by module", mentions("nn_module_stack"), "nn_module_stack")
+GRAPH_INPUTS = Touchpoint(
+    ("torch._dynamo.output_graph:SubgraphTracer",),
+    "what the inputs of a captured graph are in the frame", "2.0",
+    "what the user calls the parameters of graphs", mentions("grapharg"), "grapharg")
 RECOMPILE_REASONS = Touchpoint(
     ("torch._dynamo.guards:get_and_maybe_log_recompilation_reasons",
      "torch._dynamo.guards:get_and_maybe_log_recompilation_reason"),
@@ -320,6 +324,16 @@ CACHE_ENTRY = Touchpoint(
     "code, id and guards of an entry", "2.1",
     "guards in full code on a torch that does not write them into its trace; depyf.explain.dump_src",
     has("code", "compile_id", "guard_manager"))
+ADD_VERSION = Touchpoint(
+    ("torch._C._dynamo.eval_frame:_load_precompile_entry",),
+    "code with the lines of the dump, in place of a compiled version inside depyf.debug()", "2.8",
+    "such code runs outside of depyf.debug() as well, so warnings and tracebacks name lines of the dump")
+ADDED_VERSIONS = Touchpoint(
+    ("torch._C._dynamo.eval_frame:_debug_get_precompile_entries",),
+    "whether a program has entered such versions of its own", "2.8", ADD_VERSION.lost)
+REMOVE_VERSIONS = Touchpoint(
+    ("torch._C._dynamo.eval_frame:_reset_precompile_entries",),
+    "takes them out again", "2.8", ADD_VERSION.lost)
 READABLE_GRAPH = Touchpoint(
     ("torch.fx.graph_module:GraphModule.print_readable",),
     "graphs as text", "2.0", "captured graphs, and graphs of aot_eager as they run",

@@ -15,8 +15,8 @@ from .values import Constant, Symbol, seen
 if TYPE_CHECKING:
     from .prover import Prover
 
-ALWAYS_NOTE = "classes and functions that it reads from Python modules are not rebound meanwhile"
-MODULES_NOTE = "reading an attribute replaces no submodule, parameter or buffer"
+ALWAYS_NOTE = "no class or function of a Python module is rebound meanwhile"
+MODULES_NOTE = "reading an attribute replaces no member of a module"
 
 
 def path_of(prover: Prover, value: Any) -> Path | None:

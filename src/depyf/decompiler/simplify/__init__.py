@@ -31,7 +31,7 @@ from .cleanup import forget_under_cleanups
 from .evaluate import Runner
 from .naming import Namer, is_torch_name
 from .reentered import ordinary_with
-from .updates import as_one_call
+from .updates import as_one_call, with_telling_names
 from .values import CannotSimplify, Container, Let, Plan, State, Value
 from .write import BlockWriter
 
@@ -77,7 +77,7 @@ def simplify(
             return simplified(_straighten(called, {}))
         except (CannotSimplify, StackMismatch):
             pass  # what is filled is not made here: the loop stays
-    return simplified(plain)
+    return simplified(with_telling_names(plain))
 
 
 def _straighten(graph: Graph, decided: Mapping[int, int]) -> Graph:

@@ -19,6 +19,7 @@ from ...bytecode.operations import Op
 from ...flow import graph as g
 from ...flow.graph import Block, Graph
 from ..dynamo.forms import UPDATE
+from .naming import is_torch_name
 
 _BODY = (o.UNPACK, o.STORE_FAST, o.STORE_FAST, o.LOAD_FAST, o.LOAD_ATTR, o.LOAD_FAST, o.LOAD_FAST, o.LOAD_FAST, o.CALL,
          o.POP)
@@ -44,6 +45,38 @@ def as_one_call(graph: Graph) -> Graph:
         ], g.JUMP, (behind,), None, None, start.region)
         del blocks[head.id], blocks[inside]
     return Graph(graph.code, blocks, graph.entry) if len(blocks) < len(graph.blocks) else graph
+
+
+def with_telling_names(graph: Graph) -> Graph:
+    """The graph with the variables of such loops, which torch numbers, called as in the template."""
+    names: dict[str, str] = {}
+    for head in graph.blocks.values():
+        if head.end != g.FOR_ITER or head.ops:
+            continue
+        body = graph.blocks[head.successors[0]]
+        before = [block for block in graph.blocks.values() if head.id in block.successors and block is not body]
+        if body.successors == (head.id,) and len(before) == 1 and _fills(before[0], body):
+            kinds = (body.ops[1], "key"), (body.ops[2], "value"), (body.ops[3], "dict_class"), (
+                body.ops[5], "target"), (before[0].ops[-4], "entries")
+            for op, name in kinds:
+                if is_torch_name(op.arg):
+                    names.setdefault(op.arg, name)
+    taken = {op.arg for block in graph.blocks.values() for op in block.ops if isinstance(op.arg, str)}
+    chosen: dict[str, str] = {}
+    for old, name in names.items():
+        number, new = 0, name
+        while new in taken:
+            number, new = number + 1, f"{name}_{number + 1}"
+        taken.add(new)
+        chosen[old] = new
+    if not chosen:
+        return graph
+    variables = (o.LOAD_FAST, o.STORE_FAST, o.DELETE_FAST)
+    blocks = {id: Block(id, [
+        Op(op.kind, chosen[op.arg], op.offset, op.line, op.target, op.handler)
+        if op.kind in variables and op.arg in chosen else op for op in block.ops
+    ], block.end, block.successors, block.arg, block.end_op, block.region) for id, block in graph.blocks.items()}
+    return Graph(graph.code, blocks, graph.entry)
 
 
 def _fills(start: Block, body: Block) -> bool:

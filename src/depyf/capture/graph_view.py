@@ -1,0 +1,402 @@
+"""A graph as its reader wants it, made of torch's print of it.
+
+Torch prints a graph so that it can be run::
+
+    def forward(self, L_x_: "f32[2, 8][8, 1]cpu", L_self_modules_layers_modules_0_parameters_weight_: "f32[8, 8]..."):
+        l_x_ = L_x_
+        l_self_modules_layers_modules_0_parameters_weight_ = L_self_modules_layers_modules_0_parameters_weight_
+
+        # File: /home/me/project/model.py:14 in forward, code: x = self.layers[0](x)
+        linear: "f32[2, 8][8, 1]cpu" = torch._C._nn.linear(l_x_, l_self_modules_layers_modules_0_..., None);  l_x_ = ...
+        linear[0] = 2;  setitem = linear;  setitem = None
+
+The view of it is the same program, but for these:
+
+* each parameter stands on its own line, under a name made of what the user calls it, which a comment says; the
+  assignments that give it another name are gone;
+* what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
+  where torch does (:mod:`depyf.link.releases`);
+* the paths of the user's files are said once, at the head;
+* no line is longer than :data:`.wrapping.WIDTH`.
+
+The view is a pure function of the text and of what the inputs are called. The records keep torch's text.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import keyword
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from . import wrapping
+from .records import GraphInput
+from .user_expressions import user_expression
+
+_CLASS = re.compile(r"class (?P<name>\w+)\b")
+_ALIAS = re.compile(r" *(?P<name>\w+) = (?P<parameter>\w+)$")
+_PARAMETER = re.compile(r"(?P<name>\*{0,2}\w+)")
+#: The name that a statement binds, and the first one that it reads: a global, if it calls one.
+_NAMES = re.compile(r'(?m)^ *(\w+)(?:: "[^"\n]*")? = (\w*)')
+_SECOND_NAMES = re.compile(r'(?m);  (\w+)(?:: "[^"\n]*")? = ')
+_NAME_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|(?<![\w.])[A-Za-z_]\w*')
+_RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
+#: What torch prints behind an operation in place: the node's name for what was changed.
+_SECOND_NAME = re.compile(r'(?P<first>.*);  (?P<name>\w+)(?P<type>: "[^"]*")? = (?P<base>\w+)$')
+_UNUSED_CALL = re.compile(r"(?P<name>\w+) = (?P<call>.*\))$")
+_FILE = re.compile(r"#(?P<before>.*?) ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<code>.*)$")
+_DESCRIBED = re.compile(r"(?P<code>.*?)  # (?P<told>[A-Z]\w*\(.*\)|None)$")
+_NEXT = re.compile(r"(?P<name>\w+) = next\(args_iter\)$")
+_PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
+_AOT_VALUE = re.compile(r"(?P<kind>[A-Z]\w*)\((?P<key>\w+)=(?P<inner>.*)\)$")
+_SIZE, _STRIDE = re.compile(r"\.size\(\)\[(\d+)\]"), re.compile(r"\.stride\(\)\[(\d+)\]")
+_RESERVED = frozenset({
+    *keyword.kwlist, *dir(builtins), "torch", "device", "inf", "nan", "self", "operator", "NoneType", "fx_pytree",
+    "pytree"})
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """What :func:`graph_view` makes.
+
+    Attributes:
+        text: the view.
+        files: ``(name in the text, path)`` of the user's files, in the order in which they come.
+        names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
+    """
+
+    text: str
+    files: tuple[tuple[str, str], ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    _lines: Mapping[int, int] = field(default_factory=dict)
+
+    def line(self, line: int) -> int:
+        """The line of the view that shows what stands on a line of torch's text; 0 where none does."""
+        return self._lines.get(line, 0)
+
+
+@functools.lru_cache(8)
+def graph_view(text: str, inputs: tuple[GraphInput, ...] = (), captured: bool = True) -> GraphView:
+    """Return the view of a graph.
+
+    Args:
+        text: torch's print of it, ``GraphStage.text``.
+        inputs: those of the captured graph.
+        captured: this is that graph; a later stage keeps torch's names, and has the user's beside its parameters.
+
+    Returns:
+        The view; torch's text as it is where it is no graph.
+    """
+    try:
+        return _View(text, inputs, captured).made()
+    except (ValueError, IndexError, KeyError, AttributeError, RecursionError):
+        return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
+
+
+def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
+    """Return what the user calls a parameter of a graph, as its view names it; ``""`` where that is not known."""
+    view = _View("", inputs, False)
+    return view.primal(name) or next((words for words in view.words if words and _identifier(words) == name), "")
+
+
+class _View:
+    """The view while it is written: line by line, function by function."""
+
+    def __init__(self, text: str, inputs: Sequence[GraphInput], captured: bool) -> None:
+        self.source = text.split("\n")
+        self.inputs = inputs
+        self.captured = captured
+        self.out: list[str] = []
+        self.lines: dict[int, int] = {}
+        self.names: dict[str, str] = {}
+        self.places = {line: found for line in dict.fromkeys(line.strip() for line in self.source if "File: " in line)
+                       if (found := _FILE.match(line))}
+        self.files = _short_names(found["file"] for found in self.places.values())
+        self.words = [_words(given.source) if given.source else "" for given in inputs]
+        self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
+        self.scopes: list[tuple[int, str]] = []  # indentations and names of classes that are open
+        self.renamed: dict[str, str] = {}
+
+    def made(self) -> GraphView:
+        number = 1
+        while number <= len(self.source):
+            line = self.source[number - 1]
+            code = line.strip()
+            if code.startswith("def forward("):
+                number = self.signature(number)
+            elif not code:
+                self.write(number, "")
+                number += 1
+            else:
+                number = self.body_line(number, code, len(line) - len(line.lstrip()))
+        if not self.scopes:
+            raise ValueError("no graph")
+        return GraphView(
+            "\n".join(self.out), tuple((short, path) for path, short in self.files.items()), self.names, self.lines)
+
+    def write(self, number: int, *lines: str) -> None:
+        """Writes what a line of the text has become."""
+        self.lines[number] = len(self.out) + 1
+        self.out += lines
+
+    @property
+    def prefix(self) -> str:
+        """What names of nodes begin with in records here."""
+        return "".join(f"{name}." for _, name in self.scopes[1:])
+
+    # --- signatures -------------------------------------------------------------------------------
+    def signature(self, first: int) -> int:
+        """Writes the signature that begins on a line, and leaves out the other names of parameters.
+
+        Returns:
+            The line that comes next.
+        """
+        indent = len(self.source[first - 1]) - len(self.source[first - 1].lstrip())
+        last = first
+        while not self.source[last - 1].endswith(":"):
+            last += 1
+        told: dict[str, str] = {}
+        code = ""
+        for line in self.source[first - 1 : last]:
+            found = _DESCRIBED.match(line)
+            line = (found["code"] if found else line).strip()
+            name = _PARAMETER.match(line)
+            if found and name is not None:
+                told[name[0]] = found["told"]
+            code += (" " if code and not code.endswith("(") else "") + line
+        marks = list(wrapping.top_level(code))
+        opened, closed = marks[0][1], next(place for letter, place in marks if letter == ")")
+        parameters = wrapping.items(code[opened + 1 : closed])
+        names = [_name_of(parameter) for parameter in parameters]
+        other: dict[str, str] = {}  # parameter -> its other name
+        after = last + 1
+        while after <= len(self.source) and (found := _ALIAS.match(self.source[after - 1])) \
+                and found["parameter"] in names and found["name"] not in names:
+            other[found["parameter"]] = found["name"]
+            after += 1
+        shown = self.shown_names(names, other, after, indent)
+        self.renamed = {old: shown[parameter] for parameter, old in other.items() if old != shown[parameter]}
+        self.names |= {self.prefix + old: new for old, new in self.renamed.items()}
+        if parameters == ["self"] or parameters == ["self", "args_list"]:
+            self.write(first, f"{' ' * indent}{code}")
+        else:
+            self.write(first, f"{' ' * indent}def forward(")
+            places = {}
+            for each, parameter in zip(names, parameters):
+                places[each] = len(self.out) + 1
+                text = shown[each] + parameter[len(each) :] + ","
+                self.out += _with_comment(text, self.label(each, shown[each], told.get(each, "")), indent + 4)
+            self.out.append(f"{' ' * indent}{code[closed:]}")
+            for number in range(last + 1, after):
+                self.lines[number] = places[_ALIAS.match(self.source[number - 1])["parameter"]]  # type: ignore[index]
+        while after <= len(self.source) and not self.source[after - 1].strip():
+            after += 1
+        return after
+
+    def shown_names(self, names: Sequence[str], other: Mapping[str, str], first: int, indent: int) -> dict[str, str]:
+        """The name of each parameter in the view."""
+        shown = {name: name for name in names}
+        wanted = {}
+        if self.captured and len(self.scopes) < 2:
+            wanted = {name: _identifier(words) for name, words in self.words_by_name.items() if words}
+        if not other:
+            return shown
+        body = []
+        for line in self.source[first - 1 :]:
+            if line.startswith("class ", indent) or line.startswith("def ", indent):
+                break
+            body.append(line)
+        # (What names the parameters now is free.)
+        text = "\n".join(body)
+        taken = {name for pair in _NAMES.findall(text) for name in pair} | set(_SECOND_NAMES.findall(text))
+        taken = taken - set(other.values()) | {name for name in names if name not in other}
+        for name in names:
+            if name in other:
+                plain = wanted.get(name, "") or _plain(name)
+                shown[name] = _free(plain, taken)
+                taken.add(shown[name])
+        return shown
+
+    def label(self, name: str, shown: str, told: str) -> str:
+        """What a parameter is, in the user's words; ``""`` where its name says it.
+
+        Args:
+            told: what torch says of it.
+        """
+        if self.captured:
+            words = self.words_by_name.get(name, "") if len(self.scopes) < 2 else ""
+        else:
+            words = self.words_of(told) if told else self.primal(name)
+        return "" if words == shown else words
+
+    def primal(self, name: str) -> str:
+        """The user's words for ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
+        found = _PRIMAL.match(name) if len(self.scopes) < 2 else None
+        if found is None:
+            return ""
+        return self.input(int(found["from_one"]) - 1 if found["from_one"] else int(found["from_zero"]))
+
+    def input(self, index: int) -> str:
+        if not 0 <= index < len(self.words):
+            return ""
+        return self.words[index] or self.inputs[index].name
+
+    def words_of(self, told: str) -> str:
+        """What AOTAutograd says of a value, in words: ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))``
+        (torch/_functorch/_aot_autograd/descriptors.py)."""
+        found = _AOT_VALUE.match(told)
+        if found is None:
+            return "" if told == "None" else told
+        kind, inner = found["kind"], found["inner"]
+        if kind == "PlainAOTInput" and inner.isdigit():
+            return self.input(int(inner)) or told
+        if kind == "PlainAOTOutput" and inner.isdigit():
+            return f"result {inner}"
+        if kind in ("ParamAOTInput", "BufferAOTInput") and inner[:1] in "'\"":
+            return inner[1:-1]
+        if kind in ("TangentAOTInput", "GradAOTOutput"):
+            return f"gradient of {self.words_of(inner)}"
+        return told
+
+    # --- bodies -----------------------------------------------------------------------------------
+    def body_line(self, number: int, code: str, indent: int) -> int:
+        """Writes what a line becomes; returns the line that comes next."""
+        if code.startswith("#"):
+            if self.out[-1].strip() and not self.out[-1].endswith("):") and not self.out[-1].lstrip().startswith("#"):
+                self.out.append("")
+            # (Up to torch 2.6 comments stand one column further in.)
+            self.write(number, *self.comment(code, indent - indent % 4))
+        elif code.endswith(("(", "[", "{")):
+            return self.broken_already(number, indent)
+        elif code.startswith("class ") and (found := _CLASS.match(code)):
+            self.scopes = [scope for scope in self.scopes if scope[0] < indent] + [(indent, found["name"])]
+            self.write(number, " " * indent + code)
+        else:
+            self.statement(number, code, indent)
+        return number + 1
+
+    def comment(self, code: str, indent: int) -> list[str]:
+        found = self.places.get(code)
+        if found is None:
+            return wrapping.comment(code.lstrip("# "), indent)
+        place = f"{self.files[found['file']]}:{found['line']} in {found['function']}"
+        before = found["before"].strip()
+        more = f"  [{before}]" if before else ""
+        text = found["code"].strip()
+        if not text:
+            return wrapping.comment(place + more, indent)
+        whole = f"{place}: {text}{more}"
+        if indent + 2 + len(whole) <= wrapping.WIDTH:
+            return wrapping.comment(whole, indent)
+        return [*wrapping.comment(f"{place}:{more}", indent), *wrapping.comment("  " + text, indent)]
+
+    def broken_already(self, number: int, indent: int) -> int:
+        """A statement that torch breaks itself, with what it says of each value behind it."""
+        while True:
+            line = self.source[number - 1]
+            found = _DESCRIBED.match(line)
+            inner = len(line) - len(line.lstrip())
+            if found:
+                self.write(number, *_with_comment(found["code"].strip(), self.words_of(found["told"]), inner))
+            else:
+                self.write(number, *wrapping.wrapped(line.strip(), inner))
+            number += 1
+            if number > len(self.source) or inner == indent and line.strip()[:1] in ")]}":
+                return number
+
+    def statement(self, number: int, code: str, indent: int) -> None:
+        released: set[str] = set()
+        found = _RELEASE.search(code) if code.endswith(" = None") else None
+        if found:
+            released = set(found["names"].replace("=", " ").split())
+            code = code[: found.start()]
+        second = _SECOND_NAME.match(code) if ";  " in code else None
+        if second:
+            code = second["first"]
+        else:
+            unused = _UNUSED_CALL.match(code) if released else None
+            if unused and unused["name"] in released:
+                code = unused["call"]
+        described = _DESCRIBED.match(code) if "  # " in code else None
+        given = _NEXT.match(code) if code.endswith("next(args_iter)") else None
+        if described:
+            self.write(number, *_with_comment(described["code"], self.words_of(described["told"]), indent))
+        elif given:
+            self.write(number, *_with_comment(code, self.primal(given["name"]), indent))
+        else:
+            self.write(number, *wrapping.wrapped(self.with_new_names(code), indent))
+        if second and second["name"] not in released:
+            code = f"{second['name']}{second['type'] or ''} = {second['base']}"
+            self.out += wrapping.wrapped(self.with_new_names(code), indent)
+
+    def with_new_names(self, code: str) -> str:
+        if not self.renamed:
+            return code
+        return _NAME_OR_STRING.sub(lambda found: self.renamed.get(found[0], found[0]), code)
+
+
+def _words(source: str) -> str:
+    """``input_ids.shape[1]`` for ``L['input_ids'].size()[1]``."""
+    return _STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(source)))
+
+
+def _name_of(parameter: str) -> str:
+    found = _PARAMETER.match(parameter)
+    if found is None:
+        raise ValueError(parameter)
+    return found[0]
+
+
+def _with_comment(code: str, words: str, indent: int) -> list[str]:
+    """A line of code and a comment, behind it or above it."""
+    line = " " * indent + code
+    if not words:
+        return wrapping.wrapped(code, indent)
+    if len(line) + len(words) + 4 <= wrapping.WIDTH:
+        return [f"{line}  # {words}"]
+    return [*wrapping.comment(words, indent), *wrapping.wrapped(code, indent)]
+
+
+def _short_names(paths: object) -> dict[str, str]:
+    """Each path by as much of its end as tells it from the others."""
+    found: dict[str, str] = {path: os.path.basename(path) for path in paths}  # type: ignore[attr-defined]
+    for path, name in list(found.items()):
+        same = [other for other in found if os.path.basename(other) == name]
+        if len(same) > 1:
+            parts = path.replace("\\", "/").split("/")
+            for length in range(2, len(parts) + 1):
+                name = "/".join(parts[-length:])
+                if not any(other != path and other.replace("\\", "/").endswith("/" + name) for other in same):
+                    break
+            found[path] = name
+    return found
+
+
+def _identifier(words: str) -> str:
+    """A name made of an expression of the user's: ``layers_0_norm_weight`` of ``self.layers[0].norm.weight``."""
+    parts = [part.strip("_") for part in re.split(r"[^A-Za-z0-9_]+", words)]
+    parts = [part for part in parts if part and part not in ("closure", "cell_contents")]
+    if len(parts) > 1 and (parts[0] == "self" or parts[0] == "kwargs" and not parts[1][0].isdigit()):
+        del parts[0]
+    while len(parts) > 1 and len("_".join(parts)) > _LONGEST_NAME:
+        del parts[0]
+    return _plain("_".join(parts))
+
+
+def _plain(name: str) -> str:
+    """A name that can stand in source, without the underscores that torch puts around it."""
+    name = name.strip("_") or "value"
+    name = f"value_{name}" if name[0].isdigit() else name
+    return f"{name}_" if name in _RESERVED else name
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, with a number where another has it: torch counts its own from 1, so a parameter is 0."""
+    number, free = 0, name
+    while free in taken or free in _RESERVED:
+        free, number = f"{name}_{number}", number + 1
+    return free

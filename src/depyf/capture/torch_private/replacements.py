@@ -1,0 +1,56 @@
+"""Other code in place of compiled versions, for a while.
+
+torch asks its precompiled versions before its cache, with guards of their own. A version of the cache is entered there
+again, with the same guards and other code, and taken out afterwards. The cache is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import CodeType
+
+from . import hooks, touchpoints
+from .shared import Undo
+
+
+def can_replace() -> bool:
+    """Whether this torch has precompiled versions."""
+    return all(point.present() for point in (touchpoints.ADD_VERSION, touchpoints.ADDED_VERSIONS,
+                                             touchpoints.REMOVE_VERSIONS))
+
+
+def replace_versions(
+    functions: Iterable[CodeType], replacement: Callable[[CodeType], CodeType | None]
+) -> tuple[Undo, list[CodeType]]:
+    """Run other code in place of the compiled versions of functions, in the same order.
+
+    Args:
+        functions: their original code.
+        replacement: what runs for a version's code; ``None`` leaves it.
+
+    Returns:
+        What takes all of it back, and the functions that were left as they are because their versions belong to several
+        backends, which precompiled versions cannot tell apart.
+    """
+    add, remove = touchpoints.ADD_VERSION.get(), touchpoints.REMOVE_VERSIONS.get()
+    replaced: list[CodeType] = []
+    left: list[CodeType] = []
+    for function in functions:
+        versions = hooks.cache_entries(function)
+        codes = [replacement(version.code) for version in versions]
+        if not any(codes) or touchpoints.ADDED_VERSIONS.get()(function):
+            continue
+        first = versions[0]
+        if any(version.backend != first.backend for version in versions) or \
+                len({getattr(version, "isolate_recompiles_id", None) for version in versions}) > 1:
+            left.append(function)
+            continue
+        replaced.append(function)
+        for version, code in zip(versions, codes):
+            add(function, version.guard_manager, code or version.code)
+
+    def undo() -> None:
+        for function in replaced:
+            remove(function)
+
+    return undo, left

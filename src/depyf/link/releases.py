@@ -1,0 +1,130 @@
+"""Where a graph lets go of its values.
+
+Torch writes that into the text of a graph, behind each node (torch/fx/graph.py, ``delete_unused_values``)::
+
+    y = x.sin();  x = None
+
+The file of a graph leaves it out. What runs is the text of the file with the same assignments put back, behind the last
+statement that mentions a value and on the line on which that statement begins, so that no debugger stops for them.
+Parameters are kept: torch has two names for each, and lets go of one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+
+def node_groups(body: Sequence[ast.stmt]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last statement of each node of a graph, as indices.
+
+    A node is a statement, with all that stands on its line. An operation in place (``x += 1``) is followed by another
+    name for what it changed (``y = x``).
+    """
+    first = 0
+    while first < len(body):
+        last = first
+        while last + 1 < len(body) and (body[last + 1].lineno == body[first].lineno
+                                        or last == first and _is_second_name(body[last + 1], body[first])):
+            last += 1
+        yield first, last
+        first = last + 1
+
+
+def release_values(function: ast.FunctionDef, parameters: bool = False) -> None:
+    """Put back what lets go of the values of a graph; changes the body of the function.
+
+    Args:
+        function: its ``forward``.
+        parameters: of its parameters too, which a graph without second names lets go of.
+    """
+    arguments = function.args
+    given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)} - {"self"}
+    body = function.body
+    groups = [(last, _names(body[first : last + 1])) for first, last in node_groups(body)]
+    values = {name.id for _, names in groups for name in names if isinstance(name.ctx, ast.Store)}
+    values = values | given if parameters else values - given
+    for last, names in reversed(groups):
+        found = dict.fromkeys(name.id for name in names if name.id in values)
+        values.difference_update(found)
+        if found and not isinstance(body[last], ast.Return) and not _takes_arguments(body[last]):
+            body.insert(last + 1, _release(list(found), body[last].lineno))
+
+
+def running_graph(text: str, path: str, parameters: bool = False) -> ast.Module:
+    """Return the syntax tree of a graph's file as it runs; arguments as of :func:`release_values`.
+
+    Raises:
+        SyntaxError: and what else ``ast.parse`` raises.
+    """
+    tree = ast.parse(text, path)
+    pending: list[ast.stmt] = list(tree.body)
+    for statement in pending:
+        if isinstance(statement, ast.ClassDef):
+            pending += statement.body
+        elif isinstance(statement, ast.FunctionDef):
+            release_values(statement, parameters)
+    return tree
+
+
+def numbers(tree: ast.Module, line: int) -> frozenset[str]:
+    """Return the parameters that the graph which begins at a line annotates as numbers: ``s27: "Sym(s27)"``."""
+    pending: list[ast.stmt] = list(tree.body)
+    for statement in pending:
+        if isinstance(statement, ast.ClassDef):
+            pending += statement.body
+        elif isinstance(statement, ast.FunctionDef) and statement.lineno == line:
+            return frozenset(
+                each.arg for each in statement.args.args
+                if isinstance(each.annotation, ast.Constant) and str(each.annotation.value).startswith("Sym("))
+    return frozenset()
+
+
+def _is_second_name(statement: ast.stmt, changing: ast.stmt) -> bool:
+    """Whether a statement gives another name to what the one before it changed in place."""
+    if isinstance(changing, ast.AugAssign):
+        target: ast.expr = changing.target
+    elif isinstance(changing, ast.Assign) and isinstance(changing.targets[0], ast.Subscript):
+        target = changing.targets[0].value
+    else:
+        return False
+    value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
+    return isinstance(value, ast.Name) and isinstance(target, ast.Name) and value.id == target.id
+
+
+def _takes_arguments(statement: ast.stmt) -> bool:
+    """Whether it is ``args_iter = iter(args_list)`` or ``x = next(args_iter)``: torch keeps what it does not read."""
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("iter", "next")
+
+
+def _names(statements: Sequence[ast.stmt]) -> list[ast.Name]:
+    """The names in statements. (A large graph has a hundred thousand nodes: the frequent ones come first.)"""
+    found: list[ast.Name] = []
+    pending: list[ast.AST] = list(statements)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Name):
+            found.append(node)
+        elif isinstance(node, ast.Attribute):
+            pending.append(node.value)
+        elif isinstance(node, ast.Call):
+            pending.append(node.func)
+            pending += node.args
+            pending += [keyword.value for keyword in node.keywords]
+        elif isinstance(node, ast.AnnAssign):
+            pending.append(node.target)
+            if node.value is not None:
+                pending.append(node.value)
+        elif not isinstance(node, ast.Constant):
+            pending += ast.iter_child_nodes(node)
+    return found
+
+
+def _release(names: Sequence[str], line: int) -> ast.stmt:
+    made = ast.parse(" = ".join([*names, "None"])).body[0]
+    for node in ast.walk(made):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            node.lineno = node.end_lineno = line
+            node.col_offset = node.end_col_offset = 0
+    return made

@@ -1,0 +1,65 @@
+"""The file of a graph: its head, the imports that its names need, and the view of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..capture import wrapping
+from ..capture.graph_view import GraphView, graph_view
+from ..capture.records import GraphInput, GraphStage
+from ..capture.stages import title
+
+_IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """A file of a graph.
+
+    Attributes:
+        title: what the graph is.
+        view: of its text.
+        text: the file.
+        first_line: at which the view begins.
+    """
+
+    title: str
+    view: GraphView
+    text: str
+    first_line: int
+
+    def line(self, line: int) -> int:
+        """The line of the file that shows what stands on a line of torch's text; 0 where none does."""
+        found = self.view.line(line)
+        return found and found + self.first_line - 1
+
+
+def graph_file(graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphFile:
+    """Return the file of one stage of a graph.
+
+    Args:
+        graph: its name.
+        stage: the stage.
+        inputs: of the captured graph.
+    """
+    ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
+    name = f"{graph}: {title(stage)}{ids}"
+    view = stage_view(stage, inputs)
+    head = "\n".join([f"# {name}", *files_table(view), _IMPORTS])
+    return GraphFile(name, view, head + view.text, head.count("\n") + 1)
+
+
+def stage_view(stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphView:
+    """Return the view of a stage; arguments as of :func:`graph_file`."""
+    return graph_view(stage.text, inputs, stage.stage == "Captured_Graph")
+
+
+def files_table(view: GraphView) -> list[str]:
+    """The paths of the files that a view names, as comments."""
+    if not view.files:
+        return []
+    lines = ["# files named below:"]
+    for short, path in view.files:
+        told = path if path == short or path.endswith((f"/{short}", f"\\{short}")) else f"{short}: {path}"
+        lines += wrapping.comment(f"  {told}", 0)
+    return lines

@@ -1,0 +1,159 @@
+"""The view of a graph: the same program as torch's print, in the user's words."""
+
+import ast
+
+import pytest
+
+from depyf.capture.graph_view import graph_view, parameter_words
+from depyf.capture.records import GraphInput
+
+CAPTURED = '''\
+class GraphModule(torch.nn.Module):
+    def forward(self, s27: "Sym(s27)", L_x_: "f32[s27, 8][8, 1]cuda:0", L_self_modules_a_b_modules_1_parameters_w_: "f32[8]", L_self_modules_a_modules_b_modules_1_parameters_w_: "f32[8]", L_kwargs_mask_: "b8[8]", G_scale: "f32[8]"):
+        l_x_ = L_x_
+        l_self_modules_a_b_modules_1_parameters_w_ = L_self_modules_a_b_modules_1_parameters_w_
+        l_self_modules_a_modules_b_modules_1_parameters_w_ = L_self_modules_a_modules_b_modules_1_parameters_w_
+        l_kwargs_mask_ = L_kwargs_mask_
+        g_scale = G_scale
+
+        # File: /home/me/project/model.py:14 in forward, code: x = self.a(x, scale = 'l_x_')
+        x: "f32[s27, 8][8, 1]cuda:0" = torch._C._nn.linear(l_x_, l_self_modules_a_b_modules_1_parameters_w_, l_self_modules_a_modules_b_modules_1_parameters_w_, scale = 'l_x_');  l_x_ = l_self_modules_a_b_modules_1_parameters_w_ = l_self_modules_a_modules_b_modules_1_parameters_w_ = None
+        _set_grad_enabled = torch._C._set_grad_enabled(False);  _set_grad_enabled = None
+
+        # File: /home/me/other/model.py:20 in helper, code: x += scale
+        x += g_scale;  x_1: "f32[s27, 8][8, 1]cuda:0" = x;  x = g_scale = None
+        x_1[l_kwargs_mask_] = 2;  setitem = x_1;  setitem = l_kwargs_mask_ = None
+        wrap_body_0 = self.wrap_body_0
+        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1);  wrap_body_0 = s27 = x_1 = None
+        return (out,)
+
+    class wrap_body_0(torch.nn.Module):
+        def forward(self, s27: "Sym(s27)", x_1: "f32[s27, 8][8, 1]cuda:0"):
+            s27_1 = s27
+            x_2 = x_1
+
+            # No stacktrace found for following nodes
+            sin: "f32[s27, 8][8, 1]cuda:0" = x_2.sin();  x_2 = None
+            return (sin,)
+'''
+INPUTS = (
+    GraphInput("s27", "L['x'].size()[0]"), GraphInput("L_x_", "L['x']"),
+    GraphInput("L_self_modules_a_b_modules_1_parameters_w_", "L['self']._modules['a_b']._modules['1']._parameters['w']"),
+    GraphInput("L_self_modules_a_modules_b_modules_1_parameters_w_",
+               "L['self']._modules['a']._modules['b']._modules['1']._parameters['w']"),
+    GraphInput("L_kwargs_mask_", "L['kwargs']['mask']"), GraphInput("G_scale", "G['scale']"))
+VIEW = '''\
+class GraphModule(torch.nn.Module):
+    def forward(
+        self,
+        s27: "Sym(s27)",  # x.shape[0]
+        x_0: "f32[s27, 8][8, 1]cuda:0",  # x
+        a_b_1_w: "f32[8]",  # self.a_b[1].w
+        a_b_1_w_0: "f32[8]",  # self.a.b[1].w
+        mask: "b8[8]",  # kwargs['mask']
+        scale: "f32[8]",
+    ):
+        # project/model.py:14 in forward: x = self.a(x, scale = 'l_x_')
+        x: "f32[s27, 8][8, 1]cuda:0" = torch._C._nn.linear(x_0, a_b_1_w, a_b_1_w_0, scale = 'l_x_')
+        torch._C._set_grad_enabled(False)
+
+        # other/model.py:20 in helper: x += scale
+        x += scale
+        x_1: "f32[s27, 8][8, 1]cuda:0" = x
+        x_1[mask] = 2
+        wrap_body_0 = self.wrap_body_0
+        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1)
+        return (out,)
+
+    class wrap_body_0(torch.nn.Module):
+        def forward(
+            self,
+            s27: "Sym(s27)",
+            x_1: "f32[s27, 8][8, 1]cuda:0",
+        ):
+            # No stacktrace found for following nodes
+            sin: "f32[s27, 8][8, 1]cuda:0" = x_1.sin()
+            return (sin,)
+'''
+
+
+def test_a_captured_graph():
+    view = graph_view(CAPTURED, INPUTS)
+    assert view.text == VIEW
+    assert view.files == (("project/model.py", "/home/me/project/model.py"), ("other/model.py", "/home/me/other/model.py"))
+    assert view.names["l_x_"] == "x_0"
+    assert view.names["wrap_body_0.x_2"] == "x_1"
+
+
+@pytest.mark.parametrize("part", [
+    "l_x_ = L_x_", "linear(", "x += ", "x_1[", "return (out", "class wrap_body_0", "x_2.sin()", "File: /home/me/other"])
+def test_each_line_is_found_in_the_view(part):
+    shown = {"l_x_ = L_x_": "x_0: ", "x_2.sin()": "x_1.sin()", "File: /home/me/other": "other/model.py:20"}
+    view = graph_view(CAPTURED, INPUTS)
+    line = next(number for number, line in enumerate(CAPTURED.split("\n"), 1) if part in line)
+    assert shown.get(part, part) in view.text.split("\n")[view.line(line) - 1]
+
+
+def test_without_what_the_inputs_are():
+    text = graph_view(CAPTURED).text
+    assert "\n        self_modules_a_b_modules_1_parameters_w: \"f32[8]\"," not in text  # longer than the comment says
+    assert "        L_x: \"f32[s27, 8][8, 1]cuda:0\",\n" in text
+    ast.parse(text)
+
+
+BOXED = '''\
+class lambda_(torch.nn.Module):
+    def forward(self, args_list):
+        args_iter = iter(args_list)
+        primals_2 = next(args_iter)
+        add = next(args_iter)
+        args_list.clear()
+        # File: model.py:14 in forward, code: x = self.a(x)
+        mul: "f32[8]" = torch.ops.aten.mul.Tensor(primals_2, add);  primals_2 = add = None
+        return (mul,)
+'''
+
+
+def test_a_later_stage_keeps_its_names_and_has_the_users_beside_its_parameters():
+    lines = graph_view(BOXED, INPUTS, captured=False).text.split("\n")
+    assert lines[3] == "        primals_2 = next(args_iter)  # x"
+    assert lines[4] == "        add = next(args_iter)"
+    assert lines[6:9] == ["", "        # model.py:14 in forward: x = self.a(x)",
+                          '        mul: "f32[8]" = torch.ops.aten.mul.Tensor(primals_2, add)']
+
+
+def test_what_aot_autograd_says_of_values():
+    text = '''\
+class inner_f(torch.nn.Module):
+    def forward(
+        self,
+        primals_1: "f32[8]",  # PlainAOTInput(idx=1)
+        primals_2: "f32[8]",  # ParamAOTInput(target='a.w')
+        tangents_1: "f32[8]",  # TangentAOTInput(output=PlainAOTOutput(idx=0))
+        seed: "f32[8]",  # SomethingNew(x=1)
+    ):
+        return pytree.tree_unflatten([
+            mul,  # PlainAOTOutput(idx=0)
+            mul_1,  # GradAOTOutput(grad_of=PlainAOTInput(idx=1))
+            None,  # None
+        ], self._out_spec)
+'''
+    shown = [line.strip() for line in graph_view(text, INPUTS, captured=False).text.split("\n")]
+    assert shown[3:7] == [
+        'primals_1: "f32[8]",  # x', 'primals_2: "f32[8]",  # a.w', 'tangents_1: "f32[8]",  # gradient of result 0',
+        'seed: "f32[8]",  # SomethingNew(x=1)']
+    assert shown[8:13] == ["return pytree.tree_unflatten([", "mul,  # result 0", "mul_1,  # gradient of x", "None,",
+                           "], self._out_spec)"]
+
+
+def test_words_of_parameters():
+    assert parameter_words("primals_2", INPUTS) == parameter_words("arg1_1", INPUTS) == "x"
+    assert parameter_words("mask", INPUTS) == "kwargs['mask']"
+    assert parameter_words("add", INPUTS) == parameter_words("primals_9", INPUTS) == ""
+
+
+@pytest.mark.parametrize("text", ["", "# no graph\n", "x = 1\n", "class G:\n    def forward(", "class G:\n    pass\n"])
+def test_what_is_no_graph_stays_as_it_is(text):
+    view = graph_view(text)
+    assert view.text == text
+    assert view.line(1) == 1

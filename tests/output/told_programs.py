@@ -1,0 +1,189 @@
+"""Small programs, one reason of torch's each not to compile, or to compile again."""
+
+import collections
+
+import torch
+import torch.nn as nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.linear(x)
+        if x.abs().max() > 1e9:
+            x = x.clamp(-1, 1)
+        return torch.relu(x)
+
+
+class Model(nn.Module):
+    """A break inside the loop over its blocks: torch gives the whole model up."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def break_in_a_loop(compiled):
+    model = compiled(Model())
+    for size in (3, 5, 1):
+        model(torch.randn(size, 4, requires_grad=True))
+
+
+class Logging(nn.Module):
+    """What is on the stack at the break is a bound method of a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.log = []
+
+    def forward(self, x):
+        y = x * 2
+        self.log.append(y.sum().item())
+        return y + 1
+
+
+def growing_log(compiled):
+    model = compiled(Logging())
+    for _ in range(3):
+        model(torch.ones(2))
+
+
+def growing_list(compiled):
+    """Generation with a list that grows: the recompile limit."""
+
+    def decode(token, cache):
+        cache.append(token * 2)
+        return torch.cat(cache).sum()
+
+    step, cache = compiled(decode), []
+    for _ in range(5):
+        step(torch.ones(1), cache)
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = 0
+
+    def forward(self, x):
+        self.step += 1
+        return x * self.step
+
+
+def changing_attribute(compiled):
+    model = compiled(Counting())
+    for _ in range(3):
+        model(torch.ones(2))
+
+
+def printing(compiled):
+    """A frame with a break in a loop of its own, and one that continues behind a break."""
+
+    def shout(x):
+        for _ in range(2):
+            print("x is", x.shape)
+            x = x + 1
+        return x
+
+    def once(x):
+        y = x + 1
+        print("once")
+        return y * 2
+
+    compiled(shout)(torch.ones(2))
+    compiled(once)(torch.ones(2))
+
+
+class Base:
+    scale = 2
+
+
+class Other(Base):
+    scale = 3
+
+
+SETTINGS = {"scale": 1}
+
+
+def kinds():
+    """``{name: (function, arguments of each call)}``: each later call matches no version."""
+    first, second = Base(), Base()
+    second.extra = 3
+    x, y = torch.ones(4, 3), torch.ones(4, 3)
+
+    def takes(x, thing):
+        return x * thing.scale
+
+    def number(x, n):
+        return x * n
+
+    def mode(x, how):
+        return x.sum() if how == "sum" else x.mean()
+
+    def flag(x, on):
+        return x + 1 if on else x
+
+    def optional(x, other):
+        return x.sin() if other is None else x + other
+
+    def member(x, table):
+        return x * table["b"] if "b" in table else x.sin()
+
+    def every_key(x, table):
+        for value in table.values():
+            x = x * value
+        return x
+
+    def length(x, items):
+        for item in items:
+            x = x + item
+        return x
+
+    def attribute(x, thing):
+        return x * thing.extra if hasattr(thing, "extra") else x.sin()
+
+    def calls(x, function):
+        return function(x)
+
+    def of_both(x, y):
+        return x.flatten() + y.flatten()
+
+    def from_global(x):
+        return x * SETTINGS["scale"]
+
+    def sin(x):
+        return x.sin()
+
+    def cos(x):
+        return x.cos()
+
+    return {
+        "size": (sin, [(x,), (torch.ones(5, 3),)]),
+        "size 1": (sin, [(x,), (torch.ones(1, 3),)]),
+        "dtype": (sin, [(x,), (x.double(),)]),
+        "rank": (sin, [(x,), (torch.ones(4),)]),
+        "stride": (sin, [(torch.ones(3, 3),), (torch.ones(3, 3).t(),)]),
+        "requires_grad": (sin, [(x,), (torch.ones(4, 3, requires_grad=True),)]),
+        "class of an argument": (takes, [(x, first), (x, Other())]),
+        "number": (number, [(x, 1), (x, 2)]),
+        "string": (mode, [(x, "sum"), (x, "mean")]),
+        "flag": (flag, [(x, True), (x, False)]),
+        "none": (optional, [(x, None), (x, y)]),
+        "key": (member, [(x, {"a": 1}), (x, {"a": 1, "b": 2})]),
+        "keys": (every_key, [(x, {"a": 1}), (x, {"a": 1, "b": 2})]),
+        "length": (length, [(x, [y]), (x, [y, y])]),
+        "missing attribute": (attribute, [(x, first), (x, second)]),
+        "another object": (calls, [(x, sin), (x, cos)]),
+        "the same tensor twice": (of_both, [(x, y), (x, x)]),
+        "global": (from_global, [(x,), (x,)]),
+        "grad mode": (sin, [(x,), (x,)]),
+        "deque": (length, [(x, collections.deque([y])), (x, collections.deque([y, y]))]),
+    }
