@@ -21,9 +21,11 @@ from typing import Any
 
 from ..capture import store
 from ..capture.environment import environment, launch, rank_and_world
-from ..capture.records import GraphInput, GraphStage, Kernel, SourceLocation, TransformedCode
+from ..capture.records import GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
+from ..capture.resumes import resumed_function
 from .graph_file import graph_file
 from .naming import FileNames, legal_identifier
+from .words import after_break, called_through
 
 MEANINGS = {
     "exact": "compiles to the same program (proven)",
@@ -200,21 +202,19 @@ class Directory:
         name = self.names.give(("kernel", graph, kernel.index), name)
         return self.write(name, kernel.text)
 
-    def transformed(
-        self, code: TransformedCode, location: SourceLocation | None
-    ) -> tuple[str, int, str] | None:
-        header = transformed_header(code, location)
+    def transformed(self, code: TransformedCode, function: UserFunction) -> tuple[str, int, str] | None:
+        header = transformed_header(code, function)
         text = header + code.source.text
         wanted = code.source.text.partition("def ")[2].partition("(")[0].strip()
         if not wanted.startswith("__transformed_code_"):
             wanted = f"__transformed_code_0_for_{legal_identifier(code.function_name)}"
-        number, _, function = wanted.removeprefix("__transformed_code_").partition("_for_")
-        wanted = f"__transformed_code_{number}_for_{legal_identifier(function)}"
+        number, _, of = wanted.removeprefix("__transformed_code_").partition("_for_")
+        wanted = f"__transformed_code_{number}_for_{legal_identifier(of)}"
         name = self.names.give(("transformed", code.compile_id, code.function_name), wanted + ".py")
         path = self.write(name, text)
         if code.exact is not None:
             whole = replace(code, source=code.exact)
-            plain = transformed_header(whole, location) + code.exact.text
+            plain = transformed_header(whole, function) + code.exact.text
             self.write(name.removesuffix(".py") + ".unsimplified.py", plain)
         return None if path is None else (path, header.count("\n") + 1, text)
 
@@ -259,11 +259,18 @@ def _portable(value: Any) -> Any:
     return value
 
 
-def transformed_header(code: TransformedCode, location: SourceLocation | None) -> str:
+def transformed_header(code: TransformedCode, function: UserFunction) -> str:
+    """What stands above transformed code, comments and an empty line."""
     fidelity = code.source.fidelity
-    lines = [f"# what torch.compile made of {code.function_name}, compilation {code.compile_id}"]
+    location = function.location
+    resumed = resumed_function(location.function) if location else None
+    lines = [f"# what torch.compile made of {code.function_name if resumed else function.name}, "
+             f"compilation {code.compile_id}"]
+    if resumed:
+        lines.append(f"# continues {function.name} {after_break(resumed[1])}")
     if location is not None:
         lines.append(f"# original: {location.filename}:{location.line}")
+    lines += [f"# {line}" for line in called_through(function.wrappers)]
     lines.append(f"# fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}")
     if code.source.note:
         lines += [f"# note: {part.strip()}" for part in code.source.note.replace("\n", " ").split(";")]
