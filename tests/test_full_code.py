@@ -128,7 +128,8 @@ def test_what_differs_between_versions_is_said(tmp_path):
         compiled = torch.compile(f, backend="eager", dynamic=False)
         compiled(torch.ones(3), 2)
         compiled(torch.ones(3), 3)
-    with open(os.path.join(on.path, "full_code_for_f_0.py"), encoding="utf-8") as file:
+    with open(os.path.join(on.path, "full_code_for_test_what_differs_between_versions_is_said_f_0.py"),
+              encoding="utf-8") as file:
         text = file.read()
     assert "# against the version before it:" in text
     assert "#   + L['n'] == 2" in text or "#   + L['n'] == 3" in text

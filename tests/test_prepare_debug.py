@@ -146,7 +146,7 @@ def test_recompiles_give_entries_in_the_order_of_their_guards(tmp_path):
     with depyf.prepare_debug(str(tmp_path / "d")) as on:
         for size in (3, 4, 5):
             compiled(torch.ones(size))
-    text = read(on.path, "full_code_for_scale_0.py")
+    text = read(on.path, "full_code_for_test_recompiles_give_entries_in_the_order_of_their_guards_scale_0.py")
     assert text.count("\ndef guard_") == 3
     assert sum(n.startswith("__transformed_code_") for n in os.listdir(on.path)) == 3
 

@@ -71,7 +71,8 @@ class TorchCompileWrapperWithCustomDispatcher:
 
     def bytecode_hook(self, old_code: CodeType, new_code: CodeType) -> None:
         """Called by torch for each function it compiles; keeps the versions of this object's ``forward``."""
-        if old_code is self.original_code_object and hooks.frame_locals().get("self") is self:
+        frame = hooks.compiled_frame() if old_code is self.original_code_object else None
+        if frame is not None and frame.values.get("self") is self:
             self.compiled_codes.append(new_code)
 
     @contextlib.contextmanager

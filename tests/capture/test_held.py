@@ -27,7 +27,7 @@ def test_graphs_of_a_reset_are_gone_while_the_block_goes_on(tmp_path):
         torch._dynamo.reset()
         gc.collect()
         assert len(graphs) == 2 and [graph() for graph in graphs] == [None, None]
-    assert len(list((tmp_path / "d").glob("__transformed_code_*_for_double.py"))) == 2, on.path
+    assert len(list((tmp_path / "d").glob("__transformed_code_*_double.py"))) == 2, on.path
 
 
 def test_torchs_list_of_files_to_leave_alone_does_not_grow(tmp_path):

@@ -32,15 +32,17 @@ from depyf.capture.records import (
     SymbolDecision,
     TracedLines,
     TransformedCode,
+    UserFunction,
 )
 
 PLACE = SourceLocation("/a/b.py", 3, "f", 'x = "é\udc80\u2028"')
 IDS = CompileId(0, 1, 2, 3)
 CODE = TransformedCode(IDS, "f", CodeText("def f(x):\n    return x\n", "equivalent", "a note"),
-                       CodeText("def f(x): return x", "exact"), ("x",), "f.py")
+                       CodeText("def f(x): return x", "exact"), ("x",), "f.py", "old")
 GUARD = Guard("L['x'] == 1", "L['x']", "EQUALS_MATCH", "L['x'] == 1", PLACE)
 FRAME = Frame("f", "f", PLACE, CodeText("def f(x): ...", "exact"), True, ("x",), ("y",),
-              (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),), "x", "C.f")
+              (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),), "x", "C.f",
+              ("self.log",), (PLACE,))
 GRAPH = CompiledGraph(
     "__compiled_fn_1", "__compiled_fn_1_abc", IDS, "eager",
     (GraphStage("Captured_Graph", 0, "class G: pass\n", False, IDS, "g.py", (ModuleCall("a", "A", 0, ("add",)),),
@@ -54,8 +56,8 @@ COMPILATION = Compilation(
     (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE),),
     (CacheLookup("fx_graph", "bypass", "cannot be pickled"),), (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
     (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",),
-    (TracedLines("/a/b.py", (3, 4)),))
-WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
+    (TracedLines("/a/b.py", (3, 4)),), UserFunction("C.f", PLACE, (PLACE,)))
+WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py", "old.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
                 (COMPILATION,), (SourceFile("/a/b.py", "x = \"\udc80\"\n"),))
 
 

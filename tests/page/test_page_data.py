@@ -251,7 +251,7 @@ def test_guards_that_failed_stand_at_their_object(captures):
 # --- who writes it --------------------------------------------------------------------------------
 def test_it_is_written_when_the_run_ends(dump):
     text = (dump("toy") / "index.html").read_text()
-    assert building.unpacked(text)["runs"][0]["units"][0]["title"] == "toy_example"
+    assert building.unpacked(text)["runs"][0]["units"][0]["title"] == "toy.toy_example"
     assert "(index.html)" in (dump("toy") / "index.md").read_text()
     assert "index.html" not in (dump("toy") / "records.jsonl").read_text().split("\n", 1)[0]
 

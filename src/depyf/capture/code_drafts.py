@@ -13,13 +13,18 @@ from typing import Any
 
 from ..output.naming import legal_identifier
 from .events import EventReader
-from .frames import function_title, location, make_frame
+from .frames import location, make_frame, user_function
 from .guards import GuardReader, unread_guards
 from .records import CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
 from .shelf import Kept, Shelf
 from .stack_values import expressions_on_stack
 from .store import CompiledCode
 from .torch_private import hooks
+from .user_function import Meant, of_frame
+
+#: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
+#: Code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
+Key = tuple[int, int]
 
 
 @dataclass(eq=False)
@@ -31,10 +36,10 @@ class CodeDraft:
         running: what torch runs. Torch lets go of a graph when nobody holds this code any more
             (torch/_dynamo/utils.py, ``CleanupManager``): we must not.
         resumes: the resume functions that it calls, by their shown names.
-        title: the name of its function with the class, where that is known.
+        meant: the function that the user means.
     """
 
-    __slots__ = ("number", "ids", "original", "running", "graph_names", "resumes", "title")
+    __slots__ = ("number", "ids", "original", "running", "graph_names", "resumes", "meant")
 
     number: int
     ids: CompileId
@@ -42,7 +47,7 @@ class CodeDraft:
     running: weakref.ref[CodeType]
     graph_names: tuple[str, ...]
     resumes: tuple[tuple[str, CodeType], ...]
-    title: str
+    meant: Meant
 
 
 class CodeDrafts:
@@ -63,8 +68,8 @@ class CodeDrafts:
         self._attempt = attempt
         self._note = note
         self._guard_reader = GuardReader(full_path)
-        #: Of each original by its id: code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
-        self._of: dict[int, list[CodeDraft]] = {}
+        self._of: dict[Key, list[CodeDraft]] = {}
+        self._versions: dict[int, int] = {}  # of each original by its id: how many
         self._texts: Kept[int, TransformedCode] = Kept(shelf)
         self._guards: Kept[tuple[int, int, int], str] = Kept(shelf)
         #: Those that the sink has no record of, by ``CompileId.key``.
@@ -72,15 +77,21 @@ class CodeDrafts:
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
 
     # --- names ------------------------------------------------------------------------------------
-    def name_of(self, code: CodeType) -> str:
-        """By which name code calls a function."""
+    def name_of(self, code: CodeType, meant: Meant) -> str:
+        """By which name texts call a function."""
         known = self._resume_names.get(id(code))
-        return known[1] if known is not None else code.co_name
+        return known[1] if known is not None else legal_identifier(meant.name)
 
-    def transformed_name(self, original: CodeType) -> str:
+    def transformed_name(self, original: CodeType, meant: Meant) -> str:
         """The name of the next transformed code of a function."""
-        number = len(self._of.get(id(original), ()))
-        return f"__transformed_code_{number}_for_{legal_identifier(self.name_of(original))}"
+        number = len(self._of.get(_key(original, meant), ()))
+        return f"__transformed_code_{number}_for_{legal_identifier(self.name_of(original, meant))}"
+
+    def old_name(self, original: CodeType) -> str:
+        """The same as depyf up to 0.20 makes it: by torch's name, versions of all functions of a wrapper together."""
+        known = self._resume_names.get(id(original))
+        name = legal_identifier(known[1] if known is not None else original.co_name)
+        return f"__transformed_code_{self._versions.get(id(original), 0)}_for_{name}"
 
     def shown_resumes(self, resumes: dict[str, Any]) -> dict[str, str]:
         """``{name of a resume function: the name it is shown by}``. Each compilation gives it a new name, but its
@@ -100,13 +111,13 @@ class CodeDrafts:
     # --- what is known ----------------------------------------------------------------------------
     def add(
         self, original: CodeType, transformed: CodeType, text: TransformedCode, graph_names: tuple[str, ...],
-        resumes: tuple[tuple[str, CodeType], ...],
+        resumes: tuple[tuple[str, CodeType], ...], meant: Meant,
     ) -> CodeDraft:
         draft = CodeDraft(
-            len(self._texts), text.compile_id, original, weakref.ref(transformed), graph_names, resumes,
-            function_title(original, hooks.frame_locals()))
+            len(self._texts), text.compile_id, original, weakref.ref(transformed), graph_names, resumes, meant)
         self._texts[draft.number] = text
-        self._of.setdefault(id(original), []).append(draft)
+        self._of.setdefault(_key(original, meant), []).append(draft)
+        self._versions[id(original)] = self._versions.get(id(original), 0) + 1
         self._not_handed_on.setdefault(draft.ids.key, []).append(draft)
         return draft
 
@@ -123,53 +134,58 @@ class CodeDrafts:
         """A compilation is over: what is known of its code and was not asked for."""
         return [
             CompiledCode(
-                self.name_of(found.original), found.original.co_name, location(found.original),
+                self.name_of(found.original, found.meant), found.original.co_name, location(found.meant.code),
                 self._texts[found.number], found.graph_names, tuple(name for name, _ in found.resumes),
-                self._guards.get(ids.key, ""))
+                self._guards.get(ids.key, ""), found.meant.name, user_function(found.meant).wrappers)
             for found in self._not_handed_on.pop(ids.key, ())]
 
     def functions(self) -> tuple[CompiledFunction, ...]:
         """Functions with their resume functions. One that cannot be made is not there, and that is reported."""
-        resumed_by: dict[int, list[CodeType]] = {}
+        resumed_by: dict[Key, list[CodeType]] = {}
         children: dict[int, tuple[CodeType, str]] = {}
-        for drafts in self._of.values():
+        for key, drafts in self._of.items():
             for draft in drafts:
                 for name, code in draft.resumes:
-                    resumed_by.setdefault(id(draft.original), []).append(code)
+                    resumed_by.setdefault(key, []).append(code)
                     children.setdefault(id(code), (draft.original, name))
         found: list[CompiledFunction | None] = [
-            self._attempt(lambda: self._function(drafts[0].original, resumed_by, children), None)
+            self._attempt(lambda: self._function(drafts[0], resumed_by, children), None)
             for drafts in list(self._of.values()) if id(drafts[0].original) not in children]
         return tuple(filter(None, found))
 
     def _function(
-        self, code: CodeType, resumed_by: dict[int, list[CodeType]], children: dict[int, tuple[CodeType, str]]
+        self, draft: CodeDraft, resumed_by: dict[Key, list[CodeType]], children: dict[int, tuple[CodeType, str]]
     ) -> CompiledFunction:
-        frames, pending = [], [code]
-        seen: set[int] = set()
+        frames, pending = [], [(draft.original, draft.meant)]
+        seen: set[Key] = set()
         while pending:
-            here = pending.pop(0)
-            if id(here) in seen:
+            code, meant = pending.pop(0)
+            key = _key(code, meant)
+            if key in seen:
                 continue
-            seen.add(id(here))
-            frame = self._frame(here)
-            if id(here) in children:
-                broken, name = children[id(here)]
+            seen.add(key)
+            frame = self._frame(code, meant)
+            if id(code) in children:
+                broken, name = children[id(code)]
                 stack: tuple[str, ...] = self._attempt(lambda: expressions_on_stack(broken, name), ())
                 frame = replace(frame, stack=stack)
             frames.append(frame)
-            pending.extend(resumed_by.get(id(here), ()))
+            pending += [(resume, self._resumed(resume)) for resume in resumed_by.get(key, ())]
         return CompiledFunction(frames[0].name, tuple(frames))
 
-    def _frame(self, code: CodeType) -> Frame:
+    def _resumed(self, code: CodeType) -> Meant:
+        """What a resume function means (it may never have been compiled)."""
+        drafts = self._of.get((id(code), id(code)))
+        return drafts[0].meant if drafts else of_frame(code, {}, {})
+
+    def _frame(self, code: CodeType, meant: Meant) -> Frame:
         order = self._entry_order(code)
-        mine = self._of.get(id(code), [])
+        mine = self._of.get(_key(code, meant), [])
         entries = [
             CacheEntry(draft.ids, self._read_guards(draft.ids), self._texts.looked_at(draft.number), draft.graph_names,
                        tuple(name for name, _ in draft.resumes))
             for draft in sorted(mine, key=lambda draft: order.get(id(draft.running() or draft), len(order)))]
-        frame = make_frame(code, self.name_of(code), tuple(entries))
-        return replace(frame, title=mine[0].title) if mine else frame
+        return make_frame(code, self.name_of(code, meant), tuple(entries), meant)
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
         order: dict[int, int] = {}
@@ -188,3 +204,7 @@ class CodeDrafts:
         text = self._guards.looked_at(ids.key) if ids.key in self._guards else ""
         found: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
         return unread_guards(text) if found is None else found
+
+
+def _key(original: CodeType, meant: Meant) -> Key:
+    return id(original), id(meant.code)

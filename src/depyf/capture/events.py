@@ -28,6 +28,7 @@ from .records import (
     SourceLocation,
     Span,
     SymbolDecision,
+    UserFunction,
 )
 from .shelf import Kept, Shelf
 
@@ -94,6 +95,7 @@ class _Draft:
     open_spans: dict[Any, list[tuple[str, float, int]]] = field(default_factory=dict)
     backward_failure: Failure | None = None
     custom_ops: tuple[str, ...] = ()
+    user_function: UserFunction | None = None
 
     def record(self) -> Compilation:
         return Compilation(
@@ -102,7 +104,7 @@ class _Draft:
             self.guard_failures, tuple(self.symbols), tuple(self.caches),
             tuple(Phase(name, seconds) for name, seconds in self.phases.items()), self.start, self.seconds,
             dict(self.counts), tuple(span for span in self.spans if span is not None), self.backward_failure,
-            self.custom_ops)
+            self.custom_ops, user_function=self.user_function)
 
     def _outcome(self) -> str:
         if self.guarded:
@@ -135,8 +137,8 @@ class EventReader:
         self._strings: dict[int, str] = {}
         self._full_path = full_path
         self._drafts: Kept[tuple[int, int, int], _Draft] = Kept(shelf)
-        #: Name and place of a frame's function, by ``CompileId.frame_key``.
-        self._functions: dict[tuple[int, int], tuple[str, SourceLocation | None]] = {}
+        #: Name and place of a frame's function, and what the user means by it, by ``CompileId.frame_key``.
+        self._functions: dict[tuple[int, int], tuple[str, SourceLocation | None, UserFunction | None]] = {}
         self._resets = 0
 
     def strings(self) -> Iterable[str]:
@@ -159,18 +161,20 @@ class EventReader:
     def _record(self, draft: _Draft) -> Compilation:
         # A compilation that torch refused early does not say of which function; the frame is the same function.
         if not draft.function and draft.ids.frame_key in self._functions:
-            draft.function, place = self._functions[draft.ids.frame_key]
+            draft.function, place, meant = self._functions[draft.ids.frame_key]
             draft.location = draft.location or place
+            draft.user_function = draft.user_function or meant
         return draft.record()
 
     def _know_function(self, draft: _Draft) -> None:
         if draft.function:
-            self._functions.setdefault(draft.ids.frame_key, (draft.function, draft.location))
+            self._functions.setdefault(draft.ids.frame_key, (draft.function, draft.location, draft.user_function))
 
     def feed(
         self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen | None = None,
         broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None = None,
         callers: Callable[[], Iterable[tuple[str, int, str]]] | None = None,
+        meant: Callable[[], UserFunction | None] | None = None,
     ) -> None:
         """Takes one event.
 
@@ -181,6 +185,7 @@ class EventReader:
             broken_at: for ``dynamo_graph_break_reason``: ``(file, line, function, text)`` of the compiled frame and of
                 each function that was inlined on the way to the break.
             callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
+            meant: the function that the user means by the frame that torch begins to compile.
         """
         text = metadata.get("str")
         if isinstance(text, (list, tuple)) and len(text) == 2:
@@ -191,6 +196,8 @@ class EventReader:
         draft = self._draft(metadata)
         if callers is not None and isinstance(metadata.get("dynamo_start"), dict) and not draft.stack:
             draft.stack = tuple(SourceLocation(*place) for place in callers())
+        if meant is not None and draft.user_function is None and ("dynamo_start" in metadata or "artifact" in metadata):
+            draft.user_function = meant()
         for kind in ("dynamo_start", "compilation_metrics", "bwd_compilation_metrics"):
             if isinstance(metadata.get(kind), dict):
                 getattr(self, "_" + kind)(draft, metadata[kind])

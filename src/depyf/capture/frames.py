@@ -6,14 +6,13 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
 from types import CodeType
-from typing import Any
 
 from ..decompiler import Decompiled, decompile_code
-from .records import CacheEntry, CodeText, Frame, SourceLocation
+from .records import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
 from .resumes import plain_name
 from .torch_private import hooks
+from .user_function import Meant
 
 
 def readable_alone(text: str) -> str:
@@ -47,13 +46,24 @@ def location(code: CodeType) -> SourceLocation | None:
     return SourceLocation(code.co_filename, code.co_firstlineno, code.co_name)
 
 
-def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Frame:
-    """The record of a frame's function: its own source text, or decompiled where it has none."""
+def user_function(meant: Meant) -> UserFunction:
+    """What a frame means, as it stands in a record."""
+    return UserFunction(meant.name, location(meant.code), tuple(
+        SourceLocation(code.co_filename, code.co_firstlineno, name) for name, code in meant.wrappers))
+
+
+def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...], meant: Meant) -> Frame:
+    """The record of a frame's function: its own source text, or decompiled where it has none.
+
+    Args:
+        code: what torch compiled.
+        meant: the function that the user means by it.
+    """
     is_resume = hooks.is_resume(code)
     text, user = "", False
     if not is_resume:
         try:
-            lines, start = inspect.getsourcelines(code)
+            lines, start = inspect.getsourcelines(meant.code)
             text = readable_alone(textwrap.dedent("".join(lines)))
             compile(text, code.co_filename, "exec", dont_inherit=True)
             user = True
@@ -63,13 +73,14 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...]) -> Fr
         original = CodeText(text, "exact")
     else:
         found = decompile_code(
-            _named_like_its_function(code) if is_resume else code, name=name if name.isidentifier() else None,
+            _named_like_its_function(code) if is_resume else meant.code, name=name if name.isidentifier() else None,
             simplify=is_resume, keep_variables=True)
         original = code_text(found)
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
-    return Frame(name, code.co_name, location(code), original, user, tuple(code.co_varnames[:count]),
-                 tuple(code.co_freevars), entries, _signature(code))
+    function = user_function(meant)
+    return Frame(name, code.co_name, function.location, original, user, tuple(code.co_varnames[:count]),
+                 tuple(code.co_freevars), entries, _signature(code), function.name, wrappers=function.wrappers)
 
 
 def _named_like_its_function(code: CodeType) -> CodeType:
@@ -79,21 +90,6 @@ def _named_like_its_function(code: CodeType) -> CodeType:
         return code
     owner, dot, name = code.co_qualname.rpartition(".")
     return code.replace(co_qualname=f"{owner}{dot}{plain_name(name)}")
-
-
-def function_title(code: CodeType, arguments: Mapping[str, Any]) -> str:
-    """``Conv.forward``: the class of a method, where the code or the object it was called on says it.
-
-    Args:
-        code: of the function.
-        arguments: local variables of a call.
-    """
-    if hooks.is_resume(code):
-        return ""
-    name = str(getattr(code, "co_qualname", code.co_name)).rpartition("<locals>.")[2]
-    if "." not in name and code.co_varnames[:1] == ("self",) and "self" in arguments:
-        return f"{type(arguments['self']).__qualname__.rpartition('<locals>.')[2]}.{name}"
-    return name if name != code.co_name else ""
 
 
 def _signature(code: CodeType) -> str:

@@ -21,13 +21,20 @@ from .records import (
     TransformedCode,
 )
 from .torch_private import hooks
+from .user_function import Meant, of_frame
 
 
-def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
-    """Records of the code object and its resume functions (graphs only where they can still be had)."""
+def capture_of(code: CodeType, namespace: dict[str, Any], meant: Meant) -> Capture:
+    """Records of the code object and its resume functions (graphs only where they can still be had).
+
+    Args:
+        code: what torch compiled.
+        namespace: its globals.
+        meant: the function that the user means by it.
+    """
     frames = []
     graphs: dict[str, CompiledGraph] = {}
-    pending: list[tuple[str, CodeType]] = [(code.co_name, code)]
+    pending: list[tuple[str, CodeType]] = [(legal_identifier(meant.name), code)]
     seen: set[int] = set()
     while pending:
         name, here = pending.pop(0)
@@ -52,11 +59,11 @@ def capture_of(code: CodeType, namespace: dict[str, Any]) -> Capture:
                 rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()})
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
-                compile_id, name, code_text(source), None,
-                tuple(transformed.co_varnames[: transformed.co_argcount]))
+                compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]),
+                old_name=f"__transformed_code_{number}_for_{legal_identifier(here.co_name if here is code else name)}")
             entries.append(CacheEntry(compile_id, parse_guards(print_guards()), record, tuple(graph_names)))
-        frames.append(make_frame(here, name, tuple(entries)))
-    return Capture((CompiledFunction(code.co_name, tuple(frames)),), tuple(graphs.values()), (), environment())
+        frames.append(make_frame(here, name, tuple(entries), meant if here is code else of_frame(here, {}, {})))
+    return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
 
 
 def _graph(

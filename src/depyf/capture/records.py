@@ -64,6 +64,22 @@ class SourceLocation:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """The function that the user means by a frame (:mod:`depyf.capture.user_function`).
+
+    Attributes:
+        name: ``"LlamaModel.forward"``, ``"main.step"``, ``"lambda at line 12"``; of a resume function the function that
+            it continues.
+        location: where it begins.
+        wrappers: what it is called through, outermost first: the first is what torch compiled.
+    """
+
+    name: str
+    location: SourceLocation | None = None
+    wrappers: tuple[SourceLocation, ...] = ()
+
+
 @dataclass(frozen=True)
 class Guard:
     """One condition that must hold for a cache entry to be used.
@@ -105,10 +121,12 @@ class TransformedCode:
 
     Attributes:
         compile_id: which compilation.
-        function_name: legal Python name of the frame's function (``toy_example``, ``__resume_at_102_2``).
+        function_name: legal Python name of the frame's function (``toy_example``, ``LlamaModel_forward``,
+            ``__resume_at_102_2``).
         source: what people read (simplified).
         exact: the same with nothing simplified, when it differs; else ``None``.
         arguments: parameter names.
+        old_name: what depyf up to 0.20 calls it, by torch's ``co_name``: ``__transformed_code_0_for_wrapper``.
     """
 
     compile_id: CompileId
@@ -117,6 +135,7 @@ class TransformedCode:
     exact: CodeText | None
     arguments: tuple[str, ...]
     file: str = ""
+    old_name: str = ""
 
     @property
     def known(self) -> bool:
@@ -138,8 +157,8 @@ class Frame:
     """A function whose frames Dynamo compiles: the user's, or a resume function.
 
     Attributes:
-        name: name by which code calls it (``toy_example``, ``__resume_at_102_2``), legal Python.
-        code_name: torch's ``co_name`` (``torch_dynamo_resume_in_toy_example_at_4``).
+        name: legal Python name, in files and texts (``toy_example``, ``LlamaModel_forward``, ``__resume_at_102_2``).
+        code_name: torch's ``co_name`` (``wrapper``, ``torch_dynamo_resume_in_toy_example_at_4``).
         location: where the user's text stands.
         original: its own source text where the user wrote it, decompiled otherwise.
         original_is_user_text: which of the two.
@@ -147,9 +166,12 @@ class Frame:
         freevars: names of captured variables.
         entries: what was compiled; empty if it was only run or skipped.
         signature: the parameters as they stand in a ``def``.
-        title: what tells it from other functions of its name (``Conv.forward``); empty where nothing does.
+        title: the name in the user's words (``LlamaModel.forward``); of a resume function that of the function that it
+            continues.
         stack: of a resume function, the user's expressions of the values that lay on the stack at the break
             (``___stack0``, ``___stack1``, ...); ``""`` for one that is not known.
+        wrappers: what the function is called through, outermost first. The first is what torch compiled: the code name,
+            arguments, free variables and signature are its.
     """
 
     name: str
@@ -163,15 +185,23 @@ class Frame:
     signature: str = ""
     title: str = ""
     stack: tuple[str, ...] = ()
+    wrappers: tuple[SourceLocation, ...] = ()
 
 
 @dataclass(frozen=True)
 class CompiledFunction:
-    """A function that torch.compile was asked about. ``file``: its full code, in the dump."""
+    """A function that torch.compile was asked about.
+
+    Attributes:
+        name: the first frame's.
+        file: its full code, in the dump.
+        old_file: what depyf up to 0.20 calls that file, by torch's ``co_name``: ``full_code_for_wrapper_0.py``.
+    """
 
     name: str
     frames: tuple[Frame, ...]
     file: str = ""
+    old_file: str = ""
 
 
 @dataclass(frozen=True)
@@ -475,6 +505,7 @@ class Compilation:
         backward_failure: why the backward graph could not be compiled.
         custom_ops: operators in the graph that are not torch's own.
         traced: lines that the last attempt came to; empty where torch does not tell.
+        user_function: the function that the user means by it; ``None`` in what a log of ``TORCH_TRACE`` tells.
     """
 
     compile_id: CompileId
@@ -496,6 +527,7 @@ class Compilation:
     backward_failure: Failure | None = None
     custom_ops: tuple[str, ...] = ()
     traced: tuple[TracedLines, ...] = ()
+    user_function: UserFunction | None = None
 
 
 @dataclass(frozen=True)

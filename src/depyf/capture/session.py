@@ -24,7 +24,7 @@ from . import events, stages
 from .attempt import Made, attempt
 from .code_drafts import CodeDrafts
 from .environment import environment
-from .frames import code_text, location, names_without_ids
+from .frames import code_text, names_without_ids, user_function
 from .graph_drafts import GraphDraft, GraphDrafts
 from .graphs import legal_graph
 from .live_facts import LiveFacts
@@ -38,11 +38,13 @@ from .records import (
     GraphInput,
     TracedLines,
     TransformedCode,
+    UserFunction,
 )
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
 from .sources import collect
 from .torch_private import hooks, resume_factories, touchpoints
+from .user_function import Meant, of_frame
 
 
 class Session:
@@ -271,7 +273,8 @@ class Session:
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
-            metadata, payload, hooks.seen_in_recompiled_frame, hooks.stack_of_graph_break, hooks.callers)
+            metadata, payload, hooks.seen_in_recompiled_frame, hooks.stack_of_graph_break, hooks.callers,
+            self._function_of_frame)
         if "frame_id" not in metadata:
             return
         compile_id = self.events.compile_id(
@@ -330,31 +333,35 @@ class Session:
         new = [n for n in graph_names if n not in self.graphs.names]
         for torch_name, draft in zip(new, self.graphs.unnamed(ids)):
             self.graphs.name(draft, torch_name)
-        resumes = hooks.resume_functions(transformed, hooks.frame_globals())
+        frame = hooks.compiled_frame()
+        meant = self._meant(original, frame)
+        resumes = hooks.resume_functions(transformed, frame.namespace if frame is not None else {})
         shown = self.codes.shown_resumes(resumes)
         rename = {n: self.graphs.names.get(n, n) for n in graph_names}
         rename.update(names_without_ids(transformed))
         rename.update({n: first for n, first in shown.items() if n != first and first not in names})
         parameters = {n: resume.parameters for n, resume in resumes.items()}
-        name = self.codes.transformed_name(original)
-        facts = LiveFacts(hooks.frame_locals(), hooks.frame_globals())
-        decompiled = self._decompiled(transformed, name, parameters, rename, facts)
+        name = self.codes.transformed_name(original, meant)
+        frame_facts = LiveFacts(frame.values, frame.namespace) if frame is not None else None
+        decompiled = self._decompiled(transformed, name, parameters, rename, frame_facts)
         source = code_text(decompiled)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
         exact = None
         if self.unsimplified and source.fidelity == "equivalent":
             exact = code_text(decompile_code(transformed, name=name, rename=rename))
-        record = TransformedCode(ids, self.codes.name_of(original), source, exact, tuple(arguments))
+        record = TransformedCode(
+            ids, self.codes.name_of(original, meant), source, exact, tuple(arguments),
+            old_name=self.codes.old_name(original))
         code = self.codes.add(  # whatever happens to its files
             original, transformed, record, tuple(rename[n] for n in graph_names),
-            tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()))
+            tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()), meant)
         running = recompiled = transformed
-        place = self.sink.transformed(record, location(original))
+        place = self.sink.transformed(record, user_function(meant))
         if place is not None:
             self.codes.written(code, place[0])
             if self.linker is not None:
                 linked = self.linker.link_transformed(
-                    original, transformed, decompiled, _place(*place), rename, facts)
+                    original, transformed, decompiled, _place(*place), rename, frame_facts)
                 recompiled = linked or transformed
                 if linked is not None and not self.linker.run_when_debugging(original, transformed, linked):
                     running = linked
@@ -365,9 +372,18 @@ class Session:
                 self.sink.code_object(file, kind, each)
         return None if running is transformed else running
 
+    def _meant(self, code: CodeType, frame: hooks.CompiledFrame | None) -> Meant:
+        """The function that the user means by a code object that torch compiles; itself, where that cannot be told."""
+        values, namespace = (frame.values, frame.namespace) if frame is not None else ({}, {})
+        return self.attempt(lambda: of_frame(code, values, namespace), Meant(code.co_name, code))
+
+    def _function_of_frame(self) -> UserFunction | None:
+        frame = hooks.compiled_frame()
+        return user_function(self._meant(frame.code, frame)) if frame is not None else None
+
     def _decompiled(
         self, code: CodeType, name: str, parameters: dict[str, tuple[str, ...]], rename: dict[str, str],
-        facts: LiveFacts,
+        facts: LiveFacts | None,
     ) -> Decompiled:
         """The source; where there is an error of ours, a text that says so. The compilation is shown either way."""
         try:

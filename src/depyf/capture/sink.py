@@ -6,7 +6,7 @@ from types import CodeType
 from typing import Any, Protocol
 
 from ..decompiler import Decompiled
-from .records import GraphInput, GraphStage, Kernel, SourceLocation, TransformedCode
+from .records import GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 
 
 class Sink(Protocol):
@@ -18,7 +18,7 @@ class Sink(Protocol):
     def kernel(self, graph: str, kernel: Kernel) -> str | None: ...
 
     def transformed(
-        self, code: TransformedCode, location: SourceLocation | None
+        self, code: TransformedCode, function: UserFunction
     ) -> tuple[str, int, str] | None:
         """``(path, line of the file at which the text begins, text of the file)``."""
 

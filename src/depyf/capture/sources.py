@@ -24,7 +24,8 @@ def files_named(capture: Capture) -> dict[str, bool]:
     for function in capture.functions:
         for frame in function.frames:
             if frame.location is not None and frame.entries:
-                found[frame.location.filename] = True
+                for place in (frame.location, *frame.wrappers):
+                    found[place.filename] = True
     for compilation in capture.compilations:
         if compilation.location is not None:
             found[compilation.location.filename] = True

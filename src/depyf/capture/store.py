@@ -49,7 +49,8 @@ class CompiledCode:
     """What is known of a cache entry when its compilation ends (the run may still be killed).
 
     Attributes:
-        frame: name of its function as code calls it; ``code_name`` and ``location`` as in :class:`Frame`.
+        frame: name of its function in texts; ``code_name``, ``location``, ``title`` and ``wrappers`` as in
+            :class:`Frame`.
         guards: torch's printed guard tree.
     """
 
@@ -60,6 +61,8 @@ class CompiledCode:
     graph_names: tuple[str, ...]
     resume_names: tuple[str, ...]
     guards: str = ""
+    title: str = ""
+    wrappers: tuple[SourceLocation, ...] = ()
 
 
 #: Kinds of lines and what they hold.
@@ -233,7 +236,8 @@ def _functions(codes: Iterable[CompiledCode]) -> tuple[CompiledFunction, ...]:
         entries = tuple(
             CacheEntry(code.transformed.compile_id, parse_guards(code.guards), code.transformed, code.graph_names,
                        code.resume_names) for code in group)
-        frame = Frame(name, group[0].code_name, location, missing, False, group[0].transformed.arguments, (), entries)
+        frame = Frame(name, group[0].code_name, location, missing, False, group[0].transformed.arguments, (), entries,
+                      title=group[0].title, wrappers=group[0].wrappers)
         resumed[name] = tuple(dict.fromkeys(r for code in group for r in code.resume_names))
         if is_resume_global(name):
             built[name] = frame

@@ -12,6 +12,7 @@ from typing import Any
 from ..capture.live import capture_of
 from ..capture.records import Capture
 from ..capture.torch_private import hooks
+from ..capture.user_function import Meant, of_function
 
 #: What `%time f(x)` becomes: a call with the text.
 _MAGICS = ("run_line_magic", "run_cell_magic")
@@ -26,12 +27,14 @@ class Compiled:
         code: the code object that the versions stand for.
         namespace: the globals among which its graphs and resume functions are.
         versions: their number.
+        meant: the function that the user means by it.
     """
 
     name: str
     code: CodeType
     namespace: dict[str, Any]
     versions: int
+    meant: Meant
 
 
 def names_in(cell: str) -> list[str]:
@@ -63,17 +66,20 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
         if name in seen or name not in namespace:
             continue
         seen.add(name)
-        for function in functions_of(namespace[name]):
+        for function, this in functions_of(namespace[name]):
             code = function.__code__
             if function.__globals__ is namespace:
                 pending += code.co_names
             if (versions := len(hooks.cache_entries(code))) and id(code) not in found:
-                found[id(code)] = Compiled(name, code, function.__globals__, versions)
+                found[id(code)] = Compiled(
+                    name, code, function.__globals__, versions,
+                    of_function(function, this))
     return list(found.values())
 
 
-def functions_of(value: Any) -> list[FunctionType]:
-    """The Python functions that run when a value is called: itself, behind ``torch.compile``, a module's ``forward``.
+def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
+    """The Python functions that run when a value is called: itself, behind ``torch.compile``, a module's ``forward``;
+    each with the object that it is a method of.
 
     Other objects are left alone: to ask them for attributes can run code of theirs.
     """
@@ -82,21 +88,22 @@ def functions_of(value: Any) -> list[FunctionType]:
     if not isinstance(value, (FunctionType, MethodType, torch.nn.Module)):
         return []
     inner = hooks.innermost_function(value)
-    candidates = [inner]
+    candidates, this = [inner], None
     if isinstance(inner, torch.nn.Module):  # (an instance's own first: `model.forward = torch.compile(model.forward)`)
-        candidates = [vars(inner).get("forward"), type(inner).forward]
-    found: list[FunctionType] = []
+        candidates, this = [vars(inner).get("forward"), type(inner).forward], inner
+    found: dict[FunctionType, Any] = {}
     for candidate in candidates:
         candidate = hooks.innermost_function(candidate)
+        owner = candidate.__self__ if isinstance(candidate, MethodType) else this
         candidate = getattr(candidate, "__func__", candidate)
-        if isinstance(candidate, FunctionType) and candidate not in found:
-            found.append(candidate)
-    return found
+        if isinstance(candidate, FunctionType):
+            found.setdefault(candidate, owner)
+    return list(found.items())
 
 
 def merged(found: Iterable[Compiled]) -> Capture:
     """The records of these functions, as far as torch keeps them."""
-    captures = [capture_of(one.code, one.namespace) for one in found]
+    captures = [capture_of(one.code, one.namespace, one.meant) for one in found]
     return Capture(
         tuple(function for capture in captures for function in capture.functions),
         tuple({graph.name: graph for capture in captures for graph in capture.graphs}.values()),

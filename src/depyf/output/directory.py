@@ -22,13 +22,16 @@ from typing import Any
 
 from ..capture import store
 from ..capture.environment import environment, launch, rank_and_world
-from ..capture.records import GraphInput, GraphStage, Kernel, SourceLocation, TransformedCode
+from ..capture.records import GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
+from ..capture.resumes import resumed_function
+from ..decompiler.layout import WIDTH
 from .graph_file import graph_file
 from .naming import FileNames, legal_identifier
+from .words import after_break, called_through
 
 MEANINGS = {
     "exact": "compiles to the same program (proven)",
-    "equivalent": "proven to do the same, after the simplifications named below",
+    "equivalent": "proven to do the same",
     "fallback": "a dispatch loop: right by construction, its structure was not recovered",
     "unproven": "not proven",
 }
@@ -201,21 +204,19 @@ class Directory:
         name = self.names.give(("kernel", graph, kernel.index), name)
         return self.write(name, kernel.text)
 
-    def transformed(
-        self, code: TransformedCode, location: SourceLocation | None
-    ) -> tuple[str, int, str] | None:
-        header = transformed_header(code, location)
+    def transformed(self, code: TransformedCode, function: UserFunction) -> tuple[str, int, str] | None:
+        header = transformed_header(code, function)
         text = header + code.source.text
         wanted = code.source.text.partition("def ")[2].partition("(")[0].strip()
         if not wanted.startswith("__transformed_code_"):
             wanted = f"__transformed_code_0_for_{legal_identifier(code.function_name)}"
-        number, _, function = wanted.removeprefix("__transformed_code_").partition("_for_")
-        wanted = f"__transformed_code_{number}_for_{legal_identifier(function)}"
+        number, _, of = wanted.removeprefix("__transformed_code_").partition("_for_")
+        wanted = f"__transformed_code_{number}_for_{legal_identifier(of)}"
         name = self.names.give(("transformed", code.compile_id, code.function_name), wanted + ".py")
         path = self.write(name, text)
         if code.exact is not None:
             whole = replace(code, source=code.exact)
-            plain = transformed_header(whole, location) + code.exact.text
+            plain = transformed_header(whole, function) + code.exact.text
             self.write(name.removesuffix(".py") + ".unsimplified.py", plain)
         return None if path is None else (path, header.count("\n") + 1, text)
 
@@ -260,15 +261,33 @@ def _portable(value: Any) -> Any:
     return value
 
 
-def transformed_header(code: TransformedCode, location: SourceLocation | None) -> str:
+def transformed_header(code: TransformedCode, function: UserFunction) -> str:
+    """What stands above transformed code, comments and an empty line."""
     fidelity = code.source.fidelity
-    lines = [f"# what torch.compile made of {code.function_name}, compilation {code.compile_id}"]
+    location = function.location
+    resumed = resumed_function(location.function) if location else None
+    lines = [f"# what torch.compile made of {code.function_name if resumed else function.name}, "
+             f"compilation {code.compile_id}"]
+    if resumed:
+        lines.append(f"# continues {function.name} {after_break(resumed[1])}")
     if location is not None:
         lines.append(f"# original: {location.filename}:{location.line}")
-    lines.append(f"# fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}")
-    if code.source.note:
-        lines += textwrap.wrap(
-            " ".join(code.source.note.split()), 120, initial_indent="# notes: ", subsequent_indent="#   ",
-            break_long_words=False, break_on_hyphens=False)
+    lines += [f"# {line}" for line in called_through(function.wrappers)]
+    notes = [part.strip() for part in code.source.note.split(";") if part.strip()]
+    lines.append("; ".join([f"# fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}", *notes]))
+    lines = [part for line in lines for part in _comment_lines(line)]
     return "\n".join(line.encode("ascii", "replace").decode() if not line.isprintable() else line
                      for line in lines) + "\n\n"
+
+
+def _comment_lines(comment: str) -> list[str]:
+    """A comment as lines that fit a screen; a path that does not fit is broken behind one of its folders."""
+    lines: list[str] = []
+    for line in textwrap.wrap(
+            " ".join(comment.split()), WIDTH, subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False):
+        while len(line) > WIDTH and "/" in line[8:WIDTH]:
+            place = line.rindex("/", 8, WIDTH) + 1
+            lines.append(line[:place])
+            line = f"#   {line[place:]}"
+        lines.append(line)
+    return lines

@@ -13,9 +13,11 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from ..capture.records import CacheEntry, CompiledFunction, CompiledGraph, Frame
+from ..capture.resumes import resumed_function
 from .graph_file import files_table, stage_view
 from .guards_view import guard_function
 from .naming import legal_identifier
+from .words import after_break, called_through
 
 PREAMBLE = '''\
 """What torch.compile did with {name}.
@@ -73,7 +75,8 @@ def full_code(function: CompiledFunction, graphs: Mapping[str, CompiledGraph]) -
         function: its record.
         graphs: all graphs by shown name.
     """
-    parts = [PREAMBLE.format(name=function.name.replace("\\", "\\\\").replace('"', "'"))]
+    title = function.frames[0].title or function.name
+    parts = [PREAMBLE.format(name=title.replace("\\", "\\\\").replace('"', "'"))]
     shown: set[str] = set()
     for frame in function.frames:
         parts.append(_frame(frame, graphs, shown))
@@ -82,10 +85,13 @@ def full_code(function: CompiledFunction, graphs: Mapping[str, CompiledGraph]) -
 
 def _frame(frame: Frame, graphs: Mapping[str, CompiledGraph], shown: set[str]) -> str:
     name = legal_identifier(frame.name)
-    parts = [_heading(frame.name)]
+    resumed = resumed_function(frame.code_name)
+    parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1])}"
+                      if resumed else frame.title or frame.name)]
     place = f"# {frame.location.filename}:{frame.location.line}\n" if frame.location else ""
+    place += "".join(f"# {line}\n" for line in called_through(frame.wrappers))
     if frame.original_is_user_text:
-        parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame, name)}")
+        parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame)}")
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
@@ -113,7 +119,7 @@ def _heading(title: str) -> str:
     return f"{rule}\n# {title}\n{rule}"
 
 
-def _original(frame: Frame, name: str) -> str:
+def _original(frame: Frame) -> str:
     """The user's own text. Decorators become comments, and so does text that is not a function (a lambda)."""
     text = textwrap.dedent(frame.original.text).rstrip()
     function = _function_in(text)
@@ -122,7 +128,14 @@ def _original(frame: Frame, name: str) -> str:
         above = function.lineno - 1  # the line of ``def``, below all decorators
         return "\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]])
     commented = "\n".join(f"# {line}" for line in text.splitlines())
-    return f"{commented}\ndef {name}({frame.signature}):\n    ...  # see the text above"
+    return f"{commented}\ndef {_called(frame)}({frame.signature}):\n    ...  # see the text above"
+
+
+def _called(frame: Frame) -> str:
+    """The name of the original function in the full code: what its text defines."""
+    text = textwrap.dedent(frame.original.text)
+    function = _function_in(text) if frame.original_is_user_text else None
+    return function.name if function is not None else legal_identifier(frame.name)
 
 
 def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -192,15 +205,15 @@ def _dispatching(frame: Frame, name: str) -> str:
         lines.append(f"    if {guard_name(name, number)}(L, G):")
         lines.append(f"        return {_definition(entry.transformed.source.text)}({_pass_on(frame)})")
     lines.append("    # No guard fits: torch compiles another version, or runs the original when there are too many.")
-    lines.append(f"    return {name}({_pass_on(frame)})")
+    lines.append(f"    return {_called(frame)}({_pass_on(frame)})")
     return "\n".join(lines)
 
 
 def _with_defaults(frame: Frame) -> str:
     """The parameters as the author wrote them, without annotations. Defaults that only their module can compute
-    become ``...``; empty if there is no such text."""
+    become ``...``; empty if there is no such text, or if a wrapper with parameters of its own is called."""
     function = _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
-    if function is None:
+    if function is None or frame.wrappers:
         return ""
     arguments = function.args
     for argument in ast.walk(arguments):

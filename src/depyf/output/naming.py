@@ -35,6 +35,18 @@ def _shortened(cleaned: str, name: str) -> str:
     return f"{head}_{digest}"
 
 
+class Numbers:
+    """Counts names of one beginning: ``f_0``, ``f_1`` (letter case does not count)."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def next(self, base: str) -> str:
+        number = self._counts.get(base.lower(), 0)
+        self._counts[base.lower()] = number + 1
+        return f"{base}_{number}"
+
+
 class FileNames:
     """Hands out file names, each once (letter case does not count: some file systems ignore it)."""
 

@@ -29,12 +29,34 @@ VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|
 
 @dataclass
 class Unit:
-    """A function with everything that was compiled of it: itself and what goes on behind its graph breaks."""
+    """A function with everything that was compiled of it: itself and what goes on behind its graph breaks.
+
+    Attributes:
+        name: as in texts and files.
+        title: in the user's words.
+        location: of the function that the user means.
+        wrappers: what it is called through, outermost first.
+    """
 
     name: str
+    title: str
     location: SourceLocation | None
+    wrappers: tuple[SourceLocation, ...] = ()
     function: CompiledFunction | None = None
     compilations: list[Compilation] = field(default_factory=list)
+
+    @classmethod
+    def of_function(cls, function: CompiledFunction) -> Unit:
+        first = function.frames[0]
+        return cls(function.name, first.title or function.name, first.location, first.wrappers, function)
+
+    @classmethod
+    def of_compilation(cls, compilation: Compilation) -> Unit:
+        """A function that gave no code."""
+        name, meant = plain_name(compilation.function), compilation.user_function
+        if meant is None:
+            return cls(name, name, compilation.location)
+        return cls(name, meant.name, meant.location, meant.wrappers)
 
     @property
     def done(self) -> list[Compilation]:
@@ -43,10 +65,6 @@ class Unit:
     @property
     def recompiles(self) -> list[Compilation]:
         return recompiles(self.compilations)
-
-    @property
-    def title(self) -> str:
-        return self.function.frames[0].title or self.name if self.function else self.name
 
     @property
     def file(self) -> str:
@@ -78,35 +96,37 @@ class Story:
         self.short = short_names(_files(capture))
 
     def _tie(self) -> None:
+        of_compilation: dict[tuple[int, int, int], tuple[CompiledFunction, Frame]] = {}
         of_frame: dict[tuple[int, int], tuple[CompiledFunction, Frame]] = {}
         of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
         for function in self.capture.functions:
             for frame in function.frames:
                 self.frames.setdefault(frame.name, frame)
-                if frame.location:
-                    of_code[(frame.code_name, frame.location.filename, frame.location.line)] = function, frame
+                compiled = frame.wrappers[0] if frame.wrappers else frame.location
+                if compiled:
+                    of_code[(frame.code_name, compiled.filename, compiled.line)] = function, frame
                 for entry in frame.entries:
                     self.entries[entry.compile_id.key] = frame, entry
-                    of_frame[entry.compile_id.frame_key] = function, frame
+                    of_compilation[entry.compile_id.key] = of_frame[entry.compile_id.frame_key] = function, frame
         units: dict[object, Unit] = {}
         for compilation in self.capture.compilations:
             place = compilation.location
-            found = of_frame.get(compilation.compile_id.frame_key) or (
+            found = of_compilation.get(compilation.compile_id.key) or of_frame.get(
+                compilation.compile_id.frame_key) or (
                 place and of_code.get((compilation.function, place.filename, place.line)))
-            if found:
-                function = found[0]
-                first = function.frames[0]
-                unit = units.setdefault(id(function), Unit(function.name, first.location, function))
+            if found and _same_function(found[1], compilation):
+                unit = units.setdefault(id(found[0]), Unit.of_function(found[0]))
             else:
-                name, at = plain_name(compilation.function), place
-                unit = units.setdefault((name, place and (place.filename, place.line)), Unit(name, at))
+                unit = Unit.of_compilation(compilation)
+                unit = units.setdefault((unit.title, unit.location and (unit.location.filename, unit.location.line),
+                                         unit.wrappers), unit)
             unit.compilations.append(compilation)
             self.unit_of[compilation.compile_id.key] = unit
         for function in self.capture.functions:  # of a dump whose compilations are not known
             if id(function) not in units:
-                units[id(function)] = Unit(function.name, function.frames[0].location if function.frames else None,
-                                           function)
+                units[id(function)] = Unit.of_function(function)
         self.units = list(units.values())
+        _tell_apart(self.units)
 
     def entry(self, compilation: Compilation) -> CacheEntry | None:
         found = self.entries.get(compilation.compile_id.key)
@@ -125,9 +145,11 @@ class Story:
         unit = self.unit_of.get(compilation.compile_id.key)
         name = unit.title if unit else plain_name(compilation.function)
         place = unit.location if unit else compilation.location
-        if "." not in name and place is not None:
+        resumed, meant = resumed_function(compilation.function), compilation.user_function
+        if resumed and meant is not None:
+            name = meant.name  # (of a break in a function that was inlined)
+        elif "." not in name and place is not None:
             name = self.source.name_at(place, name)
-        resumed = resumed_function(compilation.function)
         shown = code(name or "a function that torch does not name")
         return f"{shown} from line {resumed[1]} on" if resumed else shown
 
@@ -176,15 +198,36 @@ class Story:
         return found is not None and found.transformed.known
 
 
+def _same_function(frame: Frame, compilation: Compilation) -> bool:
+    """Whether a compilation is of what the user means by a frame: one wrapper can be that of several functions."""
+    meant = compilation.user_function
+    return meant is None or not (meant.wrappers or frame.wrappers) or (meant.name, meant.location) == (
+        frame.title, frame.location)
+
+
+def _tell_apart(units: list[Unit]) -> None:
+    """Where a wrapper was compiled without the function that it calls, both have that function's name."""
+    titles: dict[str, list[Unit]] = {}
+    for unit in units:
+        titles.setdefault(unit.title, []).append(unit)
+    for same in titles.values():
+        for unit in same if len({unit.wrappers for unit in same}) > 1 else ():
+            if unit.wrappers:
+                unit.title += f" (its wrapper {unit.wrappers[0].function})"
+
+
 def _files(capture: Capture) -> Iterable[str]:
     for compilation in capture.compilations:
         places = [compilation.location, compilation.failure and compilation.failure.location]
+        if compilation.user_function is not None:
+            places += [compilation.user_function.location, *compilation.user_function.wrappers]
         places += [place for found in compilation.breaks for place in found.stack]
         places += [found.cause for found in compilation.guard_failures]
         places += [found.location for found in compilation.symbols]
         yield from (place.filename for place in places if place)
     for function in capture.functions:
-        yield from (frame.location.filename for frame in function.frames if frame.location)
+        for frame in function.frames:
+            yield from (place.filename for place in (frame.location, *frame.wrappers) if place)
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:
@@ -226,7 +269,18 @@ def breaks_by_place(
 
 
 def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
-    """The stack from the compiled function to the break; longer than one if functions were inlined."""
+    """The stack from the user's function to the break; longer than one if functions were inlined."""
+    meant = compilation.user_function
+    path = _from_frame(found, compilation)
+    if meant is not None and meant.location is not None and meant.wrappers:
+        for at, place in enumerate(path):
+            if (place.function, place.filename) == (meant.location.function, meant.location.filename):
+                return path[at:]
+    return path
+
+
+def _from_frame(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
+    """The stack from what torch compiled, which may be a wrapper."""
     stack = found.stack
     if 0 < found.depth <= len(stack):
         return stack[-found.depth :]

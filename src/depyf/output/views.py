@@ -10,13 +10,13 @@ from .. import page as pages
 from ..capture import store
 from ..capture.attempt import attempt
 from ..capture.provenance import Provenance
-from ..capture.records import Capture, CompiledGraph
+from ..capture.records import Capture, CompiledGraph, UserFunction
 from . import index
 from .directory import Directory
 from .full_code import all_graphs, full_code
 from .graph_file import graph_file
 from .kernel_outline import kernel_outline
-from .naming import legal_identifier
+from .naming import Numbers, legal_identifier
 from .outline import outline
 
 NOTES = "notes.txt"
@@ -49,7 +49,8 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
             for entry in frame.entries:
                 code = entry.transformed
                 if code.known:
-                    found = directory.transformed(code, frame.location)
+                    found = directory.transformed(code, UserFunction(
+                        frame.title or frame.name, frame.location, frame.wrappers))
                     code = replace(code, file=_name(found[0] if found else None))
                 entries.append(replace(entry, transformed=code))
             frames.append(replace(frame, entries=tuple(entries)))
@@ -133,16 +134,15 @@ def _with_full_code(
 ) -> Capture:
     """The capture with a file of full code for each function."""
     graphs = all_graphs(capture.graphs)
-    counts: dict[str, int] = {}
+    numbers = Numbers()
+    old_numbers = Numbers()
     functions = []
     for done, function in enumerate(capture.functions):
         progress("full code", done, len(capture.functions))
-        base = f"full_code_for_{legal_identifier(function.name)}"
-        number = counts.get(base.lower(), 0)
-        counts[base.lower()] = number + 1
-        name = f"{base}_{number}.py"
+        name = numbers.next(f"full_code_for_{legal_identifier(function.name)}") + ".py"
+        old_name = old_numbers.next(f"full_code_for_{legal_identifier(function.frames[0].code_name)}") + ".py"
         written = attempt(lambda: directory.write(name, full_code(function, graphs)), None, report)
-        functions.append(replace(function, file=name if written is not None else ""))
+        functions.append(replace(function, file=name if written is not None else "", old_file=old_name))
     return replace(capture, functions=tuple(functions))
 
 

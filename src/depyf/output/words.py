@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..capture.records import GraphStage
-from .markdown import code
+from collections.abc import Sequence
+
+from ..capture.records import GraphStage, SourceLocation
+from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
 OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skipped": "skipped",
@@ -19,6 +21,19 @@ def stage_name(stage: GraphStage) -> str:
     """``captured``, ``post-grad 2``: a stage of a graph in Markdown."""
     name = _STAGES.get(stage.stage, code(stage.stage))
     return f"{name} {stage.index + 1}" if stage.index else name
+
+
+def after_break(line: int) -> str:
+    return f"after the graph break in line {line}"
+
+
+def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
+    """The wrappers of a function, outermost first, as lines of text."""
+    if not wrappers:
+        return []
+    places = [f"{wrapper.filename.rpartition('site-packages/')[2]}:{wrapper.line}" for wrapper in wrappers]
+    return [f"called through {count(len(wrappers), 'wrapper')}:",
+            *(f"  {wrapper.function}, {place}" for wrapper, place in zip(wrappers, places))]
 
 
 def seconds(value: float) -> str:

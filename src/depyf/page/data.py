@@ -86,7 +86,8 @@ def _traced(run: Run) -> None:
     for function in run.capture.functions:
         for frame in function.frames:
             if frame.location is not None and frame.entries:
-                run.statuses.compiled(frame.location)
+                for place in (frame.location, *frame.wrappers):
+                    run.statuses.compiled(place)
 
 
 def _sources(run: Run) -> dict[str, int]:

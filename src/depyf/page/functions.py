@@ -17,6 +17,7 @@ def unit_data(run: Run, unit: story.Unit, guards: list[Json]) -> Json:
         frames.append(_frame(run, unit, frame, guards))
     return {
         "title": unit.title, "place": run.place(unit.location), "frames": frames,
+        "wrappers": [[run.place(wrapper), wrapper.function] for wrapper in unit.wrappers],
         "versions": len(unit.done), "breaks": sum(len(c.breaks) for c in unit.compilations),
         "recompiles": len(unit.recompiles), "seconds": sum(c.seconds for c in unit.compilations),
         "graphs": len({name for c in unit.done for name in run.story.graph_names(c)}),

@@ -76,7 +76,10 @@ class Run:
         resume = resumed_function(compilation.function)
         unit = self.story.unit_of.get(compilation.compile_id.key)
         title = unit.title if unit else plain_name(compilation.function) or "a function that torch does not name"
-        return f"{title}, from line {resume[1]} on" if resume else title
+        if not resume:
+            return title
+        meant = compilation.user_function
+        return f"{meant.name if meant else title}, from line {resume[1]} on"
 
 
 def _whole_paths(capture: Capture, files: Sequence[SourceFile]) -> dict[str, str]:

@@ -73,30 +73,31 @@ def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | No
         return None
 
 
-def frame_globals() -> dict[str, Any]:
-    """Globals of the frame being compiled, seen from inside a bytecode hook."""
-    found = _of_compiled_frame("globals")
-    return found if type(found) is dict and "__builtins__" in found else {}
+class CompiledFrame(NamedTuple):
+    """The frame that torch compiles: its code, its local variables (captured ones included) and its globals."""
+
+    code: CodeType
+    values: dict[str, Any]
+    namespace: dict[str, Any]
 
 
-def frame_locals() -> dict[str, Any]:
-    """Local variables of the frame being compiled, by name, seen from inside a bytecode hook."""
-    found = _of_compiled_frame("locals")
-    return found if isinstance(found, dict) else {}
-
-
-def _of_compiled_frame(what: str) -> Any:
-    """An argument of torch's ``_compile``, which is on the stack while a frame is compiled."""
+def compiled_frame() -> CompiledFrame | None:
+    """The frame being compiled, seen from inside a hook: torch's ``_compile`` is on the stack meanwhile."""
     try:
         module, function = touchpoints.COMPILED_FRAME.module, touchpoints.COMPILED_FRAME.attribute
     except touchpoints.MissingTouchpoint:
         return None
-    frame: Any = sys._getframe(2)
-    for _ in range(30):
+    frame: Any = sys._getframe(1)
+    for _ in range(60):
         if frame is None:
             break
         if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
-            return frame.f_locals.get(what)
+            code, values, namespace = (frame.f_locals.get(each) for each in ("code", "locals", "globals"))
+            if not isinstance(code, CodeType):
+                return None
+            return CompiledFrame(
+                code, values if isinstance(values, dict) else {},
+                namespace if type(namespace) is dict and "__builtins__" in namespace else {})
         frame = frame.f_back
     return None
 

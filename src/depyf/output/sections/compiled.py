@@ -10,7 +10,7 @@ from .told import ROWS, Told, left_out
 
 def functions(story: Told) -> list[str]:
     units = [unit for unit in story.units if unit.function]
-    if len(units) < 2 and all(len(unit.compilations) < 2 for unit in units):
+    if len(units) < 2 and all(len(unit.compilations) < 2 and not unit.wrappers for unit in units):
         return []
     rows = []
     for unit in units[:ROWS]:
@@ -22,7 +22,10 @@ def functions(story: Told) -> list[str]:
             seconds(sum(c.seconds for c in unit.compilations))))
     lines = ["## Functions", "", *table(
         ("function", "where", "versions", "graphs", "breaks", "recompiles", "time"), rows)]
-    return lines + left_out(len(units) - ROWS, "function")
+    lines += left_out(len(units) - ROWS, "function")
+    wrapped = [unit for unit in units[:ROWS] if unit.wrappers]
+    return lines + ["" for _ in wrapped[:1]] + [
+        f"* {code(unit.title)} is {story.called_through(unit.wrappers)}" for unit in wrapped]
 
 
 def timeline(story: Told) -> list[str]:

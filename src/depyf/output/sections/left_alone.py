@@ -27,7 +27,9 @@ def left_alone(story: Told) -> list[str]:
 def _not_compiled(story: Told, members: list[Compilation]) -> list[str]:
     first = members[0]
     times = f", {len(members)} times" if len(members) > 1 else ""
-    head = f"* {story.place(first.location) or 'place unknown'}, {code(str(first.compile_id))}{times}: "
+    meant = first.user_function
+    place = meant.location if meant is not None and meant.location is not None else first.location
+    head = f"* {story.place(place) or 'place unknown'}, {code(str(first.compile_id))}{times}: "
     if first.outcome == "unknown":
         return [f"{head}the end of the compilation of {story.name_of(first)} was not seen (the run ended before, or an "
                 "exception of the program came first)"]

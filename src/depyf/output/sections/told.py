@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...capture.records import Capture, Compilation, SourceLocation
 from ...capture.resumes import resumed_function
 from ..markdown import code, count
@@ -24,6 +26,11 @@ class Told(Story):
             return ""
         self.named[location.filename] = None
         return code(f"{self.short.get(location.filename, location.filename)}:{location.line}")
+
+    def called_through(self, wrappers: Sequence[SourceLocation]) -> str:
+        """``called through 2 wrappers: `generic.py:1019` `merge_with_config_defaults.wrapper`, ...``"""
+        return f"called through {count(len(wrappers), 'wrapper')}: " + ", ".join(
+            f"{self.place(wrapper)} {code(wrapper.function)}" for wrapper in wrappers)
 
     def subject(self, compilation: Compilation) -> str:
         """Which function; of a resume function the name that the files have, and where it goes on."""

@@ -1,0 +1,324 @@
+"""The function that the user means by a frame: found behind decorators, wrappers and torch's own callers.
+
+Torch compiles the code that runs first, and that is often a wrapper::
+
+    @merge_with_config_defaults              def wrapper(self, *args, **kwargs):
+    def forward(self, input_ids): ...            ... func(self, *args, **kwargs)       # func: LlamaModel.forward
+
+The frame of ``wrapper`` means ``LlamaModel.forward``, called through ``merge_with_config_defaults.wrapper``. A function
+is taken for a wrapper of another one that its closure holds if one of these says so:
+
+* it is the ``__wrapped__`` of the outer one, or its name leads, in its class or module, to what wraps it so;
+* the outer one takes ``*args, **kwargs``, and got the inner one as an argument of the function that made it (of
+  several, it is the one called with ``*args``).
+
+Nothing of the user's runs in here: only dictionaries of classes, modules and instances, cells, and attributes of
+Python's own types are read. Torch is not needed.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from .resumes import plain_name, resumed_function
+from .torch_private import touchpoints
+
+#: More wrappers than this are not followed.
+_MOST = 20
+_ANY_ARGUMENTS = 0x4 | 0x8  # in co_flags: *args and **kwargs
+#: Methods of ``nn.Module`` that only call ``forward``.
+_CALLERS = ("_wrapped_call_impl", "_call_impl")
+#: Where classes of torch's are whose ``forward`` calls that of ``self.module``.
+_AROUND = ("torch.nn.parallel.", "torch.distributed.")
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What a frame stands for.
+
+    Attributes:
+        name: as a person says it: ``LlamaModel.forward``, ``main.step``, ``lambda at line 12``; of a resume function
+            the function that it continues.
+        code: of that function.
+        wrappers: ``(name, code)`` of those it is called through, outermost first. The first is what torch compiled.
+    """
+
+    name: str
+    code: CodeType
+    wrappers: tuple[tuple[str, CodeType], ...] = ()
+
+
+def of_frame(
+    code: CodeType, values: Mapping[str, Any], namespace: Mapping[str, Any], function: FunctionType | None = None
+) -> Meant:
+    """The function that a frame stands for.
+
+    Args:
+        code: what it runs.
+        values: its local variables, captured ones included.
+        namespace: its globals.
+        function: what it is a call of, where that is known.
+    """
+    this = values.get(code.co_varnames[0]) if code.co_argcount else None
+    if resumed_function(code.co_name) is not None:
+        return Meant(_name(code, values.get("self")), code)
+    wrappers: list[tuple[str, CodeType]] = []
+    here = code
+    while len(wrappers) < _MOST:
+        inner, owner = _inner(here, values, namespace, this, function)
+        if inner is None or inner.__code__ is code or any(inner.__code__ is known for _, known in wrappers):
+            break
+        wrappers.append((_wrapper_name(here), here))
+        this = owner if owner is not None else this
+        here, function = inner.__code__, inner
+        values, namespace = _captured(inner), inner.__globals__
+    return Meant(_name(here, this, function), here, tuple(wrappers))
+
+
+def of_function(function: Any, this: Any = None) -> Meant:
+    """The function that a live function stands for.
+
+    Args:
+        this: the object that it is a method of.
+    """
+    values = _captured(function)
+    if this is not None and function.__code__.co_argcount:
+        values = {function.__code__.co_varnames[0]: this, **values}
+    return of_frame(function.__code__, values, function.__globals__, function)
+
+
+# --- names ----------------------------------------------------------------------------------------
+def _name(code: CodeType, this: Any, function: FunctionType | None = None) -> str:
+    found = getattr(code, "co_qualname", "")  # since 3.11
+    if not found and function is not None and "__wrapped__" not in function.__dict__:
+        found = function.__qualname__
+    if not found:
+        owner = _defining_class(code, this)
+        found = f"{owner.__qualname__}.{code.co_name}" if owner is not None else code.co_name
+    return readable_name(found, code.co_firstlineno, this, code)
+
+
+def _wrapper_name(code: CodeType) -> str:
+    """``capture_outputs.wrapped_fn.wrapper``: a wrapper is known by the decorator that made it."""
+    return str(getattr(code, "co_qualname", code.co_name)).replace(".<locals>", "").replace("<lambda>", "lambda")
+
+
+def readable_name(qualified: str, line: int, this: Any = None, code: CodeType | None = None) -> str:
+    """``outer.inner`` for ``outer.<locals>.inner``, ``Net.forward`` for ``main.<locals>.Net.forward``.
+
+    Args:
+        qualified: as Python names it; a resume function goes by what it continues.
+        line: where it begins, which is all that tells lambdas apart.
+        this: the first argument; the class of ``self`` is named where the qualified name names none.
+    """
+    *owners, last = qualified.split(".<locals>.")
+    owner, dot, plain = last.rpartition(".")
+    last = owner + dot + plain_name(plain)
+    if last.startswith("<"):
+        return f"{last.strip('<>')} at line {line}"
+    if "." in last:
+        return last
+    if owners:
+        return f"{owners[-1].replace('<lambda>', 'lambda')}.{last}"
+    if this is not None and code is not None and code.co_varnames[:1] == ("self",):
+        return f"{type(this).__qualname__.rpartition('<locals>.')[2]}.{last}"
+    return last
+
+
+def _defining_class(code: CodeType, this: Any) -> type | None:
+    for cls in type(this).__mro__ if code.co_argcount else ():
+        found = _function(vars(cls).get(code.co_name))
+        if found is not None and found.__code__ is code:
+            return cls
+    return None
+
+
+# --- one wrapper ----------------------------------------------------------------------------------
+def _inner(
+    code: CodeType, values: Mapping[str, Any], namespace: Mapping[str, Any], this: Any, outer: FunctionType | None
+) -> tuple[FunctionType | None, Any]:
+    """``(the function that this one wraps, the object it is a method of)``; ``None`` where it wraps none, or where the
+    object stays the same."""
+    if this is not None:
+        held = _attributes(this)
+        if _is_module(this) and code.co_name in _CALLERS:
+            return _function(this), this
+        if _is_module(this) and code.co_name == "forward" and type(this).__module__.startswith(_AROUND):
+            module = _modules(held).get("module")
+            if module is not None:
+                return _function(module), module
+        if code.co_name == "__call__" and "__wrapped__" in held:
+            return _function(held["__wrapped__"]), None
+    candidates = {}
+    for name in code.co_freevars:
+        function = _function(values.get(name))
+        if function is not None and function.__code__ is not code:
+            candidates[name] = function
+    if not candidates:
+        return None, None
+    direct = _function(outer.__dict__.get("__wrapped__")) if outer is not None else None
+    known = [name for name, function in candidates.items() if function is direct or _leads_to(function, code, this)]
+    wrapped = known[0] if known else _forwarded_to(code, candidates, namespace)
+    return (candidates[wrapped], _bound_to(values.get(wrapped))) if wrapped is not None else (None, None)
+
+
+def _leads_to(function: FunctionType, code: CodeType, this: Any) -> bool:
+    """Whether the name of the function is bound, in its class or module, to what wraps it by this code."""
+    found = [vars(cls).get(function.__name__) for cls in type(this).__mro__] if this is not None else []
+    module = sys.modules.get(function.__module__ or "")
+    value: Any = None
+    holder: Mapping[str, Any] = _attributes(module) if module is not None else {}
+    for step in function.__qualname__.split("."):
+        value = holder.get(step)
+        holder = vars(value) if isinstance(value, type) else {}
+    for outer in (*found, value):
+        for _ in range(_MOST):
+            outer = _plain(outer)
+            if not isinstance(outer, FunctionType):
+                break
+            if outer.__code__ is code:
+                return True
+            outer = outer.__dict__.get("__wrapped__")
+    return False
+
+
+def _forwarded_to(code: CodeType, candidates: Mapping[str, FunctionType], namespace: Mapping[str, Any]) -> str | None:
+    """Which of the captured functions gets the arguments of this one."""
+    if code.co_flags & _ANY_ARGUMENTS != _ANY_ARGUMENTS:
+        return None
+    given = list(candidates)
+    maker = _maker(code, namespace)
+    if maker is not None:
+        given = [name for name in given if name in maker.co_varnames[: maker.co_argcount + maker.co_kwonlyargcount]]
+        if len(given) == 1:
+            return given[0]
+    loaded = None
+    for step in dis.get_instructions(code):
+        if step.opname == "LOAD_DEREF" and step.argval in given:
+            loaded = step.argval
+        elif step.opname == "CALL_FUNCTION_EX" and loaded is not None:
+            return str(loaded)
+    return None
+
+
+def _maker(code: CodeType, namespace: Mapping[str, Any]) -> CodeType | None:
+    """The code of the function that this one is defined in, if a global name leads to it."""
+    begin = getattr(code, "co_qualname", "").partition(".<locals>.")[0].split(".")
+    if begin == [""]:
+        values = list(namespace.values())  # before 3.11: any function there
+    else:
+        values = [namespace.get(begin[0])]
+    for value in values:
+        for function in _functions_in(value, begin[1:]):
+            found = _enclosing(function.__code__, code)
+            if found is not None:
+                return found
+    return None
+
+
+def _functions_in(value: Any, names: list[str]) -> Iterator[FunctionType]:
+    """The function that a global is, with those it wraps; of a class its methods."""
+    if isinstance(value, type):
+        for member in [vars(value).get(names[0])] if names else list(vars(value).values()):
+            yield from _functions_in(member, names[1:])
+        return
+    for _ in range(_MOST):
+        value = _plain(value)
+        if not isinstance(value, FunctionType):
+            return
+        yield value
+        value = value.__dict__.get("__wrapped__")
+
+
+def _enclosing(outer: CodeType, code: CodeType) -> CodeType | None:
+    for const in outer.co_consts:
+        if const is code:
+            return outer
+        found = _enclosing(const, code) if isinstance(const, CodeType) else None
+        if found is not None:
+            return found
+    return None
+
+
+# --- what values are ------------------------------------------------------------------------------
+def _function(value: Any) -> FunctionType | None:
+    """The Python function that a callable object runs."""
+    for _ in range(_MOST):
+        value = _plain(value)
+        if isinstance(value, FunctionType):
+            return value
+        if value is None or isinstance(value, type):
+            return None
+        held = _attributes(value)
+        if "__wrapped__" in held:  # functools.lru_cache and its like
+            value = held["__wrapped__"]
+        elif _is_module(value):
+            compiled = _modules(held).get("_orig_mod")  # what torch.compile makes of a module
+            forward = held.get("forward")
+            inner = compiled if compiled is not None else forward
+            value = inner if inner is not None else _of_class(value, "forward")
+        else:
+            value = _of_class(value, "__call__")
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """Without what Python and torch.compile put around a function."""
+    for _ in range(_MOST):
+        if isinstance(value, FunctionType):
+            inner = value.__dict__.get(touchpoints.ORIGINAL_CALLABLE.key)
+        elif isinstance(value, (MethodType, classmethod, staticmethod)):
+            inner = value.__func__
+        elif type(value) is functools.partial:
+            inner = value.func
+        else:
+            inner = None
+        if inner is None:
+            return value
+        value = inner
+    return value
+
+
+def _bound_to(value: Any) -> Any:
+    if isinstance(value, MethodType):
+        return value.__self__
+    return value if value is not None and _is_module(value) else None
+
+
+def _of_class(value: Any, name: str) -> Any:
+    return next((vars(cls)[name] for cls in type(value).__mro__ if name in vars(cls)), None)
+
+
+def _is_module(value: Any) -> bool:
+    return any(cls.__name__ == "Module" and cls.__module__ == "torch.nn.modules.module" for cls in type(value).__mro__)
+
+
+def _modules(held: Mapping[str, Any]) -> dict[str, Any]:
+    found = held.get("_modules")
+    return found if isinstance(found, dict) else {}
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if type(found) is dict else {}
+
+
+def _captured(function: Any) -> dict[str, Any]:
+    """What the closure of a function holds, by name."""
+    cells: tuple[CellType, ...] = function.__closure__ or ()
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, cells):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            pass  # not assigned yet
+    return found
