@@ -255,8 +255,8 @@ def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
         comma = "," if isinstance(node.slice, ast.Tuple) else ""
         return f"{_called(node.value)}[", list(map(_plain, elements)), "]", comma
     if isinstance(node, ast.Attribute):
-        inner = _parts(node.value)
-        return None if inner is None else (inner[0], inner[1], f"{inner[2]}.{node.attr}", inner[3])
+        owner = _parts(node.value)
+        return None if owner is None else (owner[0], owner[1], f"{owner[2]}.{node.attr}", owner[3])
     if isinstance(node, ast.BinOp):
         operator = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
         return "(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", ""

@@ -17,6 +17,7 @@ from .constants import name_constants
 from .dynamo.facts import Facts
 from .dynamo.readable import Readable
 from .emit import emit
+from .equivalence.silent import ITEMS_NOTE
 from .fallback import dispatch_loop
 from .faults import EXPECTED, why
 from .foreign import ForeignError, Interpreter
@@ -303,6 +304,8 @@ class _Job:
         notes: list[str] = []
         if not proof.exact:
             notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
+            if form is Form.READABLE:
+                notes = [note for note in notes if note != ITEMS_NOTE]  # they are read as those of any tuple
         notes += [changed] * bool(changed) + self.stated_constants(code)
         if code is self.code and self.runs is not None and self.facts is not None:
             notes += [f"written in torch's long form: {place} ({reason})" for place, reason in self.facts.refusals()]
@@ -322,8 +325,8 @@ class _Job:
 
 _SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_READABLE = ("members of modules are written as attributes (checked on these modules), objects that torch makes again as "
-             "new(class, ...)")
+_READABLE = ("members of modules are written as attributes (checked on these modules), objects that torch makes again "
+             "as new(class, ...)")
 _SIMPLIFICATION = {
     Form.READABLE: _READABLE,
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,

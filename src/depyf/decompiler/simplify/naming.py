@@ -40,7 +40,7 @@ class Namer:
 
     def name(self, let: Let) -> str:
         if let.variable is None:
-            names = list(dict.fromkeys(self.candidates(let)))
+            names = list(dict.fromkeys(self.candidates(let))) or [self.kind(let)]
             candidate = base = next((name for name in names if name not in self.taken), names[0])
             count = 0
             while candidate in self.taken:
@@ -51,11 +51,10 @@ class Namer:
         return let.variable
 
     def candidates(self, let: Let) -> Iterator[str]:
-        """Names for a value, best first; at least one."""
+        """Names for a value by its use and its origin, best first."""
         yield from (hint for hint in let.hints
                     if hint.isidentifier() and not keyword.iskeyword(hint) and not is_torch_name(hint))
         yield from filter(None, (_described(let, self.rename, long) for long in (False, True)))
-        yield self.kind(let)
 
     def kind(self, let: Let) -> str:
         if let.op is None:
