@@ -24,7 +24,7 @@ PREAMBLE = '''\
 
 Read from the top: the original function, then for each compiled version its guards, its graph and the
 transformed code, and at the end of each section the function that chooses between them. Functions called
-__resume_at_... go on behind a graph break; their sections follow.
+__resume_at_... continue behind a graph break; their sections follow.
 
 Guards: L are the local variables, G the globals.
   check_tensor(t, dtype=..., device=..., size=..., stride=..., requires_grad=...)  None: any size
