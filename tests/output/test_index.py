@@ -24,6 +24,7 @@ from depyf.capture.records import (
     SourceLocation,
     SymbolDecision,
     TransformedCode,
+    UserFunction,
 )
 from depyf.output.index import index
 from depyf.output.markdown import code, prose
@@ -251,3 +252,48 @@ def test_a_path_that_torch_cut_has_the_name_of_its_file():
     assert short_names(["/work/me/model.py", "me/model.py", "/x/torch/nn/linear.py", "nn/linear.py"]) == {
         "/work/me/model.py": "model.py", "me/model.py": "model.py", "/x/torch/nn/linear.py": "linear.py",
         "nn/linear.py": "linear.py"}
+
+
+# --- the function that the user means -----------------------------------------------------------------
+WRAPPER, METHOD = SourceLocation("deco.py", 7, "deco.wrapper"), SourceLocation(FILE, 30, "forward")
+MEANT = UserFunction("Net.forward", METHOD, (WRAPPER,))
+
+
+def wrapped(ids, file):
+    return dataclasses.replace(
+        made(ids, "wrapper", file, "Net_forward"), title="Net.forward", location=METHOD, wrappers=(WRAPPER,))
+
+
+def test_a_function_behind_a_wrapper_is_called_by_its_name_and_the_wrapper_said_once():
+    function = CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full.py")
+    text = index(capture_of(compilation(function="wrapper", user_function=MEANT), functions=(function,)))
+    assert "[`Net.forward`](full.py)" in text and f"{FILE.rpartition('/')[2]}:30" in text
+    assert text.count("called through 1 wrapper: `deco.py:7` `deco.wrapper`") == 1
+    assert text.count("wrapper`") == 1
+
+
+def test_a_wrapper_that_was_compiled_by_itself_is_told_from_its_function():
+    functions = (
+        CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py"),
+        CompiledFunction("Net_forward", (dataclasses.replace(
+            made(CompileId(1, 0), "forward", "u.py", "Net_forward"), title="Net.forward", location=METHOD),),
+            "full_1.py"))
+    text = index(capture_of(
+        compilation(function="wrapper", user_function=MEANT),
+        compilation(1, 0, "forward", 30, user_function=UserFunction("Net.forward", METHOD)), functions=functions))
+    assert "[`Net.forward (its wrapper deco.wrapper)`](full_0.py)" in text and "[`Net.forward`](full_1.py)" in text
+
+
+def test_one_wrapper_of_two_functions():
+    """Torch keeps both under one number, as it is one code object."""
+    other = UserFunction("Other.forward", SourceLocation(FILE, 50, "forward"), (WRAPPER,))
+    first = CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py")
+    text = index(capture_of(
+        compilation(function="wrapper", user_function=MEANT),
+        compilation(0, 1, "wrapper", outcome="skipped", user_function=other), functions=(first,)))
+    assert "`[0/1]` | `Other.forward`" in text
+
+
+def test_a_function_that_was_skipped_has_its_class():
+    text = index(capture_of(compilation(function="wrapper", outcome="skipped", user_function=MEANT)))
+    assert "Net.forward" in text and "`wrapper`" not in text

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
-from ..output.naming import legal_identifier
+from ..output.naming import function_identifier, legal_identifier
 from .events import EventReader
 from .frames import location, make_frame, user_function
 from .global_names import without_ids
@@ -81,7 +81,7 @@ class CodeDrafts:
     def name_of(self, code: CodeType, meant: Meant) -> str:
         """By which name texts call a function."""
         known = self._resume_names.get(id(code))
-        return known[1] if known is not None else legal_identifier(meant.name)
+        return known[1] if known is not None else function_identifier(meant.name)
 
     def transformed_name(self, original: CodeType, meant: Meant) -> str:
         """The name of the next transformed code of a function."""

@@ -6,7 +6,7 @@ from types import CodeType
 from typing import Any
 
 from ..decompiler import decompile_code
-from ..output.naming import legal_identifier
+from ..output.naming import function_identifier, legal_identifier
 from .environment import environment
 from .frames import code_text, make_frame, names_without_ids
 from .global_names import without_ids
@@ -35,7 +35,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any], meant: Meant) -> Captu
     """
     frames = []
     graphs: dict[str, CompiledGraph] = {}
-    pending: list[tuple[str, CodeType]] = [(legal_identifier(meant.name), code)]
+    pending: list[tuple[str, CodeType]] = [(function_identifier(meant.name), code)]
     seen: set[int] = set()
     while pending:
         name, here = pending.pop(0)
