@@ -7,7 +7,7 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked models provenance bench large page page-assets roundtrip roundtrip-old \
+.PHONY: notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked models legible provenance bench large page page-assets roundtrip roundtrip-old \
 	behaviour bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -73,6 +73,10 @@ linked: $(VENV)/.ready
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready
 	$(PY) benchmarks/models.py --write docs/models.md
+
+# How the dumps of those models read: compiler's names, long lines, lengths, differences of two runs.
+legible: $(VENV)/.ready
+	$(PY) benchmarks/legible.py --write docs/legible.md
 
 # How much leads where: kernels to graph nodes, graph nodes to user lines.
 provenance: $(VENV)/.ready

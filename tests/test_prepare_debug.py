@@ -126,8 +126,8 @@ def test_guards_and_dispatch_in_full_code(tmp_path):
     with depyf.prepare_debug(str(tmp_path / "d")) as on:
         run(toy_example)
     text = read(on.path, "full_code_for_toy_example_0.py")
-    assert "check_tensor(L['a'], dtype=torch.float32, device='cpu', size=(10,), stride=(1,), requires_grad=False)" in text
-    order = [text.index(s) for s in ("\ndef toy_example(a, b)", "\ndef guard_0_for_toy_example",
+    assert "check_tensor(a, 'f32[10] on cpu')" in text
+    order = [text.index(s) for s in ("\ndef toy_example(a, b)", "\ndef guards_0_for_toy_example(a, b)",
                                      "\ndef __compiled_fn_", "\ndef __transformed_code_0_for_toy_example",
                                      "\ndef compiled_toy_example(a, b)", "\ndef __resume_at_")]
     assert order == sorted(order)
@@ -147,7 +147,7 @@ def test_recompiles_give_entries_in_the_order_of_their_guards(tmp_path):
         for size in (3, 4, 5):
             compiled(torch.ones(size))
     text = read(on.path, "full_code_for_test_recompiles_give_entries_in_the_order_of_their_guards_scale_0.py")
-    assert text.count("\ndef guard_") == 3
+    assert text.count("\ndef guards_") == 3
     assert sum(n.startswith("__transformed_code_") for n in os.listdir(on.path)) == 3
 
 
@@ -183,7 +183,7 @@ def test_dump_src_without_a_session():
         compiled(torch.randn(10), torch.randn(10))
     text = depyf.explain.dump_src(compiled)
     compile(text, "full", "exec")
-    assert "torch.abs(l_a_)" in text and "def compiled_toy_example(a, b)" in text
+    assert "torch.abs(" in text and "def compiled_toy_example(a, b)" in text
 
 
 def test_log_bytecode_can_be_read_with_the_standard_library(tmp_path):
@@ -372,7 +372,7 @@ def test_reset_inside(tmp_path):
     with depyf.prepare_debug(str(tmp_path / "d")) as on:
         run(toy_example)
         torch._dynamo.reset()
-    assert "check_tensor(L['a']" in read(on.path, "full_code_for_toy_example_0.py")
+    assert "check_tensor(a, " in read(on.path, "full_code_for_toy_example_0.py")
 
 
 def test_model_deleted_before_the_end(tmp_path):

@@ -32,7 +32,7 @@ def dump_src(fn: Any, module: ModuleType | None = None) -> str:
     from .output.full_code import all_graphs, full_code
 
     capture = _live(fn, module, "dump_src")
-    return full_code(capture.functions[0], all_graphs(capture.graphs))
+    return full_code(capture.functions[0], all_graphs(capture.graphs), capture.compilations)
 
 
 def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any) -> View:

@@ -24,6 +24,7 @@ from depyf.capture.records import (
     SourceLocation,
     SymbolDecision,
     TransformedCode,
+    UserFunction,
 )
 from depyf.output.index import index
 from depyf.output.markdown import code, prose
@@ -181,7 +182,7 @@ def test_fifty_frames():
     ("skipped", {"breaks": (GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4)), skips_function=True),)},
      "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue behind it: print.**"),
     ("failed", {"failure": Failure("TorchRuntimeError", "shapes differ", SourceLocation(FILE, 8))},
-     "**`f` was not compiled, an error came of it: `TorchRuntimeError`: shapes differ.**\n  * at `model.py:8`"),
+     "**`f` was not compiled, an error came of it at line 8: `TorchRuntimeError`: shapes differ.**"),
     ("unknown", {}, "the end of the compilation of `f` was not seen"),
 ])
 def test_what_was_not_compiled(outcome, more, part):
@@ -194,7 +195,7 @@ def test_dynamic_shapes_and_caches():
     symbols = (
         SymbolDecision("created", "s0", "L['x'].size()[0]", "11", "[2, int_oo]", "", SourceLocation(FILE, 4)),
         SymbolDecision("fixed", "s1", "L['y'].size()[0]", "7", "", "a reason", SourceLocation(FILE, 5)),
-        SymbolDecision("guarded", "s0 <= 4096", location=SourceLocation(FILE, 6)))
+        SymbolDecision("guarded", "s0 <= 4096", location=SourceLocation(FILE, 6)), SymbolDecision("guarded", "Ne(s0, 2)"))
     text = index(capture_of(compilation(
         0, 1, symbols=symbols, guard_failures=(failure(10),),
         caches=(CacheLookup("fx_graph", "miss"), CacheLookup("fx_graph", "hit"),
@@ -202,7 +203,7 @@ def test_dynamic_shapes_and_caches():
     check(text)
     for part in ("`x.shape[0]` (torch's `s0`): any value from 2 on, first seen as `11`, `model.py:4`; open because `10` "
                  "became `11`", "**fixed**: `y.shape[0]` (torch's `s1`) is `7` only, because of a reason, `model.py:5`",
-                 "condition `x.shape[0] <= 4096`, `model.py:6` (torch: `s0 <= 4096`)", "`fx_graph` 1 miss, 1 hit, 1 bypass",
+                 "condition `x.shape[0] <= 4096`, `model.py:6` (torch: `s0 <= 4096`)", "condition `x.shape[0] != 2`", "`fx_graph` 1 miss, 1 hit, 1 bypass",
                  "Bypassed because: not picklable (1)."):
         assert part in text, part
 
@@ -251,3 +252,48 @@ def test_a_path_that_torch_cut_has_the_name_of_its_file():
     assert short_names(["/work/me/model.py", "me/model.py", "/x/torch/nn/linear.py", "nn/linear.py"]) == {
         "/work/me/model.py": "model.py", "me/model.py": "model.py", "/x/torch/nn/linear.py": "linear.py",
         "nn/linear.py": "linear.py"}
+
+
+# --- the function that the user means -----------------------------------------------------------------
+WRAPPER, METHOD = SourceLocation("deco.py", 7, "deco.wrapper"), SourceLocation(FILE, 30, "forward")
+MEANT = UserFunction("Net.forward", METHOD, (WRAPPER,))
+
+
+def wrapped(ids, file):
+    return dataclasses.replace(
+        made(ids, "wrapper", file, "Net_forward"), title="Net.forward", location=METHOD, wrappers=(WRAPPER,))
+
+
+def test_a_function_behind_a_wrapper_is_called_by_its_name_and_the_wrapper_said_once():
+    function = CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full.py")
+    text = index(capture_of(compilation(function="wrapper", user_function=MEANT), functions=(function,)))
+    assert "[`Net.forward`](full.py)" in text and f"{FILE.rpartition('/')[2]}:30" in text
+    assert text.count("called through 1 wrapper: `deco.py:7` `deco.wrapper`") == 1
+    assert text.count("wrapper`") == 1
+
+
+def test_a_wrapper_that_was_compiled_by_itself_is_told_from_its_function():
+    functions = (
+        CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py"),
+        CompiledFunction("Net_forward", (dataclasses.replace(
+            made(CompileId(1, 0), "forward", "u.py", "Net_forward"), title="Net.forward", location=METHOD),),
+            "full_1.py"))
+    text = index(capture_of(
+        compilation(function="wrapper", user_function=MEANT),
+        compilation(1, 0, "forward", 30, user_function=UserFunction("Net.forward", METHOD)), functions=functions))
+    assert "[`Net.forward (its wrapper deco.wrapper)`](full_0.py)" in text and "[`Net.forward`](full_1.py)" in text
+
+
+def test_one_wrapper_of_two_functions():
+    """Torch keeps both under one number, as it is one code object."""
+    other = UserFunction("Other.forward", SourceLocation(FILE, 50, "forward"), (WRAPPER,))
+    first = CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py")
+    text = index(capture_of(
+        compilation(function="wrapper", user_function=MEANT),
+        compilation(0, 1, "wrapper", outcome="skipped", user_function=other), functions=(first,)))
+    assert "`[0/1]` | `Other.forward`" in text
+
+
+def test_a_function_that_was_skipped_has_its_class():
+    text = index(capture_of(compilation(function="wrapper", outcome="skipped", user_function=MEANT)))
+    assert "Net.forward" in text and "`wrapper`" not in text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depyf.output.naming import LONGEST, FileNames, legal_identifier
+from depyf.output.naming import LONGEST, FileNames, Numbers, function_identifier, legal_identifier
 
 
 @given(st.text(max_size=400))
@@ -21,6 +21,19 @@ def test_any_name_becomes_a_legal_short_identifier(name):
 ])
 def test_known_names(name, made):
     assert legal_identifier(name) == made
+
+
+@pytest.mark.parametrize("name, made", [
+    ("toy_example", "toy_example"), ("LlamaModel.forward", "LlamaModel_forward"),
+    ("_Hidden.__init__", "_Hidden___init__"), ("lambda at line 12", "lambda_at_line_12"),
+])
+def test_names_of_functions(name, made):
+    assert function_identifier(name) == made
+
+
+def test_functions_of_one_name_are_numbered():
+    numbers = Numbers()
+    assert [numbers.next(name) for name in ("f", "F", "g")] == ["f_0", "F_1", "g_0"]
 
 
 def test_long_names_stay_distinct():

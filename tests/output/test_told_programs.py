@@ -39,6 +39,7 @@ ROWS = {
     "another object": "`function` is another object (the function cos) than when the version was compiled",
     "the same tensor twice": "`x is y`: `False` → `True`", "global": "`SETTINGS['scale']`: 1 → 2",
     "grad mode": "`torch.is_grad_enabled()`: `True` → `False`", "deque": "`len(items)`: 1 → 2",
+    "keyword": "`x.shape[0]`: 4 → 5", "made in inference mode": "`x.is_inference()`: `False` → `True`",
 }
 new_enough = pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13), reason="other torches break and guard otherwise")

@@ -165,6 +165,12 @@ def kinds():
     def cos(x):
         return x.cos()
 
+    def keywords(**kwargs):
+        return kwargs["ids"] + 1
+
+    with torch.inference_mode():
+        inference = torch.ones(4, 3)
+
     return {
         "size": (sin, [(x,), (torch.ones(5, 3),)]),
         "size 1": (sin, [(x,), (torch.ones(1, 3),)]),
@@ -185,5 +191,7 @@ def kinds():
         "the same tensor twice": (of_both, [(x, y), (x, x)]),
         "global": (from_global, [(x,), (x,)]),
         "grad mode": (sin, [(x,), (x,)]),
+        "keyword": (lambda x: keywords(ids=x), [(x,), (torch.ones(5, 3),)]),
+        "made in inference mode": (sin, [(x,), (inference,)]),
         "deque": (length, [(x, collections.deque([y])), (x, collections.deque([y, y]))]),
     }

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
-from ..output.naming import legal_identifier
+from ..output.naming import function_identifier, legal_identifier
 from .events import EventReader
 from .frames import location, make_frame, user_function
+from .global_names import without_ids
 from .guards import GuardReader, unread_guards
 from .records import CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
 from .shelf import Kept, Shelf
@@ -80,7 +81,7 @@ class CodeDrafts:
     def name_of(self, code: CodeType, meant: Meant) -> str:
         """By which name texts call a function."""
         known = self._resume_names.get(id(code))
-        return known[1] if known is not None else legal_identifier(meant.name)
+        return known[1] if known is not None else function_identifier(meant.name)
 
     def transformed_name(self, original: CodeType, meant: Meant) -> str:
         """The name of the next transformed code of a function."""
@@ -126,8 +127,12 @@ class CodeDrafts:
         self._texts[draft.number] = replace(self._texts[draft.number], file=os.path.basename(path))
 
     def guarded_by(self, ids: CompileId, text: str) -> None:
-        """Takes torch's printed guard tree."""
-        self._guards[ids.key] = text
+        """Takes torch's printed guard tree, while the frame is being compiled."""
+        self._guards[ids.key] = self._attempt(lambda: self._named(text), text)
+
+    def _named(self, text: str) -> str:
+        frame = hooks.compiled_frame()
+        return without_ids(text, {}, {}) if frame is None else without_ids(text, frame.namespace, frame.values)
 
     # --- records ----------------------------------------------------------------------------------
     def complete(self, ids: CompileId) -> list[CompiledCode]:
@@ -195,7 +200,7 @@ class CodeDrafts:
                 order[id(running)] = index
                 key = self._events.compile_id(*ids).key if ids is not None else None
                 if key is not None and key not in self._guards:
-                    self._guards[key] = print_guards()
+                    self._guards[key] = without_ids(print_guards(), {}, {})
         except Exception as error:
             self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order

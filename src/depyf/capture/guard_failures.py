@@ -180,9 +180,8 @@ def _of_a_tensor(condition: str, seen: Seen) -> Comparison | None:
 def _of_dispatch_keys(source: str, expected: list[str], actual: list[str]) -> Comparison:
     """Which properties of a tensor differ: its device, whether inference mode made it."""
     lost, new = [key for key in expected if key not in actual], [key for key in actual if key not in expected]
-    if "ADInplaceOrView" in lost or "ADInplaceOrView" in new:
-        made = "ADInplaceOrView" in lost
-        return Comparison(f"{source}.is_inference()", str(not made), str(made))
+    if all(key.startswith(("Autograd", "ADInplaceOrView")) for key in (*lost, *new)) and bool(lost) != bool(new):
+        return Comparison(f"{source}.is_inference()", str(bool(new)), str(bool(lost)))
     devices = [[key.lower() for key in keys if key in ("CPU", "CUDA", "XPU", "MPS", "Meta", "HPU", "XLA")]
                for keys in (lost, new)]
     if all(len(found) == 1 for found in devices):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +25,7 @@ from .records import Guard, SourceLocation
 _LINE = re.compile(r"^(?P<depth>(?:\| )*)\+- (?P<kind>\w+): (?P<rest>.*)$")
 #: (Managers of a dictionary's keys and values say no ``accessed_by``.)
 _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
-_IDENTITY = re.compile(r"___check_(?:type|obj)_id\((?P<subject>.*), \d+\)")
+_IDENTITY = re.compile(r"___check_(?P<what>type|obj)_id\((?P<subject>.*), \d+\)")
 _TYPE = re.compile(r"type=<class '(?P<type>[^']*)'>")
 _CAUSE = re.compile(r"  # (?P<code>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
 _PLACE = re.compile(r"  # (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
@@ -35,6 +36,11 @@ _TENSOR = re.compile(
 #: Sizes or strides: numbers, ``None`` where any will do.
 _NUMBERS = re.compile(r"(?:(?:\d+|None)(?:, (?:\d+|None))*)?")
 _MARK = re.compile(r"hasattr\(.*, '(?P<mark>_dynamo_\w+)'\) == False")
+_SAVED_TENSORS_HOOKS = re.compile(r".*\btop_saved_tensors_hooks ids == (?P<ids>.*)")
+_DICT_VERSION = re.compile(r"___(?:dict_version\((?P<subject>.*)\) == \d+|check_dict_version\((?P<other>.*), \d+\))")
+_ENUM = re.compile(r"(?P<left>.* == )<(?P<member>[A-Za-z_]\w*\.[A-Za-z_]\w*): [^<>]*>")
+#: Where an object lies in memory.
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}|\b\d{12,}\b")
 #: First key of a tensor's dispatch keys -> its device type.
 _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
 
@@ -164,19 +170,56 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
     named = type_name["type"] if type_name else owner_type
     identity = _IDENTITY.match(condition)
     subject = identity["subject"] if identity else source
-    if kind == "TYPE_MATCH" and subject and named:
+    if (kind == "TYPE_MATCH" or identity and identity["what"] == "type") and subject and named:
         return f"check_type({subject}, {named!r})"
-    if kind == "ID_MATCH" and subject:
+    if (kind == "ID_MATCH" or identity) and subject:
         return f"check_same_object({subject}, {named!r})" if named else f"check_same_object({subject})"
     if kind == "GLOBAL_STATE":
-        return "check_global_state()"
+        return f"check_global_state({_global_state(condition)})"
     if kind == "TORCH_FUNCTION_MODE_STACK":
         return "check_torch_function_mode_stack()"
+    hooks = _SAVED_TENSORS_HOOKS.fullmatch(condition)
+    if hooks is not None:
+        return f"check_saved_tensors_hooks({'None' if hooks['ids'].strip() == 'None' else '...'})"
+    version = _DICT_VERSION.fullmatch(condition)
+    if version is not None:
+        return f"check_dict_unchanged({version['subject'] or version['other']})"
+    enum = _ENUM.fullmatch(condition)
+    if enum is not None:
+        condition = enum["left"] + enum["member"]
     # Only whole names of torch's helpers lose their underscores, never a part of the user's names or strings.
     condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
     if is_expression(condition):
         return condition
-    return f"torch_guard({' '.join(condition.split())!r})"
+    return f"torch_guard({_ADDRESS.sub('_', ' '.join(condition.split()))!r})"
+
+
+#: Numbers of dtypes in torch's C++ (``c10/core/ScalarType.h``), of those that a default or autocast may be.
+_DTYPES = {4: "torch.int64", 5: "torch.float16", 6: "torch.float32", 7: "torch.float64", 9: "torch.complex64",
+           10: "torch.complex128", 15: "torch.bfloat16"}
+#: Devices in the order of the lists of autocast (``at::autocast::_AUTOCAST_SUPPORTED_DEVICES``).
+_AUTOCAST_DEVICES = ("cpu", "cuda", "mtia", "maia", "xpu", "ipu", "hpu", "xla", "privateuseone", "mps")
+
+
+def _global_state(condition: str) -> str:
+    """Torch's state as arguments: ``grad_mode=False, autocast={}, default_dtype=torch.float32, ...``."""
+    try:
+        state = json.loads(condition.partition(" against ")[2])
+        found = {name: repr(value) for name, value in state.items() if isinstance(value, bool | int | str)}
+        if "default_dtype" in found:
+            found["default_dtype"] = _DTYPES.get(state["default_dtype"], found["default_dtype"])
+        cast = state.get("autocast_state") or {}
+        on = [(device, number) for device, number, enabled
+              in zip(_AUTOCAST_DEVICES, cast.get("dtype", ()), cast.get("enabled", ())) if enabled]
+        casts = ", ".join(f"{device!r}: {_DTYPES.get(number, number)}" for device, number in on)
+        found["autocast"] = f"{{{casts}}}"
+    except (ValueError, TypeError, AttributeError):
+        return ""
+    order = sorted(found, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
+    return ", ".join(f"{name}={found[name]}" for name in order if name.isidentifier())
+
+
+_FIRST = ("grad_mode", "autocast", "default_dtype")
 
 
 def _tensor(found: re.Match[str]) -> str:

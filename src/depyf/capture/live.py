@@ -6,9 +6,10 @@ from types import CodeType
 from typing import Any
 
 from ..decompiler import decompile_code
-from ..output.naming import legal_identifier
+from ..output.naming import function_identifier, legal_identifier
 from .environment import environment
 from .frames import code_text, make_frame, names_without_ids
+from .global_names import without_ids
 from .graphs import legal_graph
 from .guards import parse_guards
 from .records import (
@@ -34,7 +35,7 @@ def capture_of(code: CodeType, namespace: dict[str, Any], meant: Meant) -> Captu
     """
     frames = []
     graphs: dict[str, CompiledGraph] = {}
-    pending: list[tuple[str, CodeType]] = [(legal_identifier(meant.name), code)]
+    pending: list[tuple[str, CodeType]] = [(function_identifier(meant.name), code)]
     seen: set[int] = set()
     while pending:
         name, here = pending.pop(0)
@@ -61,7 +62,8 @@ def capture_of(code: CodeType, namespace: dict[str, Any], meant: Meant) -> Captu
             record = TransformedCode(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]),
                 old_name=f"__transformed_code_{number}_for_{legal_identifier(here.co_name if here is code else name)}")
-            entries.append(CacheEntry(compile_id, parse_guards(print_guards()), record, tuple(graph_names)))
+            guards = parse_guards(without_ids(print_guards(), namespace, {}))
+            entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names)))
         frames.append(make_frame(here, name, tuple(entries), meant if here is code else of_frame(here, {}, {})))
     return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
 

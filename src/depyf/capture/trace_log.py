@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from .events import EventReader
+from .global_names import without_ids
 from .graphs import legal_graph
 from .guards import GuardReader
 from .provenance import Provenance
@@ -111,7 +112,7 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
         ids = reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
         key = ids.key
         if "dynamo_cpp_guards_str" in metadata:
-            guards[key] = payload
+            guards[key] = without_ids(payload, {}, {})
             continue
         graph = graphs.setdefault(key, _Graph(ids))
         if isinstance(metadata.get("inductor_output_code"), dict):

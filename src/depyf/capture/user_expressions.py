@@ -12,6 +12,7 @@ on the live modules, by those who need to know (transformed code does; a label d
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -39,9 +40,45 @@ def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
         names: what other globals of torch's are, by their name: ``{"_140084081999072_c3": "my_config"}``.
 
     Returns:
-        The expression rewritten; ``source`` itself where it is no Python expression.
+        The expression rewritten. Where it is no Python expression, ``source`` itself, or with its simple parts
+        rewritten.
     """
-    return _rewritten(source, tuple(sorted((names or {}).items())))
+    plain = None if names else _plain(source)
+    return _rewritten(source, tuple(sorted((names or {}).items()))) if plain is None else plain
+
+
+#: What most sources are made of, and forms that have to be parsed.
+_STEP = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?"
+                   r"|\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
+_PARSED = re.compile(r"dict\(type\(|dict\.(?:__getitem__|keys)\(|[\"\\\n]|\._(?:modules|parameters|buffers)\[(?!')")
+
+
+def _plain(source: str) -> str | None:
+    """Return the expression in the user's words without parsing it; ``None`` where that could go wrong. (A large model
+    has ten thousands of conditions.)"""
+    if _PARSED.search(source):
+        return None
+    parts: list[str] = []
+    at = 0
+    for step in _STEP.finditer(source):
+        parts.append(source[at : step.start()])
+        at = step.end()
+        if step["member"] or step["index"]:
+            if step["member"] and keyword.iskeyword(step["member"]):
+                return None
+            parts.append(f".{step['member']}" if step["member"] else f"[{step['index']}]")
+            continue
+        name, builtin = step["name"], step["builtin"]
+        if builtin and name.startswith(BUILTINS_PREFIX) and step["scope"] == "G":
+            parts.append(builtin)
+            continue
+        name = module_of_import(name) or name if step["scope"] == "G" else name
+        if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
+            return None
+        if step["scope"] == "L" and "." in name:
+            return None
+        parts.append(f"{name}['{builtin}']" if builtin else name)
+    return "".join([*parts, source[at:]])
 
 
 @lru_cache(maxsize=65536)
@@ -73,9 +110,15 @@ class _UserWords(ast.NodeTransformer):
             return _name(key) or node
         self.generic_visit(node)
         inner = node.value
+        if isinstance(key, str) and key.isidentifier() and (owner := _class_of_dictionary(inner)) is not None:
+            return ast.Attribute(owner, key, ast.Load())
         if isinstance(key, str) and isinstance(inner, ast.Attribute) and inner.attr in MODULE_DICTIONARIES:
             return member(inner.value, key) or node
         return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        return _value_of_first_key(node) or _list_of_keys(node) or _class_dictionary(node) or node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self._global(node.id) if node.id.startswith(IMPORT_PREFIX) or node.id in self._names else node
@@ -91,15 +134,54 @@ class _UserWords(ast.NodeTransformer):
 def member(owner: ast.expr, key: str) -> ast.expr | None:
     """``owner.key``, or ``owner[3]`` for the numbered members of lists of modules; ``None`` where source has no
     such form."""
-    if key.isidentifier():
+    if key.isidentifier() and not keyword.iskeyword(key):
         return ast.Attribute(owner, key, ast.Load())
     if re.fullmatch(r"0|[1-9]\d*", key):
         return ast.Subscript(owner, ast.Constant(int(key)), ast.Load())
     return None
 
 
+def _class_dictionary(node: ast.expr) -> ast.expr | None:
+    """``type(x).__dict__`` for ``dict(type(x).__dict__)``, by which torch reads what a class itself defines."""
+    match node:
+        case ast.Call(ast.Name("dict"), [ast.Attribute(_, "__dict__") as owner], []):
+            return owner
+    return None
+
+
+def _class_of_dictionary(node: ast.expr) -> ast.expr | None:
+    """``type(x)`` of ``type(x).__dict__``, ``type(x).__mro__[1]`` of the same of that."""
+    match node:
+        case ast.Attribute(ast.Call(ast.Name("type"), [_]) as owner, "__dict__"):
+            return owner
+        case ast.Attribute(ast.Subscript(ast.Attribute(_, "__mro__")) as base, "__dict__"):
+            return base
+    return None
+
+
+def _list_of_keys(node: ast.expr) -> ast.expr | None:
+    """``list(d)`` for ``list(dict.keys(d))``."""
+    match node:
+        case ast.Call(ast.Name("list"), [ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [owner], [])], []):
+            return ast.Call(ast.Name("list", ast.Load()), [owner], [])
+    return None
+
+
+def _value_of_first_key(node: ast.expr) -> ast.expr | None:
+    """``list(d.values())[0]`` for ``dict.__getitem__(d, list(d)[0])``, by which torch reads the n-th value."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name("dict"), "__getitem__"), [owner, key], []):
+            match key:
+                case ast.Subscript(ast.Call(ast.Name("list"), [same], []), ast.Constant(int()) as index) \
+                        if ast.unparse(same) == ast.unparse(owner):
+                    values = ast.Call(ast.Attribute(owner, "values", ast.Load()), [], [])
+                    return ast.Subscript(ast.Call(ast.Name("list", ast.Load()), [values], []), index, ast.Load())
+            return ast.Subscript(owner, key, ast.Load())
+    return None
+
+
 def _name(key: str) -> ast.expr | None:
-    return ast.Name(key, ast.Load()) if key.isidentifier() else None
+    return ast.Name(key, ast.Load()) if key.isidentifier() and not keyword.iskeyword(key) else None
 
 
 def _root_name(node: ast.expr) -> str:

@@ -27,9 +27,9 @@ def cause(found: GraphBreak) -> str:
     return found.reason.rstrip(".") or "torch gives no reason"
 
 
-def statement(found: GraphBreak) -> str:
-    """The line of the break as it reads in a sentence: ``if x.abs().max() > 3.0``."""
-    text = found.location.text.strip() if found.location else ""
+def statement(line: str) -> str:
+    """A line of the user's as it reads in a sentence: ``if x.abs().max() > 3.0``."""
+    text = line.strip()
     return text[:-1].rstrip() if text.endswith(":") else text
 
 
@@ -85,5 +85,6 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Unsupported context manager", _named("torch cannot enter the context manager `{}`")),
     (r"^Dynamic shape operator", _named("the size of what `{}` returns depends on values in a tensor")),
     (r"^Attempted to copy\.deepcopy a tensor", _always("torch cannot trace `copy.deepcopy` of a tensor")),
+    (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
     (r"^Backend compiler exception|^Backend compiler failed", _always("the backend could not compile the graph")),
 )

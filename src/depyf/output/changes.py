@@ -21,6 +21,8 @@ from .markdown import code, one_line, prose
 
 _SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
 _STACK = re.compile(r"\b___stack\d+\b(?P<part>\.|\[)?")
+#: What a wrapper of the user's function takes by name.
+_KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 _CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
 _CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
@@ -61,7 +63,7 @@ class Change:
             return f"{code(self.subject)} is a new bound method at each call, so this version dies with it"
         was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
         if was == "the same object":
-            now = "" if now == "another object" else f" ({now})"
+            now = "" if now == "another object" else f" ({now.removeprefix('an object ')})"
             return f"{code(self.subject)} is another object{now} than when the version was compiled"
         if was and now:
             return f"{self.subject_text()}: {was} → {now}"
@@ -125,7 +127,7 @@ def _subject(found: GuardFailure, names: Mapping[str, str]) -> str:
 
 def in_words(expression: str, names: Mapping[str, str]) -> str:
     """An expression of torch's in the user's words, ``___stack0`` and sizes included."""
-    text = one_line(user_expression(expression))
+    text = _KEYWORD.sub(r"\g<name>", one_line(user_expression(expression)))
     text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
 
     def named(found: re.Match[str]) -> str:

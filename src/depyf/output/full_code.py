@@ -1,8 +1,8 @@
 """``full_code_for_<function>_<n>.py``: everything about one compiled function, top-down.
 
-For the function and each of its resume functions: the original, and for each cache entry its guards, the
-graph and the transformed code; then the dispatching function, which does what torch does when the
-function is called.
+For the function and each of its resume functions: the original, and for each compiled version what a call must satisfy,
+the graph and the transformed code; then the dispatching function, which does what torch does when the function is
+called. Definitions that only the machine needs stand last.
 """
 
 from __future__ import annotations
@@ -12,78 +12,64 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from ..capture.records import CacheEntry, CompiledFunction, CompiledGraph, Frame
+from ..capture.records import Compilation, CompiledFunction, CompiledGraph, Frame
 from ..capture.resumes import resumed_function
+from .graph_changes import like_before
 from .graph_file import files_table, stage_view
-from .guards_view import guard_function
+from .guards.call import call_guards
+from .guards.changes import as_comment
+from .guards.helpers import helpers
+from .guards.symbols import symbol_table
+from .guards.versions import Version, by_compile_id, versions
 from .naming import legal_identifier
 from .words import after_break, called_through
 
 PREAMBLE = '''\
 """What torch.compile did with {name}.
 
-Read from the top: the original function, then for each compiled version its guards, its graph and the
-transformed code, and at the end of each section the function that chooses between them. Functions called
-__resume_at_... go on behind a graph break; their sections follow.
-
-Guards: L are the local variables, G the globals.
-  check_tensor(t, dtype=..., device=..., size=..., stride=..., requires_grad=...)  None: any size
-  check_type(x, name), check_same_object(x, ...)  the type, or the very object, seen when compiling
-  has_no_marks(t, ...)  nobody called mark_dynamic, mark_static, ... on the tensor
-  check_no_aliasing(a, b, ...)  no two are the same tensor
-  check_global_state()  grad mode, autocast, default dtype, ... as when compiling
+Read from the top: the original function; for each compiled version what a call must satisfy to be served by it, its
+graph, and the transformed code, which runs instead of the original; at the end of each section the function that
+chooses between the versions. Functions called __resume_at_... continue behind a graph break; their sections follow.
+All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
-import torch.utils._device as utils_device
 from torch import device, inf, nan
-
-
-def check_tensor(t, *, dtype, device, size, stride, requires_grad, cls=None):
-    return (isinstance(t, torch.Tensor) and t.dtype == dtype and t.requires_grad == requires_grad
-            and (str(t.device) == device or t.device.type == device) and len(t.shape) == len(size)
-            and all(b is None or a == b for a, b in zip(t.shape, size))
-            and all(b is None or a == b for a, b in zip(t.stride(), stride)))
-
-
-def has_no_marks(t, *marks):
-    return not any(hasattr(t, mark) for mark in marks)
-
-
-def check_type(x, name):
-    return f"{{type(x).__module__}}.{{type(x).__qualname__}}".removeprefix("builtins.") == name
-
-
-def _checked_by_torch(*args, **kwargs):
-    """Conditions that only torch can test."""
-    return True
-
-
-check_same_object = check_no_aliasing = check_global_state = check_torch_function_mode_stack = _checked_by_torch
-check_obj_id = check_type_id = dict_contains = check_dict_contains = torch_guard = _checked_by_torch
 '''
+_IMPORTS = "import torch\nfrom torch import device, inf, nan\n"
+#: Lines of differences between two versions; the file of the guards has all.
+LONGEST_DIFFERENCE = 40
 
 
-def full_code(function: CompiledFunction, graphs: Mapping[str, CompiledGraph]) -> str:
+def full_code(
+    function: CompiledFunction, graphs: Mapping[str, CompiledGraph], compilations: Sequence[Compilation] = ()
+) -> str:
     """The text for one compiled function.
 
     Args:
         function: its record.
         graphs: all graphs by shown name.
+        compilations: of the run; they say what torch calls open sizes.
     """
     title = function.frames[0].title or function.name
     parts = [PREAMBLE.format(name=title.replace("\\", "\\\\").replace('"', "'"))]
-    shown: set[str] = set()
+    shown: dict[str, str] = {}
+    known = by_compile_id(compilations)
     for frame in function.frames:
-        parts.append(_frame(frame, graphs, shown))
-    return "\n\n".join(parts).rstrip() + "\n"
+        parts.append(_frame(frame, versions(frame, known), graphs, shown))
+    needed = helpers("\n".join(parts))
+    if needed:
+        parts.append(_heading("what the guards call") + f"\n\n\n{needed}")
+    text = "\n\n\n".join(parts).rstrip() + "\n"
+    used = [f"import {name}\n" for name in ("math", "re") if re.search(rf"(?<![\w.]){name}\.", text)]
+    return text.replace(_IMPORTS, "".join([*used, *(["\n"] if used else []), _IMPORTS]), 1)
 
 
-def _frame(frame: Frame, graphs: Mapping[str, CompiledGraph], shown: set[str]) -> str:
+def _frame(
+    frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph], shown: dict[str, str]
+) -> str:
     name = legal_identifier(frame.name)
     resumed = resumed_function(frame.code_name)
     parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1])}"
@@ -95,23 +81,20 @@ def _frame(frame: Frame, graphs: Mapping[str, CompiledGraph], shown: set[str]) -
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
-    if not frame.entries:
+    if not compiled:
         parts.append(f"# {frame.name} was never compiled.")
         return "\n\n\n".join(parts)
-    for number, entry in enumerate(frame.entries):
-        before = frame.entries[number - 1].guards if number else None
-        parts.append(guard_function(guard_name(name, number), entry.guards, before).rstrip())
-        for graph_name in entry.graph_names:
+    before: Version | None = None
+    for version in compiled:
+        difference = as_comment(before, version, LONGEST_DIFFERENCE) if before is not None else []
+        parts.append("\n".join([*difference, *call_guards(version)]))
+        for graph_name in version.entry.graph_names:
             if graph_name not in shown:
-                shown.add(graph_name)
-                parts.append(_graph(graph_name, graphs.get(graph_name)))
-        parts.append(_transformed(entry))
-    parts.append(_dispatching(frame, name))
+                parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))
+        parts.append(_transformed(version))
+        before = version
+    parts.append(_dispatching(frame, name, compiled))
     return "\n\n\n".join(parts)
-
-
-def guard_name(name: str, number: int) -> str:
-    return f"guard_{number}_for_{name}"
 
 
 def _heading(title: str) -> str:
@@ -147,17 +130,21 @@ def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     return first if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
 
-def _graph(name: str, graph: CompiledGraph | None) -> str:
+def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, str], version: Version) -> str:
+    """A graph as a function; one that is nearly equal to a graph above it by what differs."""
     captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
-    if captured is None:
+    if graph is None or captured is None:
         return (f"def {legal_identifier(name)}(*args):\n"
                 f"    ...  # the captured graph is not available")
-    stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]  # type: ignore[union-attr]
-    stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]  # type: ignore[union-attr]
-    backend = graph.backend  # type: ignore[union-attr]
-    head = [f"# the graph {name}" + f", compiled by {backend}" * bool(backend), *(f"#   {s}" for s in stages)]
-    view = stage_view(captured, graph.inputs)  # type: ignore[union-attr]
-    return "\n".join([*head, *files_table(view), graph_as_function(name, view.text)])
+    stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
+    stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]
+    head = [f"# the graph {name}" + f", compiled by {graph.backend}" * bool(graph.backend),
+            *(f"#   {s}" for s in stages), *symbol_table(captured.text, version)]
+    view = stage_view(captured, graph.inputs)
+    text = graph_as_function(name, view.text)
+    brief = like_before(name, text, shown, stages[0] if stages else "")
+    shown[name] = text
+    return "\n".join([*head, brief] if brief else [*head, *files_table(view), text])
 
 
 _COMMENT = re.compile(r"(?m)#.*$")
@@ -185,9 +172,9 @@ def graph_as_function(name: str, text: str) -> str:
     return function
 
 
-def _transformed(entry: CacheEntry) -> str:
-    code = entry.transformed
-    head = [f"# transformed code of compilation {entry.compile_id}: {code.source.fidelity}"]
+def _transformed(version: Version) -> str:
+    code = version.entry.transformed
+    head = [f"# transformed code of version {version.label}: {code.source.fidelity}"]
     return "\n".join([*head, *_notes(code.source.note), code.source.text.rstrip()])
 
 
@@ -195,17 +182,19 @@ def _notes(note: str) -> list[str]:
     return [f"#   {part.strip()}" for part in note.replace("\n", " ").split(";") if part.strip()]
 
 
-def _dispatching(frame: Frame, name: str) -> str:
+def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
     """What happens when the function is called."""
     arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
-    known = ", ".join(f"{a!r}: {legal_identifier(a)}" for a in frame.arguments)
-    lines = [f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):",
-             f"    L, G = {{{known}}}, globals()"]
-    for number, entry in enumerate(frame.entries):
-        lines.append(f"    if {guard_name(name, number)}(L, G):")
-        lines.append(f"        return {_definition(entry.transformed.source.text)}({_pass_on(frame)})")
-    lines.append("    # No guard fits: torch compiles another version, or runs the original when there are too many.")
-    lines.append(f"    return {_called(frame)}({_pass_on(frame)})")
+    passed = _pass_on(frame)
+    by_entry = {id(version.entry): version for version in compiled}
+    lines = [f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):"]
+    if len(compiled) > 1:
+        lines.append("    # in the order in which torch tries them")
+    for entry in frame.entries:
+        lines.append(f"    if {by_entry[id(entry)].guards_name}({passed}):")
+        lines.append(f"        return {_definition(entry.transformed.source.text)}({passed})")
+    lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
+    lines.append(f"    return {_called(frame)}({passed})")
     return "\n".join(lines)
 
 

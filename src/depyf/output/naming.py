@@ -35,6 +35,11 @@ def _shortened(cleaned: str, name: str) -> str:
     return f"{head}_{digest}"
 
 
+def function_identifier(name: str) -> str:
+    """A Python identifier for the name of a function: ``LlamaModel.forward`` -> ``LlamaModel_forward``."""
+    return legal_identifier(name.replace(".", "_"))
+
+
 class Numbers:
     """Counts names of one beginning: ``f_0``, ``f_1`` (letter case does not count)."""
 

@@ -16,10 +16,11 @@ from ..capture import store
 from ..capture.records import Capture, Compilation
 from ..capture.resumes import plain_name
 from .canonical import excerpts
+from .changes import changes
 from .directory import RANK, Directory, numbered
 from .index import FILE, index
 from .markdown import code, count, fenced, link, prose, some, table
-from .story import recompile_reasons, recompiles, short_names
+from .story import recompiles, short_names
 from .words import OUTCOME_OF_ONE, seconds
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
@@ -188,7 +189,7 @@ def _breaks(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Se
 
 
 def _recompiles(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Sequence[str]:
-    return [f"recompiled because of {', '.join(code(reason, 160) for reason in recompile_reasons(c)[:2])}"
+    return [f"recompiled because of {', '.join(change.subject_text() for change in changes(c, {})[:2])}"
             for c in recompiles(compilations)]
 
 

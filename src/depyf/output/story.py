@@ -27,6 +27,10 @@ from .user_source import UserSource
 VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
 
 
+#: Files of wrappers that torch.compile itself puts around a function.
+_OF_DYNAMO = re.compile(r"torch[\\/]_dynamo[\\/]")
+
+
 @dataclass
 class Unit:
     """A function with everything that was compiled of it: itself and what goes on behind its graph breaks.
@@ -213,7 +217,8 @@ def _tell_apart(units: list[Unit]) -> None:
     for same in titles.values():
         for unit in same if len({unit.wrappers for unit in same}) > 1 else ():
             if unit.wrappers:
-                unit.title += f" (its wrapper {unit.wrappers[0].function})"
+                own = [each for each in unit.wrappers if not _OF_DYNAMO.search(each.filename)]
+                unit.title += f" (its wrapper {(own or unit.wrappers)[0].function})"
 
 
 def _files(capture: Capture) -> Iterable[str]:

@@ -96,7 +96,8 @@ def why_plain(story: Story, compilation: Compilation) -> str:
     if compilation.outcome == "failed":
         reason = prose(graph_break(compilation.compile_id, failure.reason).reason) if failure else ""
         kind = f"{code(failure.kind)}: " if failure and failure.kind else ""
-        return f"{name} was not compiled, an error came of it: {kind}{reason}"
+        at = f" at {_at(story, failure.location, compilation)}" if failure and failure.location else ""
+        return f"{name} was not compiled, an error came of it{at}: {kind}{reason}"
     broken = next((b for b in reversed(compilation.breaks) if b.skips_function), None)
     if broken is not None:
         where, how = _place(story, broken, compilation), _no_way_on(story, broken, compilation)
@@ -127,10 +128,11 @@ def _at_limit(story: Story, compilation: Compilation, name: str) -> str:
 
 def _place(story: Story, broken: GraphBreak, compilation: Compilation) -> str:
     """``line 34 (`if x.abs().max() > 3.0`)``, with its file where that is not the function's."""
-    where = broken.location
-    if where is None:
-        return "something"
-    text = statement(broken)
+    return _at(story, broken.location, compilation) if broken.location is not None else "something"
+
+
+def _at(story: Story, where: SourceLocation, compilation: Compilation) -> str:
+    text = statement(where.text or story.source.line(where))
     same = compilation.location is not None and compilation.location.filename == where.filename
     place = f"line {where.line}" if same else code(f"{story.short.get(where.filename, where.filename)}:{where.line}")
     return f"{place} ({code(text)})" if text else place

@@ -10,11 +10,13 @@ from .. import page as pages
 from ..capture import store
 from ..capture.attempt import attempt
 from ..capture.provenance import Provenance
-from ..capture.records import Capture, CompiledGraph, UserFunction
+from ..capture.records import Capture, CompiledFunction, CompiledGraph, UserFunction
 from . import index
 from .directory import Directory
 from .full_code import all_graphs, full_code
 from .graph_file import graph_file
+from .guards.versions import by_compile_id, versions
+from .guards.whole import guards_file
 from .kernel_outline import kernel_outline
 from .naming import Numbers, legal_identifier
 from .outline import outline
@@ -141,9 +143,23 @@ def _with_full_code(
         progress("full code", done, len(capture.functions))
         name = numbers.next(f"full_code_for_{legal_identifier(function.name)}") + ".py"
         old_name = old_numbers.next(f"full_code_for_{legal_identifier(function.frames[0].code_name)}") + ".py"
-        written = attempt(lambda: directory.write(name, full_code(function, graphs)), None, report)
+        written = attempt(
+            lambda: directory.write(name, full_code(function, graphs, capture.compilations)), None, report)
+        attempt(lambda: _write_guards(function, directory, capture), None, report)
         functions.append(replace(function, file=name if written is not None else "", old_file=old_name))
     return replace(capture, functions=tuple(functions))
+
+
+def _write_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> None:
+    """A file with all guards of each version."""
+    known = by_compile_id(capture.compilations)
+    for frame in function.frames:
+        before = None
+        for version in versions(frame, known):
+            name = directory.names.give(("guards", version.entry.compile_id.key, frame.code_name),
+                                        f"{version.guards_name}.py")
+            directory.write(name, guards_file(version, before))
+            before = version
 
 
 def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, Provenance]) -> CompiledGraph:

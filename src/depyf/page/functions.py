@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-from ..capture.records import CacheEntry, Frame, GuardFailure, SourceLocation
+from ..capture.records import Frame, GuardFailure
 from ..capture.resumes import resumed_function
-from ..output import guards_view, story
+from ..output import story
+from ..output.guards.conditions import in_words
+from ..output.guards.versions import Version, by_compile_id, versions
+from ..output.guards.whole import guard_groups, guard_lines
 from .run import Json, Run, words
 
 
@@ -34,31 +36,29 @@ def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json
                 "original", f"original {frame.name}", f"decompiled {frame.name}", shown,
                 fidelity=frame.original.fidelity, note=frame.original.note)
     entries = []
-    before: CacheEntry | None = None
-    for number, entry in enumerate(frame.entries):
-        entries.append(_entry(run, frame, entry, number, before, guards))
-        before = entry
+    compiled = versions(frame, by_compile_id(run.capture.compilations))
+    before: dict[int, Version | None] = dict(zip((id(each.entry) for each in compiled), (None, *compiled)))
+    of_entry = {id(each.entry): each for each in compiled}
+    for entry in frame.entries:
+        entries.append(_entry(run, of_entry[id(entry)], before[id(entry)], guards))
     name = frame.name if resumed else unit.title
     return {"name": frame.name, "title": name, "resumes": resumed[1] if resumed else 0,
             "place": run.place(frame.location), "original": original, "entries": entries}
 
 
-def _entry(
-    run: Run, frame: Frame, entry: CacheEntry, number: int, before: CacheEntry | None, guards: list[Json]
-) -> Json:
+def _entry(run: Run, version: Version, before: Version | None, guards: list[Json]) -> Json:
+    frame, entry = version.frame, version.entry
     ids = str(entry.compile_id)
-    causes = {guards_view.cause_text(guard): guard.cause for guard in entry.guards}
-    lines = guards_view.guard_lines(
-        f"guard_{number}_for_{frame.name}", entry.guards, before.guards if before else None)
+    lines = guard_lines(version, before)
     links = []
     for at, (_, cause) in enumerate(lines, 1):
-        place = run.place(causes.get(cause))
+        place = run.place(cause)
         if place >= 0:
             links += [at, at, place]
     document = run.document(
         "guards", f"guards {ids}", f"guards of {ids} {frame.name}", "".join(f"{line}\n" for line, _ in lines),
         links=links)
-    guards.append(_guards(run, frame, entry, document, causes))
+    guards.append(_guards(run, version, document))
     code = entry.transformed
     transformed = -1
     if code.known:
@@ -71,35 +71,28 @@ def _entry(
             "resumes": list(entry.resume_names)}
 
 
-def _guards(
-    run: Run, frame: Frame, entry: CacheEntry, document: int, causes: Mapping[str, SourceLocation | None]
-) -> Json:
+def _guards(run: Run, version: Version, document: int) -> Json:
+    frame, entry = version.frame, version.entry
     failures = [found for compilation in run.capture.compilations for found in compilation.guard_failures
                 if found.entry is not None and found.entry.key == entry.compile_id.key]
     told: set[str] = set()
     groups = []
-    for one in guards_view.fold(guards_view.group(entry.guards)):
-        source, conditions, loop = guards_view.shown(one)
+    for one in guard_groups(version):
         said: list[str] = []
         for found in failures:
-            plain = _plain(found.text)
-            if found.source and _plain(found.source) == _plain(source) or any(
-                    _plain(text) == plain for text, _ in conditions):
+            plain = in_words(found.text)
+            same = found.source and in_words(found.source) == one.subject
+            if same or any(text == plain for text, _ in one.conditions):
                 said.append(_difference(found))
                 told.add(found.text)
-        groups.append([source, _path(source), max(1, len(one.values)), loop, list(dict.fromkeys(said)),
-                       [[text, run.place(causes.get(cause))] for text, cause in conditions]])
+        groups.append([one.subject, _path(one.subject), one.members, one.loop, list(dict.fromkeys(said)),
+                       [[text, run.place(cause)] for text, cause in one.conditions]])
     others = list(dict.fromkeys(words(found.text) for found in failures if found.text not in told))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
               if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
     return {"id": str(entry.compile_id), "frame": frame.name, "doc": document, "count": len(entry.guards),
             "groups": groups, "failed": others,
             "microseconds": looked[0] if looked else 0}
-
-
-def _plain(text: str) -> str:
-    """A guard as torch's reasons for recompiles have it: ``x.size()[0]`` for ``L['x'].size()[0]``."""
-    return re.sub(r"\bL\['(\w+)'\]", r"\1", text)
 
 
 def _difference(found: GuardFailure) -> str:

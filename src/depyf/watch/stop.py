@@ -201,7 +201,7 @@ class _InFunction(Observation):
         if not self.watch.once(("found", self.linked.path, step.line)):
             return False
         print(f"depyf: {story}", file=sys.stderr, flush=True)
-        print("  paused in that line, before it lets go of anything: look at its names; `next` goes on",
+        print("  paused in that line, before it releases anything: look at its names; `next` continues",
               file=sys.stderr, flush=True)
         return True
 

@@ -44,8 +44,8 @@ def _in_wrapper(story: Told, wrapper: str, members: list[tuple[GraphBreak, Compi
              "compile the module before it is wrapped.", ""]
     told: dict[str, int] = {}
     for found, _ in members:
-        text = f"* {story.place(found.location) or 'a place that torch does not name'}: {code(statement(found))}, " \
-               f"{prose(cause(found))}"
+        place = story.place(found.location) or "a place that torch does not name"
+        text = f"* {place}: {code(statement(_text(found)))}, {prose(cause(found))}"
         told[text] = told.get(text, 0) + 1
     return lines + [text + (f", {times} times" if times > 1 else "") for text, times in told.items()]
 
@@ -82,7 +82,7 @@ def _place_of_break(story: Told, members: list[tuple[GraphBreak, Compilation]]) 
     found, compilation = members[0]
     where = found.location
     unit = story.unit_of[compilation.compile_id.key]
-    text = statement(found)
+    text = statement(_text(found))
     inside = f" in {code(_function(story, where))}" if where and where.function else ""
     lines = [f"* {story.place(where) or 'a place that torch does not name'}{inside}"
              f"{': ' + code(text) if text else ''}{_times(members)}"]
@@ -108,6 +108,10 @@ def _place_of_break(story: Told, members: list[tuple[GraphBreak, Compilation]]) 
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
     lines.append(f"  * in {some(ids, 4)} of " + link(story.unit_name(unit), unit.file))
     return lines
+
+
+def _text(found: GraphBreak) -> str:
+    return found.location.text if found.location else ""
 
 
 def _times(members: list[tuple[GraphBreak, Compilation]]) -> str:

@@ -24,8 +24,12 @@ def functions(story: Told) -> list[str]:
         ("function", "where", "versions", "graphs", "breaks", "recompiles", "time"), rows)]
     lines += left_out(len(units) - ROWS, "function")
     wrapped = [unit for unit in units[:ROWS] if unit.wrappers]
-    return lines + ["" for _ in wrapped[:1]] + [
-        f"* {code(unit.title)} is {story.called_through(unit.wrappers)}" for unit in wrapped]
+    if wrapped:
+        lines.append("")
+    for unit in wrapped:
+        name = unit.function.frames[0].title if unit.function else unit.title
+        lines.append(f"* {code(name)} is {story.called_through(unit.wrappers)}")
+    return lines
 
 
 def timeline(story: Told) -> list[str]:

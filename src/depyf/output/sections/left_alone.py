@@ -44,8 +44,6 @@ def _not_compiled(story: Told, members: list[Compilation]) -> list[str]:
             why = f"{prose(heading)}. {prose(explanation)}".rstrip(". ")
             lines.append(f"  * why torch gives the function up: {why}.")
         return lines
-    if failure and failure.location:
-        lines.append(f"  * at {story.place(failure.location)}")
     if first.outcome == "limit":
         for compilation in members[:3]:
             lines += ["  " + line for line in event(story, compilation, set())]

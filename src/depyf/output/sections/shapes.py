@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from ...capture.records import Compilation, SymbolDecision
@@ -73,9 +74,25 @@ def _condition(story: Told, found: SymbolDecision, compilation: Compilation) -> 
     """A condition on symbols, in the words of what they stand for."""
     names = story.stack_names(compilation)
     known = {each.symbol: in_words(each.source, names) for each in compilation.symbols if each.source}
-    text = re.sub(r"\b[a-z]+\d+\b", lambda symbol: known.get(symbol[0], symbol[0]), found.symbol)
+    text = re.sub(r"\b[a-z]+\d+\b", lambda symbol: known.get(symbol[0], symbol[0]), _compared(found.symbol))
     where = f", {story.place(found.location)}" if found.location else ""
     return f"condition {code(text)}{where}" + (f" (torch: {code(found.symbol)})" if text != found.symbol else "")
+
+
+#: Sympy's names of comparisons.
+_COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
+
+
+def _compared(condition: str) -> str:
+    """``s2 != 2`` for sympy's ``Ne(s2, 2)``."""
+    try:
+        node = ast.parse(condition, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return condition
+    match node:
+        case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:
+            return ast.unparse(ast.Compare(left, [_COMPARISONS[name]()], [right]))
+    return condition
 
 
 def values(interval: str) -> str:

@@ -1,0 +1,76 @@
+"""Names for the globals that Dynamo names by the id of an object.
+
+``install_global_by_id`` (``torch/_dynamo/output_graph.py``) puts an object that a frame needs into the frame's globals
+as ``<prefix>_<id>_c<compilation>``. The id differs in each run and says nothing to a reader::
+
+    G['_140084081999072_c3'].Tensor             torch
+    G['torch'].Tensor                           as it is kept: `torch` is what that global holds
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_BY_ID = re.compile(r"\b(?P<prefix>\w*?)_\d{9,}_c\d+\b")
+#: Beginnings of the names of globals that Dynamo adds.
+_OF_DYNAMO = ("__", "_")
+
+
+def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:
+    """Return a text of torch's with the names of what these globals hold.
+
+    Args:
+        text: of torch, ``"... source=G['_140084081999072_c3'].Tensor, ..."``.
+        namespace: the globals of the frame.
+        local_variables: those of the frame.
+    """
+    known: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        name = match[0]
+        if name not in known:
+            wanted = _name_of(namespace.get(name), namespace, local_variables) or match["prefix"].strip("_") or "value"
+            known[name] = _distinct(wanted, known.values())
+        return known[name]
+
+    return _BY_ID.sub(renamed, text)
+
+
+def _distinct(wanted: str, taken: Any) -> str:
+    names = set(taken)
+    found, number = wanted, 0
+    while found in names:
+        number += 1
+        found = f"{wanted[:-1]}_{number})" if wanted.endswith(")") else f"{wanted}_{number}"
+    return found
+
+
+def _name_of(value: Any, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:
+    """How the user would name the object; ``""`` where nothing tells."""
+    if type(value) is weakref.ReferenceType:
+        inner = _name_of(value(), namespace, local_variables)
+        return f"weakref.ref({inner})" if inner else ""
+    if value is None:
+        return ""
+    if type(value) is types.ModuleType:
+        return value.__name__
+    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+        module, name = getattr(value, "__module__", None), value.__qualname__
+        if isinstance(module, str) and "<" not in name:
+            return name if module in ("builtins", "__main__") else f"{module}.{name}"
+    for name, held in _variables(namespace, local_variables):
+        if held is value:
+            return name
+    kind = type(value).__name__
+    return f"some_{kind}" if kind.isidentifier() else ""
+
+
+def _variables(namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for scope in (local_variables, namespace):
+        for name, value in list(scope.items()):
+            if not name.startswith(_OF_DYNAMO) and not _BY_ID.fullmatch(name):
+                yield name, value

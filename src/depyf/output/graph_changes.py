@@ -1,0 +1,122 @@
+"""A graph that is nearly equal to one that stands above it: what differs, and where to find the whole.
+
+A second version of a function is mostly the same graph with other sizes. A reader wants to see that, and not two
+hundred lines again::
+
+    # the statements of __compiled_fn_1 above, with s27 instead of 8 in 7 statements; and these differ:
+    #   - view = linear.view((2, 8, -1, 16))
+    #   + view = linear.view((2, s27 + 1, -1, 16))
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from .line_breaks import WIDTH
+from .naming import legal_identifier
+
+#: Of the statements, how many may differ in more than a size.
+_DIFFERENT = 0.2
+#: Graphs with fewer statements are shown whole.
+_SHORT = 20
+_WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
+_COUNTED = re.compile(r"(?:_\d+)+$")
+
+
+def like_before(name: str, text: str, shown: Mapping[str, str], file: str = "") -> str:
+    """Return a graph by what differs from the most similar of those that are shown; empty where it differs too much.
+
+    Args:
+        name: of the graph.
+        text: the graph as a function.
+        shown: graphs that stand above it, by name.
+        file: that has the whole of it.
+    """
+    mine = _statements(text)
+    if len(mine) < _SHORT:
+        return ""
+    best: tuple[str, Counter[tuple[str, str]], list[str]] | None = None
+    for other, its_text in shown.items():
+        sizes, changed = _changes(_statements(its_text), mine)
+        if len(changed) <= _DIFFERENT * len(mine) and (best is None or len(changed) < len(best[2])):
+            best = other, sizes, changed
+    if best is None:
+        return ""
+    other, sizes, changed = best
+    with_sizes = [f"{new} instead of {old} in {count} statement{'s' * (count > 1)}"
+                  for (old, new), count in sizes.most_common()]
+    head = f"# the statements of {other} above" + (f", with {'; '.join(with_sizes)}" if with_sizes else "")
+    head += "; and these differ (- there, + here):" if changed else ""
+    lines = [head, *(_cut(f"#   {line}") for line in changed), f"def {legal_identifier(name)}(*args):",
+             f"    ...  # the whole of it: {file}" if file else "    ..."]
+    return "\n".join(lines)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 4] + " ..."
+
+
+def _statements(text: str) -> list[str]:
+    """The statements of a graph without comments, annotations and what only frees memory."""
+    try:
+        function = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
+        return []
+    found = []
+    for node in function.body if isinstance(function, ast.FunctionDef) else ():
+        match node:
+            case ast.Assign(_, ast.Constant(None)):
+                continue
+            case ast.AnnAssign(target, _, value) if value is not None:
+                found.append(f"{ast.unparse(target)} = {ast.unparse(value)}")
+            case _:
+                found.append(ast.unparse(node))
+    return found
+
+
+def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str, str]], list[str]]:
+    """``(sizes that stand for others with the number of statements, the other statements that came and went)``."""
+    sizes: Counter[tuple[str, str]] = Counter()
+    changed: list[str] = []
+    names: dict[str, str] = {}  # of the new graph -> of the old one
+    # Statements are matched by what they call; sizes are numbers or symbols.
+    matcher = difflib.SequenceMatcher(None, [_skeleton(s) for s in old], [_skeleton(s) for s in new], autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag != "equal":
+            changed += [*(f"- {line}" for line in old[a:b]), *(f"+ {line}" for line in new[c:d])]
+            continue
+        for first, second in zip(old[a:b], new[c:d]):
+            found = list(_substitutions(_WORD.findall(first), _WORD.findall(second), names))
+            if None in found:
+                changed += [f"- {first}", f"+ {second}"]
+            else:
+                sizes.update({each for each in found if each is not None})
+    return sizes, changed
+
+
+def _skeleton(statement: str) -> str:
+    """A statement without sizes and without the numbers that torch counts names up by."""
+    return " ".join("#" if _is_size(word) else _COUNTED.sub("", word) for word in _WORD.findall(statement))
+
+
+def _is_size(word: str) -> bool:
+    return word.isdigit() or re.fullmatch(r"[suz]f?\d+", word) is not None
+
+
+def _substitutions(
+    old: Sequence[str], new: Sequence[str], names: dict[str, str]
+) -> Iterator[tuple[str, str] | None]:
+    """Sizes that stand for others; ``None`` for what is another thing."""
+    for first, second in zip(old, new):
+        if _is_size(first) and _is_size(second):
+            if first != second:
+                yield first, second
+        elif not second.isidentifier():
+            if first != second:
+                yield None
+        elif names.setdefault(second, first) != first:
+            yield None

@@ -1,0 +1,219 @@
+"""Guards in the user's words, and what each is about.
+
+A guard of the records reads a frame as torch does; a condition says the same as the user would::
+
+    check_tensor(L['x'], dtype=torch.float32, device='cpu', size=(None, 4), stride=(4, 1), requires_grad=False)
+    check_tensor(x, 'f32[batch, 4] on cpu')
+
+    not dict_contains('forward', L['self']._modules['norm'].__dict__)
+    'forward' not in self.norm.__dict__
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...capture.records import Frame, Guard, SourceLocation
+from ...capture.user_expressions import user_expression
+
+#: Sections of guards: what the conditions of each are about.
+ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects", "globals", "state"
+_TENSOR = re.compile(
+    r"check_tensor\((?P<subject>.*), dtype=torch\.(?P<dtype>\w+), device='(?P<device>[^']*)', "
+    r"size=\((?P<size>[^)]*)\), stride=\((?P<stride>[^)]*)\), requires_grad=(?P<grad>True|False)"
+    r"(?:, cls='(?P<cls>[^']*)')?\)", re.S)
+_MARKS = re.compile(r"has_no_marks\((?P<subject>.*?)(?P<marks>(?:, '_dynamo_\w+')+)\)")
+_SOME_MARKS = re.compile(
+    r"\(\(getattr\((?P<subject>.*?), '(?P<mark>_dynamo_\w+)', set\(\)\)\.issubset\((?P<which>[^()]*)\)\) "
+    r"if hasattr\(.*\) else True\)")
+#: The marks that torch looks for on a tensor of which no size is marked.
+_ALL_MARKS = {"_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices",
+              "_dynamo_strict_unbacked_indices", "_dynamo_static_indices"}
+_CONTAINS = re.compile(r"(?P<not>not )?(?:___)?dict_contains\((?P<key>'[^'\\]*'), (?P<owner>.*)\)")
+_ROOT = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^'\\]*)'\]")
+_OBJECT_STEP = re.compile(r"\._(?:modules|parameters|buffers)\[")
+_PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+(?!\w*\()|\[(?:\d+|'[^'\\]*')\])*")
+_SHORT = (("bfloat", "bf"), ("complex", "c"), ("float", "f"), ("uint", "u"), ("int", "i"))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What a guard says of a tensor. A size or stride is ``None`` where any will do."""
+
+    dtype: str
+    device: str
+    size: tuple[int | None, ...]
+    stride: tuple[int | None, ...]
+    requires_grad: bool
+    cls: str
+
+    def described(self, names: Sequence[str] = (), contiguous: bool | None = None) -> str:
+        """``"f32[batch, 4] on cpu"``, with names for open sizes.
+
+        Args:
+            names: for each dimension; those of known sizes do not matter.
+            contiguous: known better than from sizes and strides alone.
+        """
+        sizes = [str(size) if size is not None else (names[k] if k < len(names) and names[k] else "any")
+                 for k, size in enumerate(self.size)]
+        layout = self.layout() if not contiguous else ""
+        return "".join((f"{self.cls} " if self.cls else "", f"{short_dtype(self.dtype)}[{', '.join(sizes)}]",
+                        f" {layout}" if layout else "", f" on {self.device}",
+                        ", requires grad" if self.requires_grad else ""))
+
+    def layout(self) -> str:
+        """Empty for a contiguous tensor; ``"channels last"``; otherwise its strides."""
+        if self._like(range(len(self.size) - 1, -1, -1)):
+            return ""
+        if len(self.size) in (4, 5) and self._like([1, *range(len(self.size) - 1, 1, -1), 0]):
+            return "channels last"
+        strides = ", ".join("any" if each is None else str(each) for each in self.stride)
+        return f"strides ({strides}{',' * (len(self.stride) == 1)})"
+
+    def _like(self, order: Iterable[int]) -> bool:
+        """Whether strides grow in this order of dimensions, the innermost first."""
+        wanted: int | None = 1
+        for k in order:
+            if self.size[k] == 1 and self.stride[k] is not None:
+                continue  # its stride is never used
+            if self.stride[k] is None or self.stride[k] != wanted:
+                return False
+            size = self.size[k]
+            wanted = None if wanted is None or size is None else wanted * size
+        return True
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A guard in the user's words.
+
+    Attributes:
+        text: valid Python.
+        subject: the object that it is about, ``"self.layers[0].norm.weight"``; ``""`` for torch's state.
+        section: which part of a call it concerns.
+        root: the variable that the subject begins with.
+        kind: torch's guard type.
+        cause: the user line that made torch ask.
+        tensor: what it says of a tensor.
+    """
+
+    text: str
+    subject: str
+    section: str
+    root: str
+    kind: str
+    cause: SourceLocation | None = None
+    tensor: Tensor | None = None
+
+
+def short_dtype(name: str) -> str:
+    """``f32`` for ``float32``."""
+    for long, short in _SHORT:
+        if name.startswith(long):
+            return short + name.removeprefix(long)
+    return name
+
+
+def conditions(guards: Iterable[Guard], frame: Frame) -> list[Condition]:
+    """Return the guards of a version of a frame in the user's words, in torch's order."""
+    guards = list(guards)
+    local = {*frame.arguments, *frame.freevars}
+    objects = {"self"}
+    for guard in guards:
+        if _OBJECT_STEP.search(guard.source):
+            found = _ROOT.search(guard.source)
+            objects |= {found["name"]} if found else set()
+    return [_condition(guard, frame, local, objects) for guard in guards]
+
+
+def _condition(guard: Guard, frame: Frame, local: Collection[str], objects: Collection[str]) -> Condition:
+    expression = _without_clashes(guard.expression, local)
+    tensor = _TENSOR.fullmatch(expression) if guard.expression.startswith("check_tensor(") else None
+    subject = user_expression(_without_clashes(guard.source, local)) if guard.source else ""
+    roots = [(found["scope"], found["name"]) for found in _ROOT.finditer(guard.source or expression)]
+    section, root = _section(roots, frame, objects)
+    if tensor is not None:
+        facts = Tensor(tensor["dtype"], tensor["device"], _numbers(tensor["size"]), _numbers(tensor["stride"]),
+                       tensor["grad"] == "True", tensor["cls"] or "")
+        subject = user_expression(tensor["subject"])
+        return Condition(tensor_check(subject, facts.described()), subject, section, root, guard.kind, guard.cause,
+                         facts)
+    text = in_words(expression)
+    return Condition(text, subject or (_subject(text) if roots else ""), section, root, guard.kind, guard.cause)
+
+
+def tensor_check(subject: str, description: str) -> str:
+    return f"check_tensor({subject}, {description!r})"
+
+
+def in_words(expression: str) -> str:
+    """Return a condition in the user's words."""
+    marks = _MARKS.fullmatch(expression) if expression.startswith("has_no_marks(") else None
+    if marks is not None:
+        names = re.findall(r"'(_dynamo_\w+)'", marks["marks"])
+        subject = user_expression(marks["subject"])
+        if set(names) == _ALL_MARKS:
+            return f"has_no_marks({subject})"
+        return f"has_no_marks({subject}, {', '.join(map(repr, names))})"
+    some = _SOME_MARKS.fullmatch(expression) if expression.startswith("((getattr(") else None
+    if some is not None:
+        return f"has_no_marks_but({user_expression(some['subject'])}, {some['which']}, {some['mark']!r})"
+    contains = _CONTAINS.fullmatch(expression)
+    if contains is not None:
+        return f"{contains['key']} {'not ' if contains['not'] else ''}in {user_expression(contains['owner'])}"
+    text = user_expression(expression)
+    text = re.sub(r"\.size\(\)(?=\[)", ".shape", text)
+    return re.sub(r" == (True|False)$", r" is \1", text)
+
+
+def _without_clashes(expression: str, local: Collection[str]) -> str:
+    """A global that has the name of a local variable is read from ``globals()``."""
+    return _ROOT.sub(lambda found: f"globals()[{found['name']!r}]" if found["scope"] == "G" and found["name"] in local
+                     else found[0], expression)
+
+
+def _numbers(items: str) -> tuple[int | None, ...]:
+    return tuple(int(item) if item.strip().lstrip("-").isdigit() else None for item in items.split(",") if item.strip())
+
+
+def _section(roots: Sequence[tuple[str, str]], frame: Frame, objects: Collection[str]) -> tuple[str, str]:
+    """The section of a condition and the variable that it is about. (A condition on two objects is where a call can
+    break it.)"""
+    found = [(_section_of(scope, name, frame, objects), name) for scope, name in roots]
+    for wanted in (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS):
+        for section, name in found:
+            if section == wanted:
+                return section, name
+    return STATE, ""
+
+
+def _section_of(scope: str, name: str, frame: Frame, objects: Collection[str]) -> str:
+    if name in objects:
+        return OBJECTS
+    if scope == "G":
+        return GLOBALS
+    return CLOSURE if name in frame.freevars else ARGUMENTS
+
+
+def _subject(text: str) -> str:
+    """The longest path in a text: what a condition without an owner is about."""
+    paths = [path for path in _PATH.findall(text) if path not in ("not", "is", "and", "or", "type", "None")]
+    return max(paths, key=lambda path: (path.count("[") + path.count("."), len(path)), default="")
+
+
+def renamed(condition: Condition, text: str) -> Condition:
+    return replace(condition, text=text)
+
+
+def is_loose(text: str) -> bool:
+    """Whether ``and`` beside the text would be read another way."""
+    if not re.search(r"\b(or|if|else|lambda|for)\b|:=", text):
+        return False
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    return isinstance(tree, ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr)

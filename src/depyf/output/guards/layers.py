@@ -1,0 +1,192 @@
+"""Texts that repeat from layer to layer, once.
+
+A model of 32 layers has the same conditions on each, ``self.layers[0]`` to ``self.layers[31]``::
+
+    self.norm.weight                     Item
+    self.layers[0].up, ...[0].down       Block(container="self.layers", letter="i", numbers=(0, ..., 31),
+    ...                                        body=(self.layers[i].up, self.layers[i].down))
+    self.layers[31].up, ...[31].down
+
+What holds for some layers only has a block of its own, or stands alone. :func:`expand` gives the list back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+LETTERS = "ijklmnpqrstuvw"
+#: The number of a member. (Those of sizes and strides are none.)
+_NUMBER = re.compile(r"(?<!\.shape)(?<!stride\(\))\[(\d+)\]")
+Payload = TypeVar("Payload")
+
+
+@dataclass(frozen=True)
+class Item(Generic[Payload]):
+    """One text about one object.
+
+    Attributes:
+        subject: the object, which the text names.
+        payload: what else is known of it; that of the first layer in a block.
+    """
+
+    text: str
+    subject: str
+    payload: Payload
+
+
+@dataclass(frozen=True)
+class Block(Generic[Payload]):
+    """Texts that hold for several members of one container.
+
+    Attributes:
+        container: ``"self.layers"``.
+        letter: stands for the number of the member in the texts.
+        numbers: of the members.
+    """
+
+    container: str
+    letter: str
+    numbers: tuple[int, ...]
+    body: tuple[Item[Payload] | Block[Payload], ...]
+
+    @property
+    def count(self) -> int:
+        """The number of texts, of all members together."""
+        return len(self.numbers) * sum(each.count if isinstance(each, Block) else 1 for each in self.body)
+
+    def loop(self) -> str:
+        """``for i in range(32)``."""
+        return f"for {self.letter} in {series(self.numbers)}"
+
+
+def series(numbers: Sequence[int]) -> str:
+    first, last = numbers[0], numbers[-1]
+    if list(numbers) == list(range(first, last + 1)):
+        return f"range({first}, {last + 1})" if first else f"range({last + 1})"
+    return f"({', '.join(map(str, numbers))})"
+
+
+def spelled(numbers: Sequence[int]) -> str:
+    """``0 to 31``, ``0 and 2``: numbers in a sentence."""
+    if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
+
+
+def fold(items: Sequence[Item[Payload]]) -> list[Item[Payload] | Block[Payload]]:
+    """Return the items with those that repeat in blocks; each stands where its first stood."""
+    names = {name for item in items for name in _LETTER.findall(item.text)}
+    return _fold(items, [letter for letter in LETTERS if letter not in names])
+
+
+_LETTER = re.compile(r"\b[a-z]\b")
+
+
+def _fold(items: Sequence[Item[Payload]], letters: Sequence[str]) -> list[Item[Payload] | Block[Payload]]:
+    if not letters:
+        return list(items)
+    containers: dict[str, dict[int, list[Item[Payload]]]] = {}
+    places: list[str | Item[Payload]] = []
+    for item in items:
+        found = _NUMBER.search(item.subject)
+        if found is None:
+            places.append(item)
+            continue
+        container = item.subject[: found.start()]
+        if container not in containers:
+            places.append(container)
+        containers.setdefault(container, {}).setdefault(int(found[1]), []).append(item)
+    result: list[Item[Payload] | Block[Payload]] = []
+    for place in places:
+        result += [place] if isinstance(place, Item) else _folded(place, containers[place], letters)
+    return result
+
+
+#: Members for which a text with the letter holds, by text, subject and how often it stood before.
+_Holds = dict[tuple[str, str, int], dict[int, Item[Payload]]]
+
+
+def _folded(
+    container: str, members: dict[int, list[Item[Payload]]], letters: Sequence[str]
+) -> Iterator[Item[Payload] | Block[Payload]]:
+    letter = letters[0]
+    holds: _Holds[Payload] = {}
+    for number, group in members.items():
+        plain, there = f"{container}[{number}]", f"{container}[{letter}]"
+        for item in group:
+            named = plain in item.text
+            text, subject = (each.replace(plain, there) if named else each for each in (item.text, item.subject))
+            again = 0
+            while number in holds.get((text, subject, again), ()):
+                again += 1
+            holds.setdefault((text, subject, again), {})[number] = item
+    _join_own_numbers(holds, letter)
+    classes: dict[tuple[int, ...], list[Item[Payload]]] = {}
+    for (text, subject, _), found in holds.items():
+        numbers = tuple(sorted(found))
+        first = next(iter(found.values()))
+        if len(numbers) == 1:
+            text, subject = first.text, first.subject
+        classes.setdefault(numbers, []).append(Item(text, subject, first.payload))
+    for numbers, group in classes.items():
+        if len(numbers) > 1:
+            yield Block(container, letter, numbers, tuple(_fold(group, letters[1:])))
+        else:
+            # (the number of the one member is no reason to fold; those within it are)
+            plain, hidden = f"{container}[{numbers[0]}]", f"{container}[\0{numbers[0]}]"
+            inner = [Item(i.text, i.subject.replace(plain, hidden), i.payload) for i in group]
+            yield from _shown_again(_fold(inner, letters), hidden, plain)
+
+
+def _shown_again(
+    folded: Sequence[Item[Payload] | Block[Payload]], hidden: str, plain: str
+) -> Iterator[Item[Payload] | Block[Payload]]:
+    for each in folded:
+        if isinstance(each, Item):
+            yield Item(each.text, each.subject.replace(hidden, plain), each.payload)
+        else:
+            yield Block(each.container.replace(hidden, plain), each.letter, each.numbers,
+                        tuple(_shown_again(each.body, hidden, plain)))
+
+
+def _join_own_numbers(holds: _Holds[Payload], letter: str) -> None:
+    """``self.layers[0].index == 0``, ``self.layers[1].index == 1``: the number of the layer itself."""
+    own: _Holds[Payload] = {}
+    where: dict[tuple[str, str, int], list[tuple[str, str, int]]] = {}
+    for key, found in holds.items():
+        if len(found) == 1:
+            (number, item), = found.items()
+            if key[0].endswith(f" == {number}"):
+                wanted = key[0][: -len(str(number))] + letter, key[1], key[2]
+                own.setdefault(wanted, {})[number] = item
+                where.setdefault(wanted, []).append(key)
+    for wanted, found in own.items():
+        if len(found) > 1:
+            order = list(holds)
+            at = order.index(where[wanted][0])
+            for key in where[wanted]:
+                del holds[key]
+            rest = {key: holds.pop(key) for key in order[at:] if key in holds}
+            holds[wanted] = found
+            holds.update(rest)
+
+
+def expand(folded: Sequence[Item[Payload] | Block[Payload]]) -> list[tuple[str, str]]:
+    """Return ``(subject, text)`` of all items, without folding."""
+    result: list[tuple[str, str]] = []
+    for each in folded:
+        if isinstance(each, Item):
+            result.append((each.subject, each.text))
+            continue
+        inner = expand(each.body)
+        there = f"{each.container}[{each.letter}]"
+        for number in each.numbers:
+            plain = f"{each.container}[{number}]"
+            for subject, text in inner:
+                if text.endswith(f" == {each.letter}"):
+                    text = text[: -len(each.letter)] + str(number)
+                result.append((subject.replace(there, plain), text.replace(there, plain)))
+    return result

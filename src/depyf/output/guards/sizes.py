@@ -1,0 +1,239 @@
+"""Open sizes: dimensions of arguments that differ from call to call, under names that a reader knows.
+
+Torch calls them ``s77`` and says in several places what they are. Here it is one::
+
+    x.shape[0]    batch    2 to 256    (torch: s77)
+
+The name is the one that the user gave it (``b, t = x.shape``); otherwise ``batch`` for the first of several dimensions,
+and a letter for any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...capture.records import Compilation, Frame
+from ...capture.user_expressions import user_expression
+from .conditions import Condition, tensor_check
+
+_SIZE = r"[A-Za-z_][^\s()]*\.shape\[\d+\]"
+_LOW = re.compile(rf"(?P<low>-?\d+) <= (?P<size>{_SIZE})(?: <= (?P<high>\d+))?")
+_HIGH = re.compile(rf"(?P<size>{_SIZE}) <= (?P<high>\d+)")
+_SAME = re.compile(rf"(?P<size>{_SIZE}) == (?P<of>.*\.shape\[\d+\].*)")
+_STRIDE = re.compile(r"(?P<of>[A-Za-z_].*?)\.stride\(\)\[(?P<k>\d+)\] == (?P<product>.*)")
+_LETTERS = "nmklpqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class OpenSize:
+    """A size that calls may choose.
+
+    Attributes:
+        expression: that gives it, ``"x.shape[0]"``.
+        name: in shapes.
+        low, high: the range that guards leave; ``None`` where there is no bound.
+        symbol: torch's name; empty where unknown.
+    """
+
+    expression: str
+    name: str
+    low: int | None = None
+    high: int | None = None
+    symbol: str = ""
+
+    def range_in_words(self) -> str:
+        if self.low is None and self.high is None:
+            return "any"
+        if self.high is None:
+            return f"{self.low} or more"
+        return f"{self.low} to {self.high}" if self.low is not None else f"at most {self.high}"
+
+
+@dataclass
+class Sizes:
+    """The open sizes of a version.
+
+    Attributes:
+        open: by expression, in the order of the arguments.
+        names: what stands in a shape for each open dimension: the name of a size, or an expression over such.
+        contiguous: subjects of which the guards say that their strides are those of a contiguous tensor.
+        implied: conditions that shapes and ranges say already.
+    """
+
+    open: dict[str, OpenSize] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    contiguous: set[str] = field(default_factory=set)
+    implied: set[str] = field(default_factory=set)
+
+    def described(self, condition: Condition) -> str:
+        """The tensor of a condition with names for its open sizes."""
+        tensor = condition.tensor
+        assert tensor is not None
+        names = [self.names.get(f"{condition.subject}.shape[{k}]", "any") for k in range(len(tensor.size))]
+        return tensor.described(names, contiguous=condition.subject in self.contiguous or None)
+
+    def check(self, condition: Condition) -> str:
+        return tensor_check(condition.subject, self.described(condition))
+
+
+def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compilation | None = None) -> Sizes:
+    """Return the open sizes that the guards of a version leave.
+
+    Args:
+        conditions: of the version.
+        frame: whose version it is.
+        compilation: of the version; says torch's names.
+    """
+    found = Sizes()
+    tensors = {one.subject: one for one in conditions if one.tensor is not None}
+    expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values() if one.tensor is not None
+                   for k, size in enumerate(one.tensor.size) if size is None]
+    same: dict[str, tuple[str, str]] = {}  # size -> the expression that it is equal to, the text that says so
+    for one in conditions:
+        match = _SAME.fullmatch(one.text)
+        if match is not None and match["size"] in expressions:
+            same.setdefault(match["size"], (match["of"], one.text))
+    symbols = dict(_symbols(compilation))
+    tree = _tree(frame)
+    wanted = _names_in_source(tree)
+    # A name that stands for something else in the function would mislead.
+    taken = {*frame.arguments, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))} - {*wanted.values()}
+    for expression in expressions:
+        if expression not in same:
+            name = _free(wanted.get(expression) or _usual(expression, tensors), taken)
+            taken.add(name)
+            found.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
+            found.names[expression] = name
+    for expression, (of, text) in same.items():
+        shown = re.sub(_SIZE, lambda match: found.names.get(match[0], match[0]), of)
+        found.names[expression] = shown.replace(" ", "")
+        found.implied.add(text)
+    for one in conditions:
+        match = _LOW.fullmatch(one.text) or _HIGH.fullmatch(one.text)
+        if match is not None and match["size"] in found.open:
+            size = found.open[match["size"]]
+            parts = match.groupdict()
+            found.open[match["size"]] = replace(
+                size, low=int(parts["low"]) if parts.get("low") else size.low,
+                high=int(parts["high"]) if parts.get("high") else size.high)
+            found.implied.add(one.text)
+    _find_contiguous(found, conditions, tensors)
+    return found
+
+
+def _find_contiguous(found: Sizes, conditions: Iterable[Condition], tensors: dict[str, Condition]) -> None:
+    """Strides that are open like the sizes: ``x.stride()[0] == x.shape[1]`` of a contiguous ``x``."""
+    strides: dict[str, dict[int, tuple[str, str]]] = {}
+    for one in conditions:
+        match = _STRIDE.fullmatch(one.text)
+        if match is not None:
+            strides.setdefault(match["of"], {})[int(match["k"])] = match["product"], one.text
+    for subject, condition in tensors.items():
+        tensor = condition.tensor
+        assert tensor is not None
+        if None not in tensor.stride:
+            continue
+        factors: list[str] = []
+        said: set[str] = set()
+        for k in range(len(tensor.size) - 1, -1, -1):
+            known = tensor.stride[k]
+            if known is None:
+                product, text = strides.get(subject, {}).get(k, ("", ""))
+                if _factors(product) != _factors("*".join(factors) or "1"):
+                    break
+                said.add(text)
+            elif any(not factor.isdigit() for factor in factors) or known != _product(factors):
+                break
+            size = tensor.size[k]
+            factors.append(str(size) if size is not None else f"{subject}.shape[{k}]")
+        else:
+            found.contiguous.add(subject)
+            found.implied |= said
+
+
+def _factors(product: str) -> tuple[int, tuple[str, ...]]:
+    parts = [part.strip(" ()") for part in product.split("*")]
+    return _product(part for part in parts if part.isdigit()), tuple(sorted(p for p in parts if not p.isdigit()))
+
+
+def _product(factors: Iterable[str]) -> int:
+    result = 1
+    for factor in factors:
+        result *= int(factor)
+    return result
+
+
+def _symbols(compilation: Compilation | None) -> Iterator[tuple[str, str]]:
+    """``(expression, torch's name)`` of what a compilation left open."""
+    for decision in compilation.symbols if compilation is not None else ():
+        if decision.kind == "created" and decision.source:
+            yield in_shape_words(user_expression(decision.source)), decision.symbol
+
+
+def in_shape_words(text: str) -> str:
+    """``x.shape[0]`` for ``x.size()[0]``."""
+    return re.sub(r"\.size\(\)(?=\[)", ".shape", text)
+
+
+def symbol_names(compilation: Compilation | None) -> dict[str, str]:
+    return dict(_symbols(compilation))
+
+
+def _usual(expression: str, tensors: dict[str, Condition]) -> str:
+    subject, _, number = expression.rpartition(".shape[")
+    tensor = tensors[subject].tensor
+    assert tensor is not None
+    return "batch" if number == "0]" and len(tensor.size) > 1 else _LETTERS[0]
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    if wanted not in taken:
+        return wanted
+    if wanted == _LETTERS[0] or wanted == "batch":
+        for letter in _LETTERS:
+            if letter not in taken:
+                return letter
+    number = 2
+    while f"{wanted}_{number}" in taken:
+        number += 1
+    return f"{wanted}_{number}"
+
+
+def _tree(frame: Frame) -> ast.Module:
+    try:
+        return ast.parse(textwrap.dedent(frame.original.text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _names_in_source(tree: ast.Module) -> dict[str, str]:
+    """Names that the function itself gives to sizes: ``b, t = x.shape``, ``n = x.size(0)``, ``n = len(x)``."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign([ast.Tuple(targets)], value) if (owner := _shape_of(value)):
+                for k, target in enumerate(targets):
+                    if isinstance(target, ast.Starred):
+                        break
+                    if isinstance(target, ast.Name) and target.id != "_":
+                        found.setdefault(f"{owner}.shape[{k}]", target.id)
+            case ast.Assign([ast.Name(name)], ast.Subscript(value, ast.Constant(int(k)))) \
+                    if (owner := _shape_of(value)):
+                found.setdefault(f"{owner}.shape[{k}]", name)
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(value, "size"), [ast.Constant(int(k))])):
+                found.setdefault(f"{ast.unparse(value)}.shape[{k}]", name)
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("len"), [value])):
+                found.setdefault(f"{ast.unparse(value)}.shape[0]", name)
+    return found
+
+
+def _shape_of(node: ast.expr) -> str:
+    """``x`` of ``x.shape`` and of ``x.size()``."""
+    match node:
+        case ast.Attribute(value, "shape") | ast.Call(ast.Attribute(value, "size"), []):
+            return ast.unparse(value)
+    return ""

@@ -1,0 +1,175 @@
+"""All conditions of a version as a Python function, in a file of its own.
+
+They stand in sections: arguments, what the function closes over, its objects layer by layer, modules and globals,
+torch's state. What repeats from layer to layer stands once. What of it matters to a call stands in the full code
+(:mod:`depyf.output.guards.call`).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...capture.records import SourceLocation
+from ..line_breaks import WIDTH, broken
+from ..markdown import count
+from ..story import short_names
+from .changes import as_comment
+from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
+from .helpers import helpers, imports
+from .layers import Block, Item, fold, spelled
+from .versions import Version, signature
+
+#: A line of text, and the user's line that made torch ask for the condition in it.
+Line = tuple[str, SourceLocation | None]
+
+
+def guards_file(version: Version, before: Version | None = None) -> str:
+    """Return the file with all conditions of a version.
+
+    Args:
+        before: the version that was compiled before it; the differences stand above the function.
+    """
+    function = "".join(f"{line}\n" for line, _ in guard_lines(version, before))
+    files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
+    shortened = [f"  {short}: {path}\n" for path, short in sorted(files.items(), key=lambda each: each[1])
+                 if short != path]
+    head = f'"""All conditions of version {version.label} of {version.frame.title or version.frame.name}.\n\n'
+    head += "A comment behind a condition says which line made torch ask for it.\n" if files else ""
+    head += "Files:\n" + "".join(shortened) if shortened else ""
+    body = f"{function}\n\n{helpers(function)}".rstrip() + "\n"
+    return (f'{_escaped(head.rstrip())}\n"""\n\nfrom __future__ import annotations\n\n{imports(body)}\n\n{body}')
+
+
+def _escaped(text: str) -> str:
+    opening, body = text[:3], text[3:]
+    return opening + body.replace("\\", "\\\\").replace('"', "'")
+
+
+def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
+    """Return the lines of the function with all conditions."""
+    lines: list[Line] = [(line, None) for line in as_comment(before, version)] if before is not None else []
+    lines += [(line, None) for line in definition(version.guards_name, signature(version.frame))]
+    if not version.conditions:
+        return [*lines, ("    # torch gave no guards", None), ("    return True", None)]
+    lines.append((f'    """{count(len(version.conditions), "condition")}."""', None))
+    lines.append(("    return (", None))
+    files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
+    writer = _Writer(version, files)
+    for title, members in sections(version):
+        writer.comment(f"{title}: {count(len(members), 'condition')}", 8)
+        writer.write(fold([Item(writer.text(one), one.subject, one) for one in members]), 8)
+    return [*lines, *writer.lines, ("    )", None)]
+
+
+def definition(name: str, parameters: str) -> list[str]:
+    """``def name(parameters):``, on several lines where it is long."""
+    line = f"def {name}({parameters}):"
+    if len(line) <= WIDTH:
+        return [line]
+    lines, row = [f"def {name}("], ""
+    for parameter in parameters.split(", "):
+        if len(row) + len(parameter) + 6 > WIDTH:
+            lines.append(f"    {row.rstrip()}")
+            row = ""
+        row += f"{parameter}, "
+    return [*lines, f"    {row.rstrip()}", "):"]
+
+
+def sections(version: Version) -> list[tuple[str, list[Condition]]]:
+    """Return the conditions by what they are about, with a title for each."""
+    found: dict[tuple[str, str], list[Condition]] = {}
+    for one in version.conditions:
+        found.setdefault((one.section, one.root if one.section == OBJECTS else ""), []).append(one)
+    titles = {ARGUMENTS: "arguments", CLOSURE: "variables of the enclosing function", GLOBALS: "modules and globals",
+              STATE: "torch's state"}
+    ordered = sorted(found, key=lambda key: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE).index(key[0]))
+    return [(titles.get(key[0], key[1]), found[key]) for key in ordered]
+
+
+@dataclass(frozen=True)
+class GuardGroup:
+    """Conditions on one object, or on several that a loop runs over.
+
+    Attributes:
+        subject: the object, ``"self.layers[i].norm"``; empty for torch's state.
+        members: number of objects.
+        loop: over them, ``"for i in range(32)"``; empty for one object.
+        conditions: with the user's lines that made torch ask.
+    """
+
+    subject: str
+    members: int
+    loop: str
+    conditions: tuple[Line, ...]
+
+
+def guard_groups(version: Version) -> list[GuardGroup]:
+    """Return the conditions of a version by object."""
+    text = _Writer(version, {}).text
+    found: dict[tuple[str, int, str], list[Line]] = {}
+
+    def add(folded: Iterable[Item[Condition] | Block[Condition]], members: int, loop: str) -> None:
+        for each in folded:
+            if isinstance(each, Block):
+                add(each.body, members * len(each.numbers), f"{loop} {each.loop()}".strip())
+            else:
+                found.setdefault((each.subject, members, loop), []).append((each.text, each.payload.cause))
+
+    for _, conditions in sections(version):
+        add(fold([Item(text(one), one.subject, one) for one in conditions]), 1, "")
+    return [GuardGroup(*key, tuple(lines)) for key, lines in found.items()]
+
+
+class _Writer:
+    """Writes conditions that ``and`` joins.
+
+    Args:
+        version: whose they are.
+        files: the short names of files.
+    """
+
+    def __init__(self, version: Version, files: Mapping[str, str]) -> None:
+        self.lines: list[Line] = []
+        self._version = version
+        self._files = files
+        self._first = True
+
+    def text(self, condition: Condition) -> str:
+        return self._version.sizes.check(condition) if condition.tensor is not None else condition.text
+
+    def comment(self, text: str, indent: int) -> None:
+        begin = " " * indent + "# "
+        self.lines += [(line, None) for line in textwrap.wrap(
+            text, WIDTH, initial_indent=begin, subsequent_indent=begin, break_on_hyphens=False)]
+
+    def write(self, folded: Sequence[Item[Condition] | Block[Condition]], indent: int) -> None:
+        for each in folded:
+            if isinstance(each, Item):
+                self._item(each, indent)
+                continue
+            self.comment(f"{each.container}[{each.letter}], {spelled(each.numbers)}: "
+                         f"{count(each.count // len(each.numbers), 'condition')} each", indent)
+            self.lines.append((f"{' ' * indent}{self._and()}all(", None))
+            self._first = True
+            self.write(each.body, indent + 4)
+            self._first = False
+            self.lines.append((f"{' ' * (indent + 4)}{each.loop()}", None))
+            self.lines.append((f"{' ' * indent})", None))
+
+    def _and(self) -> str:
+        joint, self._first = "" if self._first else "and ", False
+        return joint
+
+    def _item(self, item: Item[Condition], indent: int) -> None:
+        joint = self._and()
+        text = f"{joint}({item.text})" if is_loose(item.text) else joint + item.text
+        cause = item.payload.cause
+        behind = f"  # {self._files.get(cause.filename, cause.filename)}:{cause.line}" if cause is not None else ""
+        lines = broken(text, indent)
+        if len(lines[-1]) + len(behind) > WIDTH:
+            self.lines.append((f"{' ' * indent}{behind.strip()}", cause))
+            behind = ""
+        lines[-1] += behind
+        self.lines += [(line, cause) for line in lines]

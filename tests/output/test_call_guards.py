@@ -1,0 +1,223 @@
+"""What a call must satisfy, on one screen; open sizes; what differs between versions."""
+
+import pytest
+from guards_for_tests import all_versions, frame, symbol, version
+
+from depyf.capture.records import Guard
+from depyf.output.graph_changes import like_before
+from depyf.output.guards.call import LONGEST, call_guards
+from depyf.output.guards.changes import as_comment, changes
+from depyf.output.guards.sizes import open_sizes
+from depyf.output.guards.symbols import symbol_table
+from depyf.output.guards.whole import guards_file
+from depyf.output.line_breaks import WIDTH
+
+
+def tensor(name, size, stride, grad=False, dtype="float32", cls=""):
+    return Guard(f"check_tensor({name}, dtype=torch.{dtype}, device='cpu', size=({size}), stride=({stride}), "
+                 f"requires_grad={grad}{cls})", name, "TENSOR_MATCH", "")
+
+
+def about(expression, source="", kind="EQUALS_MATCH"):
+    return Guard(expression, source, kind, "")
+
+
+STATE = about("check_global_state(grad_mode=False, autocast={}, default_dtype=torch.float32)", kind="GLOBAL_STATE")
+
+
+# --- the function of the full code -------------------------------------------------------------------
+def test_arguments_come_first_and_the_rest_is_counted():
+    guards = [STATE, about("not dict_contains('use_cache', L['kwargs'])", "L['kwargs']"),
+              about("len(L['kwargs']) == 1", "L['kwargs']"), about("check_type(L['kwargs'], 'dict')", "L['kwargs']"),
+              tensor("L['kwargs']['ids']", "2, None", "None, 1", dtype="int64"),
+              about("has_no_marks(L['kwargs']['ids'], '_dynamo_static_indices')", "L['kwargs']['ids']"),
+              about("L['kwargs']['ids'].stride()[0] == L['kwargs']['ids'].size()[1]"),
+              about("2 <= L['kwargs']['ids'].size()[1]"), about("L['self'].training == False", "L['self'].training")]
+    for i in range(4):
+        owner = f"L['self']._modules['layers']._modules['{i}']"
+        guards += [about(f"{owner}.a{k} is None", f"{owner}.a{k}") for k in range(5)]
+    guards.append(about("check_same_object(G['__import_a_dot_b'], 'module')", "G['__import_a_dot_b']"))
+    found = version(guards, "self", "kwargs", symbols=[symbol("s27", "L['kwargs']['ids'].size()[1]")])
+    assert call_guards(found) == '''\
+def guards_0_for_f(self, kwargs):
+    """A call is served by version [0/0] if all of this holds. All 30 conditions: guards_0_for_f.py."""
+    return (
+        # arguments
+        set(kwargs) == {'ids'}
+        and check_tensor(kwargs['ids'], 'i64[2, n] on cpu')
+        # sizes
+        and 2 <= kwargs['ids'].shape[1]  # n: 2 or more (torch: s27)
+        # values
+        and self.training is False
+        # 2 more on arguments (types, marks of mark_dynamic)
+        # 20 on self.layers, by layer: 5 a layer, the same for layers 0 to 3
+        # 1 on modules and globals (a.b)
+        # 1 on torch's state (grad mode off, no autocast, default dtype float32, ...)
+    )'''.splitlines()
+
+
+@pytest.mark.parametrize("count", [1, 30, 60, 500])
+def test_no_version_has_more_than_forty_lines(count):
+    guards = [STATE]
+    for i in range(count):
+        guards += [tensor(f"L['x']['{i}a']", "None, 3", "3, 1"), about(f"2 <= L['x']['{i}a'].size()[0]"),
+                   about(f"L['x']['{i}b'] == {i}", f"L['x']['{i}b']"),
+                   about(f"G['a_{i}'] == {i}", f"G['a_{i}']"), about(f"L['self'].n{i} == 1", f"L['self'].n{i}"),
+                   about(f"L['free{i}'] == {i}", f"L['free{i}']")]
+    lines = call_guards(version(guards, "self", "x", freevars=[f"free{i}" for i in range(count)]))
+    assert len(lines) <= LONGEST and max(map(len, lines)) <= WIDTH
+    compile("\n".join(lines), "guards", "exec")
+
+
+def test_layers_of_arguments_stand_once():
+    guards = [tensor(f"L['cache'].layers[{i}].{name}", "1, 4", "4, 1") for i in range(20) for name in ("keys", "values")]
+    text = "\n".join(call_guards(version(guards, "cache")))
+    assert ("all(check_tensor(cache.layers[i].keys, 'f32[1, 4] on cpu')" in text
+            and "for i in range(20))" in text and "more on" not in text)
+
+
+def test_a_version_without_guards():
+    assert call_guards(version([], "x")) == ["def guards_0_for_f(x):", "    # torch gave no guards", "    return True"]
+
+
+def test_long_signatures():
+    names = [f"a_long_name_of_a_parameter_{i}" for i in range(12)]
+    lines = call_guards(version([about(f"L['{names[0]}'] == 1", f"L['{names[0]}']")], *names))
+    assert max(map(len, lines)) <= WIDTH
+    compile("\n".join(lines), "guards", "exec")
+
+
+# --- open sizes -----------------------------------------------------------------------------------------
+def sizes(guards, *arguments, original=""):
+    found = version(guards, *arguments, original=original)
+    return {size.expression: (size.name, size.range_in_words()) for size in found.sizes.open.values()}, found
+
+
+def test_sizes_have_the_names_of_the_user():
+    guards = [tensor("L['x']", "None, None", "None, 1"), tensor("L['y']", "None,", "1,"),
+              about("2 <= L['x'].size()[0] <= 256"), about("2 <= L['x'].size()[1]")]
+    found, _ = sizes(guards, "x", "y", original="def f(x, y):\n    b, t = x.shape\n    k = y.size(0)\n")
+    assert found == {"x.shape[0]": ("b", "2 to 256"), "x.shape[1]": ("t", "2 or more"), "y.shape[0]": ("k", "any")}
+
+
+def test_names_that_mean_something_else_are_not_taken():
+    guards = [tensor("L['x']", "None, None", "None, 1")]
+    found, _ = sizes(guards, "x", original="def f(x):\n    n = batch(x)\n    return n\n")
+    assert [name for name, _ in found.values()] == ["m", "k"]
+
+
+def test_sizes_that_are_equal_to_others():
+    guards = [tensor("L['x']", "None, 4", "4, 1"), tensor("L['y']", "None,", "1,"), tensor("L['z']", "None, 2", "2, 1"),
+              about("L['y'].size()[0] == 2*L['x'].size()[0]"), about("L['z'].size()[0] == L['x'].size()[0]")]
+    found, of = sizes(guards, "x", "y", "z")
+    assert list(found) == ["x.shape[0]"]
+    assert [of.sizes.described(one) for one in of.conditions if one.tensor] == [
+        "f32[batch, 4] on cpu", "f32[2*batch] on cpu", "f32[batch, 2] on cpu"]
+
+
+def test_strides_that_follow_from_open_sizes_are_not_said():
+    x = tensor("L['x']", "2, None, None, 3", "None, None, 3, 1")
+    follow = [about("L['x'].stride()[0] == 3*L['x'].size()[1]*L['x'].size()[2]"),
+              about("L['x'].stride()[1] == 3*L['x'].size()[2]")]
+    other = [about("L['x'].stride()[0] == 6*L['x'].size()[1]"), about("L['x'].stride()[1] == 3*L['x'].size()[2]")]
+    for guards, layout in ((follow, ""), (other, " strides (any, any, 3, 1)"), ([], " strides (any, any, 3, 1)")):
+        found = version([x, *guards], "x")
+        assert found.sizes.described(found.conditions[0]) == f"f32[2, n, m, 3]{layout} on cpu"
+
+
+def test_symbols_of_a_graph():
+    from depyf.capture.records import SourceLocation
+
+    place = SourceLocation("m.py", 8, "f", "rows = x.nonzero()")
+    found = version([tensor("L['x']", "None, 4", "4, 1"), about("2 <= L['x'].size()[0]")], "x", symbols=[
+        symbol("s7", "L['x'].size()[0]"), symbol("u0", "", "unbacked", location=place), symbol("u0 >= 2", "", "guarded"),
+        symbol("u0 < 9", "", "guarded"), symbol("s99", "L['x'].size()[1]")])
+    assert symbol_table('a: "f32[s7, 4]" = b; c: "i64[u0]" = d  # s99', found) == [
+        "# s7: x.shape[0], 2 or more", "# u0: what x.nonzero() gives (line 8), known only when the graph runs, 2 to 8"]
+
+
+# --- differences ---------------------------------------------------------------------------------------
+def differences(old, new, *arguments):
+    return changes(*all_versions([old, new], *arguments))
+
+
+def test_differences_are_spelled_out():
+    old = [tensor("L['x']", "2, 8", "8, 1"), about("L['mask'] is None", "L['mask']"),
+           about("L['mode'] == 'sum'", "L['mode']"), about("len(L['items']) == 2", "L['items']"),
+           about("L['scale'] == 0.5", "L['scale']"), STATE]
+    new = [tensor("L['x']", "2, None", "None, 1", grad=True), tensor("L['mask']", "2, 2", "2, 1", dtype="bool"),
+           about("L['mode'] == 'mean'", "L['mode']"), about("not L['items']", "L['items']"),
+           about("check_type(L['scale'], 'float')", "L['scale']"), about("L['scale'] > 0.0"),
+           about("2 <= L['x'].size()[1] <= 64"), about("L['x'].stride()[0] == L['x'].size()[1]"),
+           about(STATE.expression.replace("False", "True"), kind="GLOBAL_STATE")]
+    assert differences(old, new, "x", "mask", "mode", "items", "scale") == [
+        "x.shape[1]: 8 -> any, 2 to 64", "x.requires_grad: False -> True", "mask: None -> bool[2, 2] on cpu",
+        "mode: 'sum' -> 'mean'", "len(items): 2 -> 0", "scale: 0.5 -> any float", "grad mode off -> grad mode on",
+        "only [0/1]: scale > 0.0"]
+
+
+def test_a_range_that_became_another():
+    x = tensor("L['x']", "None, 4", "4, 1")
+    assert differences([x, about("2 <= L['x'].size()[0] <= 256")], [x, about("257 <= L['x'].size()[0]")], "x") == [
+        "x.shape[0]: 2 to 256 -> 257 or more"]
+
+
+def test_all_differences_are_told_and_layers_once():
+    old = [about(f"L['self'].layers[{i}].n == 1", f"L['self'].layers[{i}].n") for i in range(30)]
+    new = [about(f"L['self'].layers[{i}].n == 2", f"L['self'].layers[{i}].n") for i in range(30)]
+    new += [about(f"L['self'].b{i} > 2", f"L['self'].b{i}") for i in range(50)]
+    found = differences(old, new, "self")
+    assert found[0] == "self.layers[i].n: 1 -> 2  (for i in range(30))" and len(found) == 51
+    older, newer = all_versions([old, new], "self")
+    assert len(as_comment(older, newer)) == 52
+    assert as_comment(older, newer, 10)[-1] == "#   and 43 lines more: guards_1_for_f.py"
+    assert "self.b49 > 2" in guards_file(newer, older)
+
+
+def test_versions_that_differ_in_nothing():
+    guards = [about("L['n'] == 1", "L['n']")]
+    assert as_comment(*all_versions([guards, guards], "n")) == ["# version [0/1] has the conditions of [0/0]"]
+
+
+def test_the_numbering_of_torch_is_no_difference():
+    assert differences([about("check_same_object(G['__builtins_dict___0']['len'])", "G['__builtins_dict___0']['len']")],
+                       [about("check_same_object(G['__builtins_dict___2']['len'])", "G['__builtins_dict___2']['len']")]) == []
+
+
+# --- graphs ---------------------------------------------------------------------------------------------
+def graph(name, size, twist="", count=30):
+    body = "".join(f'    add_{i}: "f32[{size}]cpu" = x + {i};  x = None\n    view_{i} = add_{i}.view(2, {size}, {twist}-1)\n'
+                   for i in range(count))
+    return f'def {name}(x: "f32[{size}]"):\n{body}    return (view_0,)\n'
+
+
+def test_a_graph_that_differs_in_sizes_is_shown_by_that():
+    old = {"__compiled_fn_1": graph("__compiled_fn_1", "8")}
+    brief = like_before("__compiled_fn_3", graph("__compiled_fn_3", "s7"), old, "whole.py")
+    assert brief.splitlines() == [
+        "# the statements of __compiled_fn_1 above, with s7 instead of 8 in 30 statements",
+        "def __compiled_fn_3(*args):", "    ...  # the whole of it: whole.py"]
+
+
+def test_a_graph_that_differs_in_more():
+    old = {"__compiled_fn_1": graph("__compiled_fn_1", "8")}
+    assert like_before("__compiled_fn_3", graph("__compiled_fn_3", "8", twist="-"), old) == ""
+    wired = graph("__compiled_fn_3", "8").replace("add_7.view", "add_6.view")
+    brief = like_before("__compiled_fn_3", wired, old)
+    assert "#   - view_7 = add_7.view(2, 8, -1)\n#   + view_7 = add_6.view(2, 8, -1)\n" in brief
+    more = graph("__compiled_fn_3", "8").replace("    return", "    new = x.sin()\n    return")
+    assert "#   + new = x.sin()" in like_before("__compiled_fn_3", more, old)
+
+
+def test_numbers_that_torch_counts_names_by_do_not_matter():
+    old = {"__compiled_fn_1": graph("__compiled_fn_1", "8")}
+    other = graph("__compiled_fn_3", "8").replace("add_", "add_9")
+    assert like_before("__compiled_fn_3", other, old).splitlines()[0] == "# the statements of __compiled_fn_1 above"
+
+
+def test_a_short_graph_is_shown():
+    assert like_before("g", graph("g", "8", count=4), {"h": graph("h", "8", count=4)}) == ""
+
+
+def test_names_of_a_frame_without_text():
+    assert open_sizes([], frame("x")).open == {}
