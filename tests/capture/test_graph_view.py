@@ -24,16 +24,16 @@ class GraphModule(torch.nn.Module):
         x += g_scale;  x_1: "f32[s27, 8][8, 1]cuda:0" = x;  x = g_scale = None
         x_1[l_kwargs_mask_] = 2;  setitem = x_1;  setitem = l_kwargs_mask_ = None
         wrap_body_0 = self.wrap_body_0
-        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1);  wrap_body_0 = s27 = x_1 = None
+        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1, l_kwargs_mask_);  wrap_body_0 = s27 = x_1 = None
         return (out,)
 
     class wrap_body_0(torch.nn.Module):
-        def forward(self, s27: "Sym(s27)", x_1: "f32[s27, 8][8, 1]cuda:0"):
+        def forward(self, s27: "Sym(s27)", x_1: "f32[s27, 8][8, 1]cuda:0", l_kwargs_mask_: "b8[8]"):
             s27_1 = s27
             x_2 = x_1
 
             # No stacktrace found for following nodes
-            sin: "f32[s27, 8][8, 1]cuda:0" = x_2.sin();  x_2 = None
+            sin: "f32[s27, 8][8, 1]cuda:0" = x_2.masked_fill(l_kwargs_mask_, 0);  x_2 = l_kwargs_mask_ = None
             return (sin,)
 '''
 INPUTS = (
@@ -62,7 +62,7 @@ class GraphModule(torch.nn.Module):
         x_1: "f32[s27, 8][8, 1]cuda:0" = x
         x_1[mask] = 2
         wrap_body_0 = self.wrap_body_0
-        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1)
+        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1, mask)
         return (out,)
 
     class wrap_body_0(torch.nn.Module):
@@ -70,9 +70,10 @@ class GraphModule(torch.nn.Module):
             self,
             s27: "Sym(s27)",
             x_1: "f32[s27, 8][8, 1]cuda:0",
+            mask: "b8[8]",
         ):
             # No stacktrace found for following nodes
-            sin: "f32[s27, 8][8, 1]cuda:0" = x_1.sin()
+            sin: "f32[s27, 8][8, 1]cuda:0" = x_1.masked_fill(mask, 0)
             return (sin,)
 '''
 
@@ -86,9 +87,9 @@ def test_a_captured_graph():
 
 
 @pytest.mark.parametrize("part", [
-    "l_x_ = L_x_", "linear(", "x += ", "x_1[", "return (out", "class wrap_body_0", "x_2.sin()", "File: /home/me/other"])
+    "l_x_ = L_x_", "linear(", "x += ", "x_1[", "return (out", "class wrap_body_0", "x_2.masked", "File: /home/me/other"])
 def test_each_line_is_found_in_the_view(part):
-    shown = {"l_x_ = L_x_": "x_0: ", "x_2.sin()": "x_1.sin()", "File: /home/me/other": "other/model.py:20"}
+    shown = {"l_x_ = L_x_": "x_0: ", "x_2.masked": "x_1.masked", "File: /home/me/other": "other/model.py:20"}
     view = graph_view(CAPTURED, INPUTS)
     line = next(number for number, line in enumerate(CAPTURED.split("\n"), 1) if part in line)
     assert shown.get(part, part) in view.text.split("\n")[view.line(line) - 1]
