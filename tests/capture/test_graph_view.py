@@ -1,11 +1,16 @@
 """The view of a graph: the same program as torch's print, in the user's words."""
 
-import ast
+import re
 
 import pytest
+import torch
 
 from depyf.capture.graph_view import graph_view, parameter_words
+from depyf.capture.graphs import NOT_PYTHON, legal_graph
 from depyf.capture.records import GraphInput
+from depyf.capture.torch_private import hooks
+from depyf.capture.wrapping import WIDTH
+from depyf.link.functions import link_graph
 
 CAPTURED = '''\
 class GraphModule(torch.nn.Module):
@@ -96,10 +101,54 @@ def test_each_line_is_found_in_the_view(part):
 
 
 def test_without_what_the_inputs_are():
-    text = graph_view(CAPTURED).text
-    assert "\n        self_modules_a_b_modules_1_parameters_w: \"f32[8]\"," not in text  # longer than the comment says
-    assert "        L_x: \"f32[s27, 8][8, 1]cuda:0\",\n" in text
-    ast.parse(text)
+    lines = graph_view(CAPTURED).text.split("\n")
+    assert [line.strip() for line in lines[3:9]] == [
+        's27: "Sym(s27)",', 'x_0: "f32[s27, 8][8, 1]cuda:0",', 'a_b_1_w: "f32[8]",', 'a_b_1_w_0: "f32[8]",',
+        'kwargs_mask: "b8[8]",', 'scale: "f32[8]",']
+
+
+def test_a_graph_that_is_not_python_is_a_comment():
+    text = legal_graph(CAPTURED.replace("scale = 'l_x_'", "mesh = DeviceMesh(<2>)"))
+    assert text.startswith(NOT_PYTHON)
+    view = graph_view(text, INPUTS)
+    lines = view.text.split("\n")
+    assert all(not line or line.startswith("#") and len(line) <= WIDTH for line in lines)
+    assert '#         x_0: "f32[s27, 8][8, 1]cuda:0",  # x' in lines
+    line = next(number for number, line in enumerate(text.split("\n"), 1) if "x_1[l_kwargs" in line)
+    assert lines[view.line(line) - 1] == "#         x_1[mask] = 2"
+
+
+def test_what_torch_printed_up_to_2_6():
+    text = CAPTURED.replace("        # ", "         # ").replace("    # No", "     # No")
+    assert graph_view(text, INPUTS).text == VIEW
+
+
+def test_inputs_of_a_live_graph():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 4)])
+
+        def forward(self, x, extra):
+            return self.layers[0](x) + extra["mask"]
+
+    found = {}
+
+    def backend(gm, inputs):
+        text = legal_graph(gm.print_readable(print_output=False, include_stride=True, include_device=True))
+        inputs = tuple(GraphInput(*each) for each in hooks.graph_inputs(gm))
+        found["view"], found["code"] = graph_view(text, inputs).text, gm.forward.__func__
+        return gm.forward
+
+    x, y = torch.randn(2, 2, 4)
+    model = Model()
+    assert torch.equal(torch.compile(model, backend=backend, dynamic=True)(x, {"mask": y}), model(x, {"mask": y}))
+    parameters = dict(re.findall(r"(?m)^        (\w+): \"[^\"]*\",(?:  # (.*))?$", found["view"]))
+    assert parameters["layers_0_weight"] == "self.layers[0].weight"
+    assert parameters["extra_mask"] == "extra['mask']"
+    assert parameters["x"] == ""
+    assert "x.shape[0]" in parameters.values()
+    assert link_graph(found["code"], found["view"], "/tmp/view.py")
 
 
 BOXED = '''\

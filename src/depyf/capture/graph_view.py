@@ -33,6 +33,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import wrapping
+from .graphs import NOT_PYTHON
 from .records import GraphInput
 from .resumes import plain_name
 from .user_expressions import MODULE_DICTIONARIES, user_expression
@@ -95,9 +96,24 @@ def graph_view(text: str, inputs: tuple[GraphInput, ...] = (), captured: bool = 
         The view; torch's text as it is where it is no graph.
     """
     try:
+        if text.startswith(NOT_PYTHON):
+            return _commented(text, inputs, captured)
         return _View(text, inputs, captured).made()
     except (ValueError, IndexError, KeyError, AttributeError, RecursionError):
         return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
+
+
+def _commented(text: str, inputs: tuple[GraphInput, ...], captured: bool) -> GraphView:
+    """The view of a graph that stands in a comment, as it is not Python."""
+    head, *commented = text.split("\n")
+    view = _View("\n".join(line.removeprefix("# ").rstrip() for line in commented), inputs, captured).made()
+    lines, places = [head], {}
+    for number, line in enumerate(view.text.split("\n"), 1):
+        places[number] = len(lines) + 1
+        lines += wrapping.comment(line, 0) if line.strip() else ["#"]
+    lines[-1:] = [""] if text.endswith("\n") else lines[-1:]
+    shown = {number + 2: places[view.line(number + 1)] for number in range(len(commented)) if view.line(number + 1)}
+    return GraphView("\n".join(lines), view.files, view.names, shown)
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
@@ -222,7 +238,7 @@ class _View:
         taken = {name for pair in _NAMES.findall(text) for name in pair} | set(_SECOND_NAMES.findall(text))
         taken = taken - set(other.values()) | {name for name in names if name not in changed}
         for name in changed:
-            shown[name] = _free(wanted.get(name, "") or _plain(name), taken)
+            shown[name] = _free(wanted.get(name, "") or _guessed(name), taken)
             taken.add(shown[name])
         return shown
 
@@ -390,6 +406,12 @@ def _identifier(words: str) -> str:
     while len(parts) > 1 and len("_".join(parts)) > _LONGEST_NAME:
         del parts[0]
     return _plain("_".join(parts))
+
+
+def _guessed(name: str) -> str:
+    """A name for a parameter of which only torch's name is known."""
+    parts = re.split(r"_(?:modules|parameters|buffers)_", re.sub(r"^[LG]_", "", name))
+    return _plain("_".join(parts[1:] if parts[0] == "self" and len(parts) > 1 else parts))
 
 
 def _plain(name: str) -> str:
