@@ -137,7 +137,7 @@ def test_inputs_of_a_live_graph():
     def backend(gm, inputs):
         text = legal_graph(gm.print_readable(print_output=False, include_stride=True, include_device=True))
         inputs = tuple(GraphInput(*each) for each in hooks.graph_inputs(gm))
-        found["view"], found["code"] = graph_view(text, inputs).text, gm.forward.__func__
+        found.update(view=graph_view(text, inputs).text, module=gm)
         return gm.forward
 
     x, y = torch.randn(2, 2, 4)
@@ -148,7 +148,7 @@ def test_inputs_of_a_live_graph():
     assert parameters["extra_mask"] == "extra['mask']"
     assert parameters["x"] == ""
     assert "x.shape[0]" in parameters.values()
-    assert link_graph(found["code"], found["view"], "/tmp/view.py")
+    assert link_graph(found["module"].forward, found["view"], "/tmp/view.py")
 
 
 BOXED = '''\
