@@ -410,11 +410,11 @@ export class Editor {
     this.view.dispatch({ effects: setMarks.of(changes) });
   }
 
-  reveal(line, how = "center") {
+  reveal(line, how = "center", margin = 5) {
     if (line < 1 || line > this.view.state.doc.lines) return;
     this.view.dispatch({
       effects: [setMarks.of({ at: this.view.state.field(marks).at }),
-                EditorView.scrollIntoView(this.view.state.doc.line(line).from, { y: how })] });
+                EditorView.scrollIntoView(this.view.state.doc.line(line).from, { y: how, yMargin: margin })] });
   }
 
   /** Shows a line even if its module is folded. */
