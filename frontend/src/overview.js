@@ -56,6 +56,8 @@ function flow(run, unit, app) {
     h("h3", {}, code(unit.title), " ", placeLink(run, app, unit.place),
       h("span", { class: "soft" }, ` ${count(unit.versions, "version")}, ${count(unit.graphs, "graph")}, ` +
         `${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}, ${seconds(unit.seconds)}`)),
+    unit.wrappers?.length ? h("p", { class: "soft" }, `called through ${count(unit.wrappers.length, "wrapper")}: `, unit.wrappers.map(
+      ([place, name], index) => [index ? ", " : "", code(name), " ", placeLink(run, app, place)])) : null,
     body, rest.map((frame) => frameFlow(run, frame, frames, shown, app)),
     unit.lost.length ? h("p", { class: "broke" }, h("span", { class: "sign break" }, "\u2716"),
       h("a", { href: app.link("overview", { to: "lost" }) }, "not compiled"), ": ", unit.lost.slice(0, 8).map(

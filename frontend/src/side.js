@@ -118,11 +118,13 @@ export function side(run, state, app) {
   /** Chooses a line, and brings what it is tied to to the same height in all panes. */
   function align(from, line) {
     pin(from, line);
-    for (const pane of panes) {
+    const wanted = panes.map((pane) => {
       const { exact, same } = run.linked(pane.doc, chosen.selection);
-      const at = pane === from ? line : Math.min(...(exact.size ? exact : same));
-      if (at < Infinity) pane.editor.reveal(at, "start", HEAD);
-    }
+      return [pane.editor, pane === from ? line : Math.min(...(exact.size ? exact : same)), run.lines(pane.doc).length];
+    }).filter(([, at, last]) => at <= last);
+    // (a line near the top of its text can stand no lower)
+    const head = Math.min(HEAD, ...wanted.map(([editor, at]) => editor.above(at)));
+    for (const [editor, at] of wanted) editor.reveal(at, "start", head);
   }
 
   function follow(pane, isOwn) {

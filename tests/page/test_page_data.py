@@ -26,7 +26,8 @@ from depyf.capture.records import (
 from depyf.output.terminal import pieces
 from depyf.page import assemble as building
 from depyf.page.data import run_data, shares
-from depyf.page.functions import _path, failing_conditions
+from depyf.page.failed import failed
+from depyf.page.functions import _path
 from depyf.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 
 DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")
@@ -368,10 +369,10 @@ def test_what_was_not_compiled_comes_first():
 
 
 def test_the_title_says_what_was_run_and_when(captures):
-    assert "<title>train.py --steps 3 \u00b7 2026-11-22 10:00</title>" in page.build(given_up())
+    assert "<title>train.py --steps 3 &#183; 2026-11-22 10:00</title>" in page.build(given_up())
     capture = captures("toy")[""]
-    assert " \u00b7 inductor \u00b7 20" in page.build(capture)
-    assert "<title>torch.compile: toy_example</title>" in page.build(dataclasses.replace(capture, environment={}))
+    assert " &#183; inductor &#183; 20" in page.build(capture)
+    assert "<title>torch.compile: toy.toy_example</title>" in page.build(dataclasses.replace(capture, environment={}))
 
 
 def test_resume_functions_that_no_call_reached_say_so(captures):
@@ -391,13 +392,15 @@ def test_stages_and_kernels_know_their_direction(captures):
 
 
 @pytest.mark.parametrize(("failure", "failing"), [
-    (GuardFailure(None, "tensor 'x' size mismatch at index 0. expected 4, actual 6", "L['x']", "4", "6"), {1}),
-    (GuardFailure(None, "len(x) == 3", "L['x']", "3", "4"), {2}),
-    (GuardFailure(None, "x is something", "L['x']", "3", "4"), {2}),
-    (GuardFailure(None, "not known", "L['x']"), {0})])
+    (GuardFailure(None, "tensor 'x' size mismatch at index 0. expected 4, actual 6", "L['x']", "4", "6"), [{1}, set()]),
+    (GuardFailure(None, "len(L['x']) == 3", "L['x']", "3", "4"), [{2}, set()]),
+    (GuardFailure(None, "x is something", "L['x']", "3", "4"), [{2}, set()]),
+    (GuardFailure(None, "2 <= x", "L['x']"), [set(), {0}]),
+    (GuardFailure(None, "not known", "L['x']"), [{0}, set()]), (GuardFailure(None, "not known"), [set(), set()])])
 def test_the_condition_that_failed_is_found(failure, failing):
-    conditions = ["has_no_marks(L['x'])", "check_tensor(L['x'], size=(4, 16))", "len(L['x']) == 3"]
-    assert failing_conditions(conditions, [failure]) == failing
+    groups = [("L['x']", ["has_no_marks(L['x'])", "check_tensor(L['x'], size=(4, 16))", "len(L['x']) == 3"]), ("", ["2 <= x"])]
+    found, rest = failed(groups, [failure], str)
+    assert [set(each) for each in found] == failing and bool(rest) == (not any(failing))
 
 
 def test_markdown_as_pieces():

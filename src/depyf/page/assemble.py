@@ -43,7 +43,7 @@ def build(
         names: what files are called, by path, where that is not a part of the path (a notebook's ``In[3]``).
 
     Returns:
-        The text; ASCII but for the title.
+        The text; ASCII.
     """
     runs = {"": capture} if isinstance(capture, Capture) else dict(capture)
     data = {
@@ -97,7 +97,12 @@ def page(data: Mapping[str, Any], title: str) -> str:
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
     shell = string.Template(_asset("shell.html"))
     return shell.substitute(
-        policy=policy, title=html.escape(one_line(title)), style=style, script=script, data=packed(data))
+        policy=policy, title=_ascii(html.escape(one_line(title))), style=style, script=script, data=packed(data))
+
+
+def _ascii(text: str) -> str:
+    """The text of HTML with numbers for all letters but ASCII."""
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def packed(data: Mapping[str, Any]) -> str:
@@ -125,7 +130,9 @@ def _title(runs: Mapping[str, Capture]) -> str:
         backends = sorted({graph.backend for run in runs.values() for graph in run.graphs if graph.backend})
         return " \u00b7 ".join(filter(None, (
             environment["command"].removeprefix("python "), ", ".join(backends), environment.get("date", ""))))
-    names = dict.fromkeys(function.name for run in runs.values() for function in run.functions)
+    names = dict.fromkeys(
+        function.frames[0].title or function.name if function.frames else function.name
+        for run in runs.values() for function in run.functions)
     shown = ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")
     return f"torch.compile: {shown}" if names else "torch.compile"
 
