@@ -83,7 +83,7 @@ function frameFlow(run, frame, frames, shown, app) {
       ? app.link("source", { key: run.docs[place.file.doc].key, line: place.line }) : null;
   const label = frame.resumes ? `continues at line ${frame.resumes}` : "original";
   return h("div", { class: "frame" },
-    h("div", { class: "row first" }, chip("original", label, frame.name, href), frame.entries.length > 1
+    h("div", { class: "row first" }, chip("original", label, frame.title, href), frame.entries.length > 1
       ? h("span", { class: "soft time" }, `${frame.entries.length} versions, in the order in which they are tried`) : null),
     h("ol", { class: "entries" }, frame.entries.map((entry) => entryFlow(run, entry, frames, shown, app)),
       frame.entries.length ? null : h("li", { class: "row soft" }, FATES[frame.fate] ?? FATES.unknown)));
@@ -225,10 +225,10 @@ function shapes(run, app) {
   if (!run.symbols.length) return null;
   const words = {
     __proto__: null, // (kinds come from the records)
-    created: (found) => [code(found.symbol), " stands for ", code(found.source || "a value"), ", any in ", code(found.range),
+    created: (found) => [code(found.source || "a value"), " (torch's ", code(found.symbol), "): ", pieces(found.range),
                          found.value ? [", first seen as ", code(found.value)] : null],
     unbacked: (found) => [code(found.symbol), " is known from the data only"],
-    fixed: (found) => [h("b", {}, "fixed: "), code(found.symbol), " is ", code(found.value), " only",
+    fixed: (found) => [h("b", {}, "fixed: "), found.source ? [code(found.source), " (torch's ", code(found.symbol), ")"] : code(found.symbol), " is ", code(found.value), " only",
                        found.reason ? [", because of ", code(short(found.reason, 120))] : null],
     guarded: (found) => ["condition ", code(found.symbol)],
   };

@@ -87,9 +87,8 @@ def _guards(run: Run, version: Version, document: int) -> Json:
     others = list(dict.fromkeys(words(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
               if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
-    return {"id": str(entry.compile_id), "frame": frame.name, "doc": document, "count": len(entry.guards),
-            "groups": groups, "failed": others,
-            "microseconds": looked[0] if looked else 0}
+    return {"id": str(entry.compile_id), "frame": frame.title or frame.name, "doc": document,
+            "count": len(entry.guards), "groups": groups, "failed": others, "microseconds": looked[0] if looked else 0}
 
 
 def _difference(found: GuardFailure) -> str:

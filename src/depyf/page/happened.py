@@ -9,8 +9,9 @@ from ..capture import events
 from ..capture.records import Compilation, GraphBreak, GuardFailure
 from ..output import story
 from ..output.causes import cause
-from ..output.changes import advice
+from ..output.changes import advice, in_words
 from ..output.markdown import prose
+from ..output.sections.shapes import values
 from ..output.terminal import pieces
 from ..output.totals import Totals, seconds_by_phase
 from ..output.verdict import verdict, why_plain
@@ -122,8 +123,9 @@ def symbols_data(run: Run) -> list[Json]:
             for symbol in compilation.symbols:
                 key = (unit_number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
                 known = found.setdefault(key, {
-                    "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol, "source": symbol.source,
-                    "value": symbol.value, "range": symbol.range, "reason": words(symbol.reason),
+                    "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol,
+                    "source": in_words(symbol.source, run.story.stack_names(compilation)),
+                    "value": symbol.value, "range": pieces(values(symbol.range)), "reason": words(symbol.reason),
                     "place": run.place(symbol.location), "ids": []})
                 if str(compilation.compile_id) not in known["ids"]:
                     known["ids"].append(str(compilation.compile_id))
