@@ -31,7 +31,8 @@ def changes(old: Version, new: Version) -> list[str]:
                 each.startswith((f"{subject}.", f"{subject}[")) for each in {*before, *after}):
             continue  # what is looked into, and its parts are told of
         if first is not None and second is not None and first.kind == second.kind == "tensor":
-            items += [Item(line, subject, None) for line in _tensor(subject, first.condition, second.condition, old, new)]
+            items += [
+                Item(line, subject, None) for line in _tensor(subject, first.condition, second.condition, old, new)]
             continue
         items.append(Item(f"{subject}: {first.text if first else NOTHING} -> {second.text if second else NOTHING}",
                           subject, None))
