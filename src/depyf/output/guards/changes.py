@@ -56,7 +56,10 @@ def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
     if not found:
         return [f"# version {new.label} has the conditions of {old.label}"]
     lines = [f"# version {new.label} differs from {old.label}:"]
+    stack = {f"___stack{number}": name for number, name in enumerate(new.frame.stack) if name}
     for line in found:
+        # What torch names by its place at the break has been an expression of the user's.
+        line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
         lines += textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#       ",
                                break_long_words=False, break_on_hyphens=False)
     if longest and len(lines) > longest:
