@@ -32,6 +32,16 @@ export function code(text, props) {
   return h("code", props, text);
 }
 
+/** Text that is cut says so, and shows the whole to who points at it. */
+export function short(text, most) {
+  return text.length <= most ? text : h("span", { title: text }, `${text.slice(0, most - 1).trimEnd()}\u2026`);
+}
+
+/** What the data has as `[kind, text]`: code, bold, or running text. */
+export function pieces(found) {
+  return found.map(([kind, text]) => (kind === "code" ? code(text) : kind === "bold" ? h("b", {}, text) : prose(text)));
+}
+
 export function count(number, word) {
   return `${number} ${word}${number === 1 ? "" : "s"}`;
 }

@@ -1,6 +1,6 @@
 // Guards of a version, as a tree by object; those that failed first.
 
-import { code, count, h } from "./dom.js";
+import { code, count, h, short } from "./dom.js";
 import { placeLink } from "./overview.js";
 
 export function guards(run, state, app) {
@@ -22,7 +22,8 @@ export function guards(run, state, app) {
     h("div", { class: "column" },
       failed.length || chosen.failed.length ? h("article", { class: "card warn" }, h("h2", {}, "Failed at recompiles"),
         h("ul", {}, failed.map((group) => h("li", {}, code(group[0] || "global state"), ": ",
-          group[4].slice(0, 4).map((text, index) => [index ? "; " : "", text.slice(0, 200)]), group[0] ? conditions(run, group, app) : null)),
+          group[4].slice(0, 4).map((text, index) => [index ? "; " : "", short(text, 200)]),
+          group[4].length > 4 ? `; and ${group[4].length - 4} more` : "", conditions(run, group, app, true))),
           chosen.failed.map((text) => h("li", {}, code(text))))) : null,
       cost(run, chosen, app),
       tree));
@@ -78,9 +79,12 @@ function cost(run, chosen, app) {
       group[0] ? code(group[0]) : "global state", " ", placeLink(run, app, group[5].find(([, place]) => place >= 0)?.[1] ?? -1)))));
 }
 
-function conditions(run, group, app) {
-  return h("ul", { class: "conditions" }, group[5].map(([text, place]) => h("li", {}, code(text), " ", placeLink(run, app, place))),
-    group[3] ? h("li", { class: "soft" }, code(group[3]), `: ${group[2]} objects`) : null);
+/** The conditions of a group, or only those that failed. */
+function conditions(run, group, app, failed = false) {
+  return h("ul", { class: "conditions" }, group[5].filter(([, , bad]) => bad || !failed).map(([text, place, bad]) => h("li", { class: bad ? "bad" : null },
+    bad ? h("span", { class: "sign break", title: "failed" }, "\u2716") : null, code(text), " ", placeLink(run, app, place),
+    bad && !failed ? h("span", { class: "tag" }, "failed") : null)),
+    group[3] && !failed ? h("li", { class: "soft" }, code(group[3]), `: ${group[2]} objects`) : null);
 }
 
 function sourcePane(run, chosen) {

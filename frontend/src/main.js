@@ -55,6 +55,15 @@ function stored(name, value) {
   return null;
 }
 
+/** What was run, with which backend, when, and on what. */
+function about(data) {
+  const { command, date, torch, python } = data.runs[0]?.environment ?? {};
+  const backends = [...new Set(data.runs.flatMap((run) => run.backends ?? []))].join(", ");
+  const rest = [backends, date, torch && `torch ${torch.split("+")[0]}`, python && `Python ${python}`].filter(Boolean);
+  return h("span", { class: "soft environment", title: [command, ...rest].filter(Boolean).join(", ") },
+    command ? h("code", {}, command.replace(/^python /, "")) : null, h("span", {}, rest.join(", ")));
+}
+
 /** (Safari has no idle callbacks.) */
 const later = window.requestIdleCallback ?? ((act) => setTimeout(act, 50));
 
@@ -67,7 +76,6 @@ class App {
     this.views = data.runs.length > 1 ? [...VIEWS, ["ranks", "Ranks", null]] : VIEWS;
     this.main = h("main", { id: "main", tabindex: "-1" });
     this.tabs = h("nav", { "aria-label": "Views" });
-    const environment = data.runs[0]?.environment ?? {};
     this.runs = data.runs.length > 1 ? h("select", { "aria-label": "rank", onchange: (event) => this.go(
       this.name === "ranks" ? "overview" : this.name, {}, Number(event.target.value)) },
     data.runs.map((run, index) => h("option", { value: String(index) }, run.name || `run ${index}`))) : null;
@@ -78,9 +86,7 @@ class App {
     this.themeButton = theme;
     root.replaceChildren(
       h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); this.main.focus(); } }, "to the content"),
-      h("header", {}, h("h1", {}, "depyf"), OWN_ADDRESS ? null : this.back, this.tabs, this.runs,
-        h("span", { class: "soft environment" }, [environment.torch && `torch ${environment.torch}`,
-          environment.python && `Python ${environment.python}`].filter(Boolean).join(", ")), keys, theme),
+      h("header", {}, h("h1", {}, "depyf"), OWN_ADDRESS ? null : this.back, this.tabs, this.runs, about(data), keys, theme),
       this.main);
     this.theme(stored("depyf-theme") ?? "auto");
     window.addEventListener("hashchange", () => this.show());
@@ -171,7 +177,7 @@ class App {
     this.kept = { address, view, shown: false };
   }
 
-  /** Lets go of the view that is kept. */
+  /** Releases the view that is kept. */
   forget() {
     this.kept?.view.destroy();
     this.kept = null;
@@ -228,7 +234,7 @@ class App {
 
   help() {
     const rows = [["1 to 6", "the views"], ["\u2191 \u2193", "the next line, in a text"], ["/ or Ctrl-F", "search in a text"],
-                  ["g", "the definition of the name in the line"], ["Esc", "let go of the line"], ["t", "light, dark or the system's"],
+                  ["g", "the definition of the name in the line"], ["Esc", "release the line"], ["t", "light, dark or the system's"],
                   ["?", "this"]];
     const dialog = h("dialog", { "aria-label": "Keyboard", onclose: () => dialog.remove() }, h("h2", {}, "Keyboard"),
       h("dl", {}, rows.map(([keys, words]) => [h("dt", {}, h("kbd", {}, keys)), h("dd", {}, words)])),

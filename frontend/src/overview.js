@@ -1,12 +1,12 @@
 // What happened, function by function: from the original to what runs, breaks and recompiles, time.
 
 import { sourceOf } from "./side.js";
-import { code, count, h, outside, prose, seconds } from "./dom.js";
+import { code, count, h, outside, pieces, prose, seconds, short } from "./dom.js";
 
 export function overview(run, state, app) {
   const summary = run.summary;
   const view = h("section", { class: "view overview", "aria-label": "Overview" }, h("div", { class: "column" },
-    head(run, summary),
+    verdict(run), head(run, summary),
     run.units.length ? h("section", { id: "functions" }, h("h2", {}, "Functions"),
                          run.units.map((unit) => flow(run, unit, app))) : null,
     breaks(run, app), recompiles(run, app), lost(run, app), shapes(run, app), timeline(run), cost(run), notes(run)));
@@ -22,6 +22,13 @@ export function placeLink(run, app, id) {
   if (place.file.doc < 0) return code(place.name, { title: place.file.path });
   return h("a", { class: "place", title: place.file.path,
                   href: app.link("source", { key: run.docs[place.file.doc].key, line: place.line }) }, place.name);
+}
+
+/** What the program asked for and did not get comes before all that it got. */
+function verdict(run) {
+  if (!run.verdict?.length) return null;
+  return h("section", { class: "card bad verdict", "aria-label": "what was not compiled" },
+    run.verdict.map((sentence) => h("p", {}, pieces(sentence))));
 }
 
 function head(run, summary) {
@@ -49,9 +56,13 @@ function flow(run, unit, app) {
     h("h3", {}, code(unit.title), " ", placeLink(run, app, unit.place),
       h("span", { class: "soft" }, ` ${count(unit.versions, "version")}, ${count(unit.graphs, "graph")}, ` +
         `${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}, ${seconds(unit.seconds)}`)),
+    unit.wrappers?.length ? h("p", { class: "soft" }, `called through ${count(unit.wrappers.length, "wrapper")}: `, unit.wrappers.map(
+      ([place, name], index) => [index ? ", " : "", code(name), " ", placeLink(run, app, place)])) : null,
     body, rest.map((frame) => frameFlow(run, frame, frames, shown, app)),
-    unit.lost.length ? h("p", { class: "soft" }, "not compiled: ", unit.lost.slice(0, 8).map(
-      ([id, outcome], index) => [index ? ", " : "", code(id), ` ${outcome}`])) : null);
+    unit.lost.length ? h("p", { class: "broke" }, h("span", { class: "sign break" }, "\u2716"),
+      h("a", { href: app.link("overview", { to: "lost" }) }, "not compiled"), ": ", unit.lost.slice(0, 8).map(
+        ([id, outcome], index) => [index ? ", " : "", code(id), ` ${LOST[outcome] ?? outcome}`]),
+      unit.lost.length > 8 ? ` and ${unit.lost.length - 8} more` : "") : null);
 }
 
 function chip(kind, label, text, href, title) {
@@ -70,19 +81,21 @@ function frameFlow(run, frame, frames, shown, app) {
   const href = document ? app.link("side", { panes: [{ key: document.key, line: 1 }] })
     : place && place.file.doc >= 0
       ? app.link("source", { key: run.docs[place.file.doc].key, line: place.line }) : null;
-  const label = frame.resumes ? `goes on from line ${frame.resumes}` : "original";
+  const label = frame.resumes ? `continues at line ${frame.resumes}` : "original";
   return h("div", { class: "frame" },
-    h("div", { class: "row first" }, chip("original", label, frame.name, href), frame.entries.length > 1
+    h("div", { class: "row first" }, chip("original", label, frame.title, href), frame.entries.length > 1
       ? h("span", { class: "soft time" }, `${frame.entries.length} versions, in the order in which they are tried`) : null),
     h("ol", { class: "entries" }, frame.entries.map((entry) => entryFlow(run, entry, frames, shown, app)),
-      frame.entries.length ? null : h("li", { class: "row soft" }, "runs in plain Python: never compiled")));
+      frame.entries.length ? null : h("li", { class: "row soft" }, FATES[frame.fate] ?? FATES.unknown)));
 }
+
+const FATES = { __proto__: null, unreached: "not reached in this run", plain: "runs in plain Python", unknown: "no compiled version" };
 
 function entryFlow(run, entry, frames, shown, app) {
   const guards = run.docs[entry.guardsDoc];
   const compilation = run.compilationsById.get(entry.id);
   const row = [h("span", { class: "id", title: "torch's compile id: frame / recompile" }, entry.id),
-               chip("guards", "guards", String(entry.guards), app.link("guards", { id: entry.id }),
+               compilation ? h("span", { class: "soft time" }, seconds(compilation.seconds)) : null, chip("guards", "guards", String(entry.guards), app.link("guards", { id: entry.id }),
                     `${guards.title}: they decide whether this version is used`)];
   if (entry.transformed >= 0) {
     const doc = run.docs[entry.transformed];
@@ -91,18 +104,18 @@ function entryFlow(run, entry, frames, shown, app) {
   }
   for (const number of entry.graphs) row.push(arrow(), graphChip(run, run.graphs[number], app));
   if (!entry.graphs.length) row.push(arrow(), h("span", { class: "soft" }, "no graph"));
-  if (compilation) row.push(h("span", { class: "soft time" }, seconds(compilation.seconds)));
   const broken = run.breaks.flatMap((reason) => reason.places.filter((at) => at.ids.includes(entry.id)).map(
     (at) => [reason, at]));
   const resumes = entry.resumes.map((name) => frames.get(name)).filter(Boolean);
+  const again = resumes.filter((frame) => shown.has(frame.name));
+  const fresh = resumes.filter((frame) => !shown.has(frame.name));
   return h("li", {}, h("div", { class: "row" }, row),
-    compilation?.again ? h("p", { class: "why soft" }, "compiled again: ", failed(run, entry.id)) : null,
+    compilation?.again ? h("p", { class: "why soft" }, "compiled again: ", changed(run, entry.id)) : null,
     broken.map(([reason, at]) => h("p", { class: "broke" }, h("span", { class: "sign break" }, "\u2716"),
       h("a", { href: app.link("overview", { to: "breaks" }) }, "graph break"), " at ", placeLink(run, app, at.place), ": ",
-      prose(reason.title), reason.hints.length ? h("span", { class: "soft" }, " Torch's advice: ", prose(reason.hints[0].split("\n")[0])) : null)),
-    resumes.length ? h("div", { class: "resumes" }, resumes.map((frame) => (
-      shown.has(frame.name) ? h("p", { class: "soft" }, "goes on in ", code(frame.name), ", see above")
-        : frameFlow(run, frame, frames, shown, app)))) : null);
+      prose(reason.title))),
+    resumes.length ? h("div", { class: "resumes" }, again.length ? h("p", { class: "soft" }, "continues in ", again.map((frame, index) => [
+      index ? ", " : "", code(frame.name)]), ", shown above") : null, fresh.map((frame) => frameFlow(run, frame, frames, shown, app))) : null);
 }
 
 function graphPane(run, entry) {
@@ -110,13 +123,13 @@ function graphPane(run, entry) {
   return graph?.stages.length ? [{ key: run.docs[graph.stages[0]].key, line: 0 }] : [];
 }
 
-function failed(run, id) {
+/** What was other than the versions expect: argument, from, to. */
+function changed(run, id) {
   for (const group of run.recompiles) {
-    if (!group.ids.includes(id) || !group.guards.length) continue;
-    const { kind, texts } = group.guards[0];
-    return code((texts.length === 1 ? texts[0] : kind).slice(0, 160));
+    const row = group.rows.find((found) => found.id === id);
+    if (row?.text.length) return pieces(row.text);
   }
-  return "no version fitted";
+  return "no compiled version matched a call";
 }
 
 function graphChip(run, graph, app) {
@@ -124,14 +137,16 @@ function graphChip(run, graph, app) {
   const source = sourceOf(run, graph);
   const left = source ? [{ key: source.key, line: 0 }] : [];
   const others = [...graph.stages.slice(1), ...graph.kernels].map((id) => run.docs[id]);
-  const inputs = captured?.inputs;
+  const link = (doc) => h("a", { title: doc.title, href: app.link("side", { panes: [...left, { key: captured.key, line: 0 },
+                                                                                 { key: doc.key, line: 0 }] }) },
+    doc.kind === "kernel" ? count(doc.calls.length, "kernel call") : doc.stage.replace(/,? ?(forward|backward) ?/, "") || "graph");
+  const groups = ["", "forward", "backward"].map((direction) => [direction, others.filter((doc) => doc.direction === direction)]);
   return h("span", { class: "chip graph" },
     captured ? h("a", { class: "kind", href: app.link("side", { panes: [...left, { key: captured.key, line: 0 }] }) },
                  graph.name) : h("span", { class: "kind" }, graph.name),
-    inputs ? h("a", { href: app.link("graph", { key: captured.key }), title: "outline" }, count(inputs[1], "operation")) : null,
-    others.map((doc) => h("a", { href: app.link("side", { panes: [...left, { key: captured.key, line: 0 },
-                                                                 { key: doc.key, line: 0 }] }) },
-      doc.kind === "kernel" ? count(doc.calls.length, "kernel call") : doc.stage)));
+    captured?.inputs ? h("a", { href: app.link("graph", { key: captured.key }), title: "outline" }, count(captured.inputs[1], "operation")) : null,
+    groups.map(([direction, docs]) => (docs.length ? h("span", { class: "direction" },
+      direction ? h("b", {}, `${direction}:`) : null, docs.map((doc) => [" ", link(doc)])) : null)));
 }
 
 // --- breaks -----------------------------------------------------------------------------------------
@@ -148,10 +163,11 @@ function breaks(run, app) {
         at.path.length ? h("div", { class: "soft" }, "reached from ", at.path.map(([place, name], index) => [
           index ? " \u203a " : "", placeLink(run, app, place), " ", code(name)])) : null,
         h("div", { class: "soft" }, at.skips ? ["all of ", code(at.of), " runs in plain Python"]
-          : at.resumes.length ? ["goes on in ", at.resumes.slice(0, 4).map((name, index) => [index ? ", " : "", resume(run, name, app)])]
+          : at.resumes.length ? ["continues in ", at.resumes.slice(0, 4).map((name, index) => [index ? ", " : "", resume(run, name, app)]),
+            at.resumes.length > 4 ? ` and ${at.resumes.length - 4} more` : ""]
             : "nothing is left to compile behind it"))),
       reason.places.length > 12 ? h("li", {}, `and ${reason.places.length - 12} more places`) : null),
-      reason.hints.length ? h("div", { class: "fix" }, h("h4", {}, "How to mend it (torch's advice)"),
+      reason.hints.length ? h("div", { class: "fix" }, h("h4", {}, "How to fix it (torch's advice)"),
         h("ul", {}, reason.hints.map((hint) => h("li", {}, prose(hint))))) : null)));
 }
 
@@ -161,47 +177,47 @@ function resume(run, name, app) {
 }
 
 // --- recompiles -------------------------------------------------------------------------------------
-function guardFailure(run, found, app) {
-  return h("li", {}, code(found.texts.length === 1 ? found.texts[0] : found.kind),
-    !(found.texts.length === 1 && found.expected.concat(found.seen).every((value) => found.texts[0].includes(value))) ? h("div", {},
-      found.expected.length ? ["expected ", list(found.expected)] : null,
-      found.seen.length ? [found.expected.length ? ", seen " : "seen ", list(found.seen)] : null) : null,
-    h("div", { class: "soft" }, found.entries.length ? ["versions that did not fit: ", found.entries.slice(0, 6).map((id, index) => [
-      index ? ", " : "", h("a", { href: app.link("guards", { id }) }, id)])] : null,
-    found.causes.length ? [" guarded because of ", found.causes.slice(0, 3).map(([place, text], index) => [
-      index ? ", " : "", placeLink(run, app, place), text ? [" ", code(text)] : null])] : null));
-}
-
-function list(values) {
-  return values.map((value, index) => [index ? ", " : "", code(value.slice(0, 80))]);
-}
+const MOST = 12;
 
 function recompiles(run, app) {
   if (!run.recompiles.length) return null;
   return h("section", { id: "recompiles" }, h("h2", {}, "Recompiles"),
+    h("p", { class: "soft" }, "No compiled version matched a call, so torch compiled another one. Each row says what was other: from \u2192 to."),
     run.recompiles.map((group) => h("article", { class: "card warn" },
-      h("h3", {}, code(group.subject), h("span", { class: "soft" }, ` ${group.ids.slice(0, 6).join(", ")}` +
-        (group.ids.length > 6 ? ` and ${group.ids.length - 6} more` : ""))),
-      h("p", {}, "A call fitted no version, so it was compiled again. What failed:"),
-      h("ul", {}, group.guards.slice(0, 6).map((found) => guardFailure(run, found, app))))));
+      h("h3", {}, code(group.subject), h("span", { class: "soft" }, ` ${count(group.rows.length, "recompile")}`)),
+      h("ul", { class: "events" }, group.rows.slice(0, MOST).map((row) => recompile(run, group, row, app)),
+        group.rows.length > MOST ? h("li", {}, `and ${group.rows.length - MOST} more`) : null),
+      group.advice.length ? h("div", { class: "fix" }, h("h4", {}, "To compile less often"),
+        h("ul", {}, group.advice.map((text) => h("li", {}, pieces(text))))) : null)));
+}
+
+function recompile(run, group, row, app) {
+  const causes = row.failures.flatMap((found) => found.causes);
+  return h("li", {}, h("span", { class: "id" }, row.id), " ", row.text.length ? pieces(row.text) : "no compiled version matched",
+    row.of === group.subject ? null : h("span", { class: "soft" }, " in ", code(row.of)),
+    causes.length ? h("div", { class: "soft" }, "torch guards it because of ", causes.slice(0, 2).map(([place, text], index) => [
+      index ? ", " : "", placeLink(run, app, place), text ? [" ", code(text)] : null])) : null,
+    h("details", { class: "soft" }, h("summary", {}, "torch's words"), h("ul", {}, row.failures.map((found) => h("li", {},
+      found.entries.map((id, index) => [index ? ", " : "", h("a", { href: app.link("guards", { id }) }, id)]),
+      found.entries.length ? ": " : "", found.texts.map((text, index) => [index ? "; " : "", code(text)]))))));
 }
 
 // --- what was not compiled ----------------------------------------------------------------------------
-const LOST = { __proto__: null, limit: "recompile limit: calls that fit no version run in plain Python", skipped: "skipped: runs in plain Python",
-               failed: "failed", unknown: "its end was not seen" };
+const LOST = { __proto__: null, limit: "recompile limit", skipped: "skipped", failed: "failed",
+               unknown: "the end of its compilation was not seen" };
 
 function lost(run, app) {
   if (!run.lost.length) return null;
-  return h("section", { id: "lost" }, h("h2", {}, "Not compiled"), run.lost.map((found) => h("article", { class: "card" },
+  return h("section", { id: "lost" }, h("h2", {}, "Not compiled"), run.lost.map((found) => h("article", { class: "card bad" },
     h("h3", {}, code(found.subject), " ", placeLink(run, app, found.place),
-      h("span", { class: "soft" }, ` ${found.ids.slice(0, 4).join(", ")}${found.ids.length > 4 ? ", ..." : ""}`)),
-    h("p", {}, h("b", {}, LOST[found.outcome] ?? found.outcome),
-      found.broke ? [" because of a ", h("a", { href: app.link("overview", { to: "breaks" }) }, "graph break")] : null,
-      found.reason ? [": ", found.kind ? [code(found.kind), " "] : null, prose(found.reason)] : null,
-      found.at >= 0 ? [" at ", placeLink(run, app, found.at)] : null),
-    found.explanation ? h("p", {}, prose(found.explanation.split("\n")[0])) : null,
-    found.outcome === "limit" ? h("ul", {}, found.guards.slice(0, 3).map((one) => guardFailure(run, one, app))) : null,
-    found.hints.length ? h("ul", {}, found.hints.slice(0, 4).map((hint) => h("li", {}, prose(hint)))) : null)));
+      h("span", { class: "soft" }, ` ${found.ids.slice(0, 4).join(", ")}${found.ids.length > 4 ? ", \u2026" : ""}, ${LOST[found.outcome] ?? found.outcome}`)),
+    found.text.length ? h("p", {}, h("b", {}, pieces(found.text), ".")) : null,
+    found.at >= 0 ? h("p", {}, "at ", placeLink(run, app, found.at)) : null,
+    found.why.length ? h("p", {}, pieces(found.why), found.broke ? [" ", h("a", { href: app.link("overview", { to: "breaks" }) },
+      "Graph breaks"), " has torch's words and advice."] : null) : null,
+    found.rows.length ? h("ul", {}, found.rows.map((row) => h("li", {}, pieces(row)))) : null,
+    found.hints.length ? h("div", { class: "fix" }, h("h4", {}, "How to fix it"),
+      h("ul", {}, found.hints.map((hint) => h("li", {}, pieces(hint))))) : null)));
 }
 
 // --- shapes -------------------------------------------------------------------------------------------
@@ -209,16 +225,16 @@ function shapes(run, app) {
   if (!run.symbols.length) return null;
   const words = {
     __proto__: null, // (kinds come from the records)
-    created: (found) => [code(found.symbol), " stands for ", code(found.source || "a value"), ", any in ", code(found.range),
+    created: (found) => [code(found.source || "a value"), " (torch's ", code(found.symbol), "): ", pieces(found.range),
                          found.value ? [", first seen as ", code(found.value)] : null],
     unbacked: (found) => [code(found.symbol), " is known from the data only"],
-    fixed: (found) => [h("b", {}, "fixed: "), code(found.symbol), " is ", code(found.value), " only",
-                       found.reason ? [", because of ", code(found.reason.slice(0, 120))] : null],
+    fixed: (found) => [h("b", {}, "fixed: "), found.source ? [code(found.source), " (torch's ", code(found.symbol), ")"] : code(found.symbol), " is ", code(found.value), " only",
+                       found.reason ? [", because of ", code(short(found.reason, 120))] : null],
     guarded: (found) => ["condition ", code(found.symbol)],
   };
   const shown = run.symbols.slice(0, 60);
   return h("section", { id: "shapes" }, h("h2", {}, "Dynamic shapes"), h("ul", { class: "card" }, shown.map((found) => h("li", {},
-    h("span", { class: "id" }, found.ids.slice(0, 3).join(" ")), " ", (words[found.kind] ?? words.guarded)(found), " ",
+    h("span", { class: "id" }, found.ids.slice(0, 3).join(" ") + (found.ids.length > 3 ? " \u2026" : "")), " ", (words[found.kind] ?? words.guarded)(found), " ",
     placeLink(run, app, found.place)))),
   run.symbols.length > 60 ? h("p", { class: "soft" }, `and ${run.symbols.length - 60} more (records.jsonl has all)`) : null);
 }
@@ -240,7 +256,7 @@ function timeline(run) {
   return h("section", { id: "timeline" }, h("h2", {}, "Timeline"),
     h("p", { class: "soft" }, `${seconds(whole)} from the first compilation to the end of the last. A bar counts its backward too.`),
     h("ol", { class: "timeline" }, shown.map((found) => h("li", {},
-      h("span", { class: "who" }, h("span", { class: "id" }, found.id), " ", code(found.subject)),
+      h("span", { class: "who", title: `${found.id} ${found.subject}` }, h("span", { class: "id" }, found.id), " ", code(found.subject)),
       h("span", { class: "track" }, bar(h("span", { class: `mark ${found.outcome === "compiled" ? (found.again ? "again" : "done") : "not"}` }),
         (100 * (found.start - begin)) / whole, (100 * found.seconds) / whole)),
       h("span", { class: "much" }, `${seconds(found.seconds)}`,
@@ -258,7 +274,7 @@ function cost(run) {
       h("span", { class: "track" }, bar(h("span", { class: "mark done" }), 0, (100 * value) / most)),
       h("span", { class: "much" }, seconds(value))))),
     run.caches.length ? h("p", {}, "Torch's caches: ", run.caches.slice(0, 12).map(([cache, outcome, reason, times], index) => [
-      index ? ", " : "", code(cache), ` ${outcome} ${times > 1 ? `${times} times` : ""}`, reason ? ` (${reason.slice(0, 160)})` : ""])) : null);
+      index ? ", " : "", code(cache), ` ${outcome} ${times > 1 ? `${times} times` : ""}`, reason ? [" (", short(reason, 160), ")"] : ""])) : null);
 }
 
 function notes(run) {

@@ -3,7 +3,7 @@
 import { StateEffect, StateField, EditorState, RangeSetBuilder, Text, EditorSelection } from "@codemirror/state";
 import {
   EditorView, Decoration, GutterMarker, MatchDecorator, ViewPlugin, WidgetType, gutter, highlightSpecialChars, keymap,
-  lineNumbers, drawSelection,
+  lineNumbers, scrollPastEnd, drawSelection,
 } from "@codemirror/view";
 import { HighlightStyle, StreamLanguage, syntaxHighlighting } from "@codemirror/language";
 import { search, searchKeymap, openSearchPanel, highlightSelectionMatches } from "@codemirror/search";
@@ -289,7 +289,7 @@ export class Editor {
         return colour < 0 ? "" : `c${colour}`;
       };
     const extensions = [
-      lineNumbers(), marks, lineClasses(own), names, highlightSpecialChars(), highlightSelectionMatches(), drawSelection(),
+      lineNumbers(), scrollPastEnd(), marks, lineClasses(own), names, highlightSpecialChars(), highlightSelectionMatches(), drawSelection(),
       syntaxHighlighting(colours), doc.kind === "kernel" ? GENERATED : PYTHON, theme, search({ top: true }),
       EditorState.readOnly.of(true), EditorView.editable.of(false),
       EditorView.contentAttributes.of({
@@ -410,11 +410,16 @@ export class Editor {
     this.view.dispatch({ effects: setMarks.of(changes) });
   }
 
-  reveal(line, how = "center") {
+  reveal(line, how = "center", margin = 5) {
     if (line < 1 || line > this.view.state.doc.lines) return;
     this.view.dispatch({
       effects: [setMarks.of({ at: this.view.state.field(marks).at }),
-                EditorView.scrollIntoView(this.view.state.doc.line(line).from, { y: how })] });
+                EditorView.scrollIntoView(this.view.state.doc.line(line).from, { y: how, yMargin: margin })] });
+  }
+
+  /** The height of what stands above a line. */
+  above(line) {
+    return this.view.lineBlockAt(this.view.state.doc.line(line).from).top;
   }
 
   /** Shows a line even if its module is folded. */

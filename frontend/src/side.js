@@ -1,10 +1,12 @@
 // Side by side: two or three texts, their lines tied together.
 
-import { append, code, count, h } from "./dom.js";
+import { append, code, count, h, short } from "./dom.js";
 import { Editor } from "./pane.js";
 
+/** Above the line that all panes begin with: pixels, room for the head of its function. */
+const HEAD = 140;
 const KINDS = [
-  ["source", "your files"], ["original", "what goes on behind a break"], ["guards", "guards"],
+  ["source", "your files"], ["original", "what continues behind a break"], ["guards", "guards"],
   ["transformed", "transformed code"], ["graph", "graphs"], ["kernel", "kernels"]];
 
 /** The file of the user's that most of a graph comes from. */
@@ -19,21 +21,44 @@ export function sourceOf(run, graph) {
   return run.docs[best] ?? run.docs.find((doc) => doc.kind === "source");
 }
 
-/** The documents to begin with: source, captured graph, and the last of what was made of it. */
-export function firstPanes(run, graphNumber = 0) {
-  const graph = run.graphs[graphNumber];
+/** The first version that was compiled with a graph, and that graph. */
+function firstCompiled(run) {
+  for (const { id } of run.compilations) {
+    const found = run.entries.get(id);
+    if (found?.entry.graphs.length) return { entry: found.entry, graph: run.graphs[found.entry.graphs[0]] };
+  }
+  return { entry: null, graph: run.graphs[0] };
+}
+
+/** The documents to begin with: source, captured graph, and the last of what was made of it for the forward. */
+export function firstPanes(run) {
+  const { entry, graph } = firstCompiled(run);
   const docs = [sourceOf(run, graph)];
   if (graph) {
     const stages = graph.stages.map((id) => run.docs[id]);
+    const made = [...stages, ...graph.kernels.map((id) => run.docs[id])];
     docs.push(stages.find((doc) => doc.captured) ?? stages[0]);
-    const last = run.docs[graph.kernels[0]] ?? stages[stages.length - 1];
+    const last = made.filter((doc) => doc.direction === "forward").pop() ?? made[made.length - 1];
     if (last && !docs.includes(last)) docs.push(last);
   }
   if (docs.length < 3) {
-    const transformed = run.docs.find((doc) => doc.kind === "transformed");
+    const transformed = run.docs[entry?.transformed] ?? run.docs.find((doc) => doc.kind === "transformed");
     if (transformed) docs.splice(1, 0, transformed);
   }
   return docs.filter(Boolean).slice(0, 3);
+}
+
+/** The line of the captured graph to begin with: the first operation that can be seen in all texts. */
+function firstOperation(run, docs) {
+  const captured = docs.find((doc) => doc.kind === "graph" && doc.captured);
+  if (!captured) return null;
+  const lines = [...run.index(captured).places.keys()].sort((a, b) => a - b).slice(0, 200);
+  const seen = (line) => docs.filter((doc) => {
+    const { exact, same } = run.linked(doc, run.selection(captured, line));
+    return exact.size || same.size;
+  }).length;
+  const line = lines.find((found) => seen(found) === docs.length) ?? lines[0];
+  return line ? [captured, line] : null;
 }
 
 /** `state`: `{panes: [{key, line}]}`; `app.moved(state)` is told when it changes. */
@@ -57,7 +82,7 @@ export function side(run, state, app) {
       const places = [...chosen.selection.places];
       const shown = places.length > 3 ? [8, 30] : [3, 70]; // lines, letters of each
       words.push(...places.slice(0, shown[0]).flatMap((id, index) => [
-        index ? ", " : "", code(run.place(id).name), " ", h("span", { class: "soft" }, run.textOf(id).slice(0, shown[1]))]));
+        index ? ", " : "", code(run.place(id).name), " ", h("span", { class: "soft" }, short(run.textOf(id), shown[1]))]));
       if (places.length > shown[0]) words.push(` and ${places.length - shown[0]} more lines`);
       if (!places.length) words.push("Nothing is tied to this line.");
     } else words.push("Point at a line to see where it went; click to stay with it. Underlined names lead to their definition.");
@@ -88,6 +113,18 @@ export function side(run, state, app) {
     }
     tell();
     moved();
+  }
+
+  /** Chooses a line, and brings what it is tied to to the same height in all panes. */
+  function align(from, line) {
+    pin(from, line);
+    const wanted = panes.map((pane) => {
+      const { exact, same } = run.linked(pane.doc, chosen.selection);
+      return [pane.editor, pane === from ? line : Math.min(...(exact.size ? exact : same)), run.lines(pane.doc).length];
+    }).filter(([, at, last]) => at <= last);
+    // (a line near the top of its text can stand no lower)
+    const head = Math.min(HEAD, ...wanted.map(([editor, at]) => editor.above(at)));
+    for (const [editor, at] of wanted) editor.reveal(at, "start", head);
   }
 
   function follow(pane, isOwn) {
@@ -126,6 +163,7 @@ export function side(run, state, app) {
     pane.editor?.host.remove();
     Object.assign(pane, { doc, editor });
     pane.select.value = String(doc.index);
+    pane.select.title = doc.path ?? doc.title;
     pane.note.textContent = "";
     if (doc.fidelity) pane.note.textContent = doc.fidelity;
     pane.note.title = doc.note ?? "";
@@ -188,7 +226,9 @@ export function side(run, state, app) {
   }
 
   const wanted = (state.panes ?? []).map(({ key, line }) => [run.byKey.get(key), line]).filter(([doc]) => doc);
-  const docs = wanted.length ? wanted : firstPanes(run).map((doc) => [doc, 0]);
+  const first = wanted.length ? [] : firstPanes(run);
+  const begin = firstOperation(run, first);
+  const docs = wanted.length ? wanted : first.map((doc) => [doc, doc === begin?.[0] ? begin[1] : 0]);
   if (!docs.length) return h("section", { class: "view" }, h("p", { class: "empty" }, "There is no text in this run."));
   // All panes are made before the view is in the document: it is laid out once, and not once more for each of them.
   // Each is a step of its own, so that they can be made ahead while nothing else is to be done.
@@ -198,7 +238,7 @@ export function side(run, state, app) {
     if (!begun && line > 0 && line <= run.lines(doc).length) begun = [pane, line];
   });
   view.ready = () => {
-    if (begun) requestAnimationFrame(() => pin(...begun));
+    if (begun) requestAnimationFrame(() => (begin ? align(...begun) : pin(...begun)));
     else tell();
   };
   // The view is kept while others are looked at: the way back takes no time, and leads to where the reader was.

@@ -1,6 +1,6 @@
 // The user's files: what became of each line, and where it went.
 
-import { append, code, count, h, prose } from "./dom.js";
+import { append, code, count, h, prose, short } from "./dom.js";
 import { Editor } from "./pane.js";
 
 export const SIGNS = {
@@ -8,7 +8,7 @@ export const SIGNS = {
   folded: ["\u25cb", "traced, and nothing of it is left in a graph"],
   break: ["\u2716", "graph break"],
   python: ["Py", "runs in plain Python"],
-  unreached: ["\u2013", "torch never came here"],
+  unreached: ["\u2013", "not reached in this run"],
   unknown: ["?", "in a compiled function; the records do not say whether torch came here"],
 };
 const MOST = 30;
@@ -50,7 +50,7 @@ export function source(run, state, app) {
     for (const reason of run.breaks) {
       for (const at of reason.places) {
         if (place >= 0 && at.place === place) {
-          parts.push(h("p", {}, h("a", { href: app.link("overview", { to: "breaks" }) }, "The break and how to mend it")));
+          parts.push(h("p", {}, h("a", { href: app.link("overview", { to: "breaks" }) }, "The break and how to fix it")));
           break;
         }
       }
@@ -72,7 +72,7 @@ export function source(run, state, app) {
         h("summary", {}, other.title, h("span", { class: "soft" }, ` ${count(shown.length, calls ? "call" : "line")}`)),
         h("ol", { class: "went" }, shown.slice(0, MOST).map(([at, text]) => h("li", {}, h("a", {
           href: app.link("side", { panes: [{ key: doc.key, line }, { key: other.key, line: at }] }) },
-        h("span", { class: "soft" }, `${at} `), code(text.slice(0, 160)))))),
+        h("span", { class: "soft" }, `${at} `), code(short(text, 160)))))),
         shown.length > MOST ? h("p", { class: "soft" }, `and ${shown.length - MOST} more`) : null));
     }
     return parts;

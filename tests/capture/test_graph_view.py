@@ -1,11 +1,16 @@
 """The view of a graph: the same program as torch's print, in the user's words."""
 
-import ast
+import re
 
 import pytest
+import torch
 
 from depyf.capture.graph_view import graph_view, parameter_words
+from depyf.capture.graphs import NOT_PYTHON, legal_graph
 from depyf.capture.records import GraphInput
+from depyf.capture.torch_private import hooks
+from depyf.capture.wrapping import WIDTH
+from depyf.link.functions import link_graph
 
 CAPTURED = '''\
 class GraphModule(torch.nn.Module):
@@ -24,16 +29,16 @@ class GraphModule(torch.nn.Module):
         x += g_scale;  x_1: "f32[s27, 8][8, 1]cuda:0" = x;  x = g_scale = None
         x_1[l_kwargs_mask_] = 2;  setitem = x_1;  setitem = l_kwargs_mask_ = None
         wrap_body_0 = self.wrap_body_0
-        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1);  wrap_body_0 = s27 = x_1 = None
+        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1, l_kwargs_mask_);  wrap_body_0 = s27 = x_1 = None
         return (out,)
 
     class wrap_body_0(torch.nn.Module):
-        def forward(self, s27: "Sym(s27)", x_1: "f32[s27, 8][8, 1]cuda:0"):
+        def forward(self, s27: "Sym(s27)", x_1: "f32[s27, 8][8, 1]cuda:0", l_kwargs_mask_: "b8[8]"):
             s27_1 = s27
             x_2 = x_1
 
             # No stacktrace found for following nodes
-            sin: "f32[s27, 8][8, 1]cuda:0" = x_2.sin();  x_2 = None
+            sin: "f32[s27, 8][8, 1]cuda:0" = x_2.masked_fill(l_kwargs_mask_, 0);  x_2 = l_kwargs_mask_ = None
             return (sin,)
 '''
 INPUTS = (
@@ -62,7 +67,7 @@ class GraphModule(torch.nn.Module):
         x_1: "f32[s27, 8][8, 1]cuda:0" = x
         x_1[mask] = 2
         wrap_body_0 = self.wrap_body_0
-        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1)
+        out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1, mask)
         return (out,)
 
     class wrap_body_0(torch.nn.Module):
@@ -70,9 +75,10 @@ class GraphModule(torch.nn.Module):
             self,
             s27: "Sym(s27)",
             x_1: "f32[s27, 8][8, 1]cuda:0",
+            mask: "b8[8]",
         ):
             # No stacktrace found for following nodes
-            sin: "f32[s27, 8][8, 1]cuda:0" = x_1.sin()
+            sin: "f32[s27, 8][8, 1]cuda:0" = x_1.masked_fill(mask, 0)
             return (sin,)
 '''
 
@@ -86,19 +92,63 @@ def test_a_captured_graph():
 
 
 @pytest.mark.parametrize("part", [
-    "l_x_ = L_x_", "linear(", "x += ", "x_1[", "return (out", "class wrap_body_0", "x_2.sin()", "File: /home/me/other"])
+    "l_x_ = L_x_", "linear(", "x += ", "x_1[", "return (out", "class wrap_body_0", "x_2.masked", "File: /home/me/other"])
 def test_each_line_is_found_in_the_view(part):
-    shown = {"l_x_ = L_x_": "x_0: ", "x_2.sin()": "x_1.sin()", "File: /home/me/other": "other/model.py:20"}
+    shown = {"l_x_ = L_x_": "x_0: ", "x_2.masked": "x_1.masked", "File: /home/me/other": "other/model.py:20"}
     view = graph_view(CAPTURED, INPUTS)
     line = next(number for number, line in enumerate(CAPTURED.split("\n"), 1) if part in line)
     assert shown.get(part, part) in view.text.split("\n")[view.line(line) - 1]
 
 
 def test_without_what_the_inputs_are():
-    text = graph_view(CAPTURED).text
-    assert "\n        self_modules_a_b_modules_1_parameters_w: \"f32[8]\"," not in text  # longer than the comment says
-    assert "        L_x: \"f32[s27, 8][8, 1]cuda:0\",\n" in text
-    ast.parse(text)
+    lines = graph_view(CAPTURED).text.split("\n")
+    assert [line.strip() for line in lines[3:9]] == [
+        's27: "Sym(s27)",', 'x_0: "f32[s27, 8][8, 1]cuda:0",', 'a_b_1_w: "f32[8]",', 'a_b_1_w_0: "f32[8]",',
+        'kwargs_mask: "b8[8]",', 'scale: "f32[8]",']
+
+
+def test_a_graph_that_is_not_python_is_a_comment():
+    text = legal_graph(CAPTURED.replace("scale = 'l_x_'", "mesh = DeviceMesh(<2>)"))
+    assert text.startswith(NOT_PYTHON)
+    view = graph_view(text, INPUTS)
+    lines = view.text.split("\n")
+    assert all(not line or line.startswith("#") and len(line) <= WIDTH for line in lines)
+    assert '#         x_0: "f32[s27, 8][8, 1]cuda:0",  # x' in lines
+    line = next(number for number, line in enumerate(text.split("\n"), 1) if "x_1[l_kwargs" in line)
+    assert lines[view.line(line) - 1] == "#         x_1[mask] = 2"
+
+
+def test_what_torch_printed_up_to_2_6():
+    text = CAPTURED.replace("        # ", "         # ").replace("    # No", "     # No")
+    assert graph_view(text, INPUTS).text == VIEW
+
+
+def test_inputs_of_a_live_graph():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 4)])
+
+        def forward(self, x, extra):
+            return self.layers[0](x) + extra["mask"]
+
+    found = {}
+
+    def backend(gm, inputs):
+        text = legal_graph(gm.print_readable(print_output=False, include_stride=True, include_device=True))
+        inputs = tuple(GraphInput(*each) for each in hooks.graph_inputs(gm))
+        found.update(view=graph_view(text, inputs).text, module=gm)
+        return gm.forward
+
+    x, y = torch.randn(2, 2, 4)
+    model = Model()
+    assert torch.equal(torch.compile(model, backend=backend, dynamic=True)(x, {"mask": y}), model(x, {"mask": y}))
+    parameters = dict(re.findall(r"(?m)^        (\w+): \"[^\"]*\",(?:  # (.*))?$", found["view"]))
+    assert parameters["layers_0_weight"] == "self.layers[0].weight"
+    assert parameters["extra_mask"] == "extra['mask']"
+    assert parameters["x"] == ""
+    assert "x.shape[0]" in parameters.values()
+    assert link_graph(found["module"].forward, found["view"], "/tmp/view.py")
 
 
 BOXED = '''\

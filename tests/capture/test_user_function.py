@@ -1,6 +1,7 @@
 """Which function a frame stands for: a live function that torch would compile -> the one meant, and its wrappers."""
 
 import contextlib
+import dataclasses
 import functools
 import types
 
@@ -74,6 +75,11 @@ class Net:
         raise AssertionError("the object was asked whether it is true")
 
 
+@dataclasses.dataclass
+class Data:
+    x: int
+
+
 class Child(Net):
     pass
 
@@ -143,6 +149,7 @@ CASES = {
     "a class": (Held.__call__, held, "held", ["Held.__call__"]),
     "a function in a function": (outer(), None, "outer.inner", []),
     "a class in a function": (type(local_class()).forward, local_class(), "Local.forward", []),
+    "a method of a dataclass": (Data.__init__, Data(1), "Data.__init__", []),
     "a lambda": (a_lambda, None, f"lambda at line {a_lambda.__code__.co_firstlineno}", []),
     # (it does more than to call the other)
     "parameters of its own": (other_name(toy_example), None, "other_name.mine", []),

@@ -86,7 +86,8 @@ def run(operation="relu", breaks=True, size="s77", number=2, line=3, mark="", pa
                             ("x",), (), (entry(behind, ()),)))
         found = (GraphBreak(ids, f"Failed to trace builtin operator 0x{number}", stack=(
             SourceLocation(path, line + 2, "f", "print('side')"),)),)
-    failure = GuardFailure(ids, f"size mismatch. expected 2, actual {value}", "L['x']", "2", value)
+    failure = GuardFailure(ids, f"size mismatch. expected 2, actual {value}", "L['x']", "2", value,
+                           subject="L['x'].size()[0]")
     compilations = (
         Compilation(ids, "f", where, outcome="compiled", breaks=found, seconds=seconds, start=1e9 * seconds,
                     phases=(Phase("dynamo", seconds / 2),)),
@@ -282,8 +283,8 @@ graph breaks 1 → 2, recompiles 1 → 3, skipped 1 → 2, versions 1 → 2.
 ### `Net.forward`, `model.py:3`
 
 * graph break (once, now twice): `model.py:5` `print('side')` (Failed to trace builtin operator 0x2)
-* recompile (once, now twice): `size mismatch. expected 2, actual 10` in `f`
-* recompile **new**: `x.shape[1] == 3` in `f`
+* recompile (once, now twice): `x.shape[0]`: 2 → 10 in `Net.forward`
+* recompile **new**: `x.shape[1]`: 3 → 4 in `Net.forward`
 * not compiled (once, now twice): skipped
 """
 
@@ -291,7 +292,7 @@ graph breaks 1 → 2, recompiles 1 → 3, skipped 1 → 2, versions 1 → 2.
 def test_more_breaks_and_recompiles_are_headed_by_their_numbers():
     before = run()
     first, again = before.compilations
-    other = GuardFailure(first.compile_id, "x.shape[1] == 3", "L['x']", "3", "4")
+    other = GuardFailure(first.compile_id, "x.size()[1] == 3", "L['x']", "3", "4", subject="x.size()[1]")
     more = (dataclasses.replace(first, compile_id=CompileId(0, 2), guard_failures=(other,)),
             dataclasses.replace(again, compile_id=CompileId(0, 3)))
     after = dataclasses.replace(before, compilations=(*before.compilations, *more))

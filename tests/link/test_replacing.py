@@ -173,6 +173,24 @@ def test_a_torch_that_cannot_replace_runs_linked_code_always(tmp_path, monkeypat
     assert dumped(places_of(lambda: compiled(torch.ones(1))))
 
 
+def test_a_torch_that_does_not_take_the_code(tmp_path, monkeypatch):
+    def double(x):
+        return x * 2
+
+    compiled = torch.compile(double, backend="eager")
+    with depyf.prepare_debug(str(tmp_path / "d")):
+        compiled(torch.ones(1))
+
+    def refuse(*arguments):
+        raise TypeError("three arguments expected")
+
+    point = touchpoints.ADD_VERSION
+    monkeypatch.setattr(point.owner(), point.attribute, refuse)
+    with pytest.warns(RuntimeWarning, match="three arguments expected"), depyf.debug(pause=False):
+        assert compiled(torch.ones(1)).item() == 2
+    assert not added(double)
+
+
 def test_what_torch_let_go_of_is_let_go_of(tmp_path):
     def double(x):
         return x * 2

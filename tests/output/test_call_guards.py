@@ -221,3 +221,25 @@ def test_a_short_graph_is_shown():
 
 def test_names_of_a_frame_without_text():
     assert open_sizes([], frame("x")).open == {}
+
+
+def test_an_open_size_that_became_a_number():
+    x, fixed = tensor("L['x']", "None, 4", "4, 1"), tensor("L['x']", "1, 4", "4, 1")
+    assert differences([x, about("2 <= L['x'].size()[0]")], [fixed], "x") == ["x.shape[0]: any, 2 or more -> 1"]
+
+
+def test_what_lay_on_the_stack_at_a_break_is_said():
+    import dataclasses
+
+    found = version([about("check_type(L['___stack0'], 'float')", "L['___stack0']")], "___stack0", "x")
+    found = dataclasses.replace(found, frame=dataclasses.replace(found.frame, stack=("loss.item()",)))
+    assert "        # ___stack0 is loss.item()" in call_guards(found)
+
+
+def test_differences_name_what_lay_on_the_stack_by_its_expression():
+    import dataclasses
+
+    name = "L['___stack0']"
+    pair = all_versions([[about(f"check_type({name}, 'int')", name)], [about(f"{name} == 34", name)]], "___stack0")
+    old, new = (dataclasses.replace(each, frame=dataclasses.replace(each.frame, stack=("x.item()",))) for each in pair)
+    assert as_comment(old, new) == ["# version [0/1] differs from [0/0]:", "#   x.item(): any int -> 34"]

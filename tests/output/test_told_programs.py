@@ -135,7 +135,7 @@ def test_a_value_on_the_stack_is_named_by_its_expression(told):
 def test_the_recompile_limit_says_what_calls_no_longer_match(told):
     capture = told(told_programs.growing_list)
     assert verdict(Story(capture)) == [
-        "`decode` reached the recompile limit. Calls that match none of its 4 versions run in plain Python: "
+        "`growing_list.decode` reached the recompile limit. Calls that match none of its 4 versions run in plain Python: "
         "`len(cache)` was 3 and is 4."]
 
 

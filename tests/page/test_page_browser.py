@@ -293,9 +293,50 @@ def test_a_kernel_is_gone_to_by_its_name(page_of, visit):
 
 def test_the_overview_says_why_and_what_to_do(page_of, visit):
     tab = visit(page_of("decoder"), "overview")
-    broke = tab.locator(".broke").first.text_content()
-    assert "Torch's advice: " in broke and "capture_scalar_outputs" in broke
-    assert any("expected 8, actual 9" in words for words in tab.locator(".why").all_text_contents())
+    assert "graph break" in tab.locator(".broke").first.text_content()
+    assert tab.get_by_text("capture_scalar_outputs = True").count() == 1  # (the advice stands once, at the break)
+    assert any("tokens.shape[1]: 8 \u2192 9" in words for words in tab.locator(".why").all_text_contents())
+    row = tab.locator("#recompiles .events > li").first
+    assert row.text_content().startswith("[0/1] tokens.shape[1]: 8 \u2192 9")
+    assert "expected 8, actual 9" in row.locator("details").text_content()  # (torch's words, for who asks)
+    assert "programs.py decoder" in tab.locator("header .environment").text_content()
+    assert "eager" in tab.locator("header .environment").get_attribute("title")
+
+
+@pytest.mark.parametrize(("name", "last"), [("decoder", "captured graph"), ("training", "forward kernels")])
+def test_side_by_side_begins_with_the_first_operation(page_of, visit, name, last):
+    """All texts show it, marked, at one height."""
+    tab = visit(page_of(name), "side")
+    until(tab, "document.querySelectorAll('.pane').length === 3")
+    tab.wait_for_timeout(400)
+    first = data(tab, "(() => { const d = run.docs.find(d => d.captured); "
+                      "return Math.min(...run.index(d).places.keys()); })()")
+    panes = [number for number in range(3) if marked(tab, number)]
+    assert panes == [0, 1, 2]
+    captured = next(number for number in panes if "captured graph" in title(tab, number))
+    assert title(tab, 2).startswith(last) and first in marked(tab, captured, "at")
+    heights = [tab.evaluate("""pane => document.querySelectorAll('.pane')[pane].querySelector('.editor').shadowRoot
+        .querySelector('.cm-line.exact').getBoundingClientRect().top""", number) for number in panes]
+    assert max(heights) - min(heights) < 30, heights
+
+
+def title(tab, pane):
+    return tab.locator(".pane").nth(pane).locator("select.text").evaluate("of => of.selectedOptions[0].textContent")
+
+
+def test_stages_and_kernels_say_their_direction(page_of, visit):
+    tab = visit(page_of("training"), "overview")
+    words = tab.locator(".chip.graph").first.text_content()
+    assert words.index("forward:") < words.index("kernel call") < words.index("backward:") < words.rindex("kernel call")
+    assert " 2" not in words.partition("forward:")[2].replace("kernel calls", "").partition("passes")[2][:3]
+
+
+def test_what_failed_is_shown_as_failed(page_of, visit):
+    tab = visit(page_of("shapes"), "guards/0/%5B0%2F0%5D")
+    failed = tab.locator(".card.warn .conditions li")
+    assert failed.count() == 1 and "check_tensor" in failed.first.text_content()
+    assert tab.locator(".tree .conditions li.bad").count() == 1
+    assert tab.locator(".tree .conditions li.bad .tag").text_content() == "failed"
 
 
 def test_modules_fold(page_of, visit):
@@ -318,9 +359,11 @@ def test_the_keyboard(page_of, visit):
         until(tab, f"document.querySelector('nav a[aria-current]').getAttribute('href').startsWith('#/{view}')")
     tab.keyboard.press("3")
     tab.locator(".pane .cm-content").nth(1).focus()
-    for _ in range(7):
+    line = data(tab, "Math.min(...run.index(run.docs.find(d => d.captured)).places.keys())")
+    tab.keyboard.press("Home")
+    for _ in range(line - 1):
         tab.keyboard.press("ArrowDown")
-    assert marked(tab, 1, "at") == [7] and marked(tab, 0) != []
+    assert marked(tab, 1, "at") == [line] and marked(tab, 0) != []
     tab.keyboard.press("Escape")
     assert marked(tab, 1, "at") == [] == marked(tab, 0)
     tab.keyboard.press("/")

@@ -14,9 +14,19 @@ import textwrap
 import pytest
 
 from depyf import page
-from depyf.capture.records import Capture, SourceFile, SourceLocation
+from depyf.capture.records import (
+    Capture,
+    Compilation,
+    CompileId,
+    GuardFailure,
+    SourceFile,
+    SourceLocation,
+    TracedLines,
+)
+from depyf.output.terminal import pieces
 from depyf.page import assemble as building
 from depyf.page.data import run_data, shares
+from depyf.page.failed import failed
 from depyf.page.functions import _path
 from depyf.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 
@@ -336,3 +346,63 @@ def test_functions_are_found_in_files_of_which_little_was_used():
     statuses.compiled(SourceLocation("a.py", lines.index("@decorated(") + 1, "f"))
     found = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
     assert found[lines.index("    return x + 1") + 1] == "unknown" and len(found) == 4
+
+
+# --- what comes first -------------------------------------------------------------------------------
+def given_up(**more):
+    lost = Compilation(CompileId(0, 0), "f", SourceLocation("m.py", 3, "f"), outcome="skipped",
+                       traced=(TracedLines("m.py", (3, 4, 7, 8, 10, 11)),), **more)
+    return Capture(compilations=(lost,), sources=(SourceFile("m.py", SOURCE),), environment={
+        "torch": "2.13.0", "command": "python train.py --steps 3", "date": "2026-11-22 10:00"})
+
+
+def test_all_lines_of_a_function_that_was_given_up_run_in_plain_python():
+    [source] = [doc for doc in run_data(given_up())["docs"] if doc["kind"] == "source"]
+    assert {found[1] for found in source["status"]} == {PYTHON} and len(source["status"]) > 5
+
+
+def test_what_was_not_compiled_comes_first():
+    run = run_data(given_up())
+    assert "f runs in plain Python" in "".join(text for _, text in run["verdict"][0])
+    assert run["lost"][0]["text"][0] == ["code", "f"]
+    assert run_data(Capture())["verdict"] == []
+
+
+def test_the_title_says_what_was_run_and_when(captures):
+    assert "<title>train.py --steps 3 &#183; 2026-11-22 10:00</title>" in page.build(given_up())
+    capture = captures("toy")[""]
+    assert " &#183; inductor &#183; 20" in page.build(capture)
+    assert "<title>torch.compile: toy.toy_example</title>" in page.build(dataclasses.replace(capture, environment={}))
+
+
+def test_resume_functions_that_no_call_reached_say_so(captures):
+    run = run_data(captures("toy")[""])
+    fates = [frame["fate"] for unit in run["units"] for frame in unit["frames"]]
+    assert fates[0] == "" and set(fates) <= {"", "unreached", "plain"}
+
+
+def test_stages_and_kernels_know_their_direction(captures):
+    run = run_data(captures("training")[""])
+    kinds = [(doc.get("stage") if doc["kind"] == "graph" else doc["shown"], doc["direction"]) for doc in run["docs"]
+             if doc["kind"] in ("graph", "kernel")]
+    assert kinds == [
+        ("captured graph", ""), ("joint graph", ""), ("forward graph", "forward"), ("backward graph", "backward"),
+        ("after Inductor's passes, forward", "forward"), ("after Inductor's passes, backward", "backward"),
+        ("forward kernels", "forward"), ("backward kernels", "backward")]
+
+
+@pytest.mark.parametrize(("failure", "failing"), [
+    (GuardFailure(None, "tensor 'x' size mismatch at index 0. expected 4, actual 6", "L['x']", "4", "6"), [{1}, set()]),
+    (GuardFailure(None, "len(L['x']) == 3", "L['x']", "3", "4"), [{2}, set()]),
+    (GuardFailure(None, "x is something", "L['x']", "3", "4"), [{2}, set()]),
+    (GuardFailure(None, "2 <= x", "L['x']"), [set(), {0}]),
+    (GuardFailure(None, "not known", "L['x']"), [{0}, set()]), (GuardFailure(None, "not known"), [set(), set()])])
+def test_the_condition_that_failed_is_found(failure, failing):
+    groups = [("L['x']", ["has_no_marks(L['x'])", "check_tensor(L['x'], size=(4, 16))", "len(L['x']) == 3"]), ("", ["2 <= x"])]
+    found, rest = failed(groups, [failure], str)
+    assert [set(each) for each in found] == failing and bool(rest) == (not any(failing))
+
+
+def test_markdown_as_pieces():
+    assert pieces("`x.shape[0]`: 4 \u2192 6, **not `f`**, \\*a\\*") == [
+        ["code", "x.shape[0]"], ["", ": 4 \u2192 6, "], ["bold", "not "], ["code", "f"], ["", ", *a*"]]

@@ -33,8 +33,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import wrapping
+from .graphs import NOT_PYTHON
 from .records import GraphInput
-from .user_expressions import user_expression
+from .resumes import plain_name
+from .user_expressions import MODULE_DICTIONARIES, user_expression
 
 _CLASS = re.compile(r"class (?P<name>\w+)\b")
 _ALIAS = re.compile(r" *(?P<name>\w+) = (?P<parameter>\w+)$")
@@ -57,6 +59,8 @@ _RESERVED = frozenset({
     *keyword.kwlist, *dir(builtins), "torch", "device", "inf", "nan", "self", "operator", "NoneType", "fx_pytree",
     "pytree"})
 _LONGEST_NAME = 60
+#: Parts of sources that are no part of a name.
+_TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
 
 
 @dataclass(frozen=True)
@@ -92,9 +96,24 @@ def graph_view(text: str, inputs: tuple[GraphInput, ...] = (), captured: bool = 
         The view; torch's text as it is where it is no graph.
     """
     try:
+        if text.startswith(NOT_PYTHON):
+            return _commented(text, inputs, captured)
         return _View(text, inputs, captured).made()
     except (ValueError, IndexError, KeyError, AttributeError, RecursionError):
         return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
+
+
+def _commented(text: str, inputs: tuple[GraphInput, ...], captured: bool) -> GraphView:
+    """The view of a graph that stands in a comment, as it is not Python."""
+    head, *commented = text.split("\n")
+    view = _View("\n".join(line.removeprefix("# ").rstrip() for line in commented), inputs, captured).made()
+    lines, places = [head], {}
+    for number, line in enumerate(view.text.split("\n"), 1):
+        places[number] = len(lines) + 1
+        lines += wrapping.comment(line, 0) if line.strip() else ["#"]
+    lines[-1:] = [""] if text.endswith("\n") else lines[-1:]
+    shown = {number + 2: places[view.line(number + 1)] for number in range(len(commented)) if view.line(number + 1)}
+    return GraphView("\n".join(lines), view.files, view.names, shown)
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
@@ -120,6 +139,7 @@ class _View:
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
         self.scopes: list[tuple[int, str]] = []  # indentations and names of classes that are open
         self.renamed: dict[str, str] = {}
+        self.outer: dict[str, str] = {}  # what is renamed in the graph itself; inner graphs have the same names
 
     def made(self) -> GraphView:
         number = 1
@@ -179,7 +199,8 @@ class _View:
             other[found["parameter"]] = found["name"]
             after += 1
         shown = self.shown_names(names, other, after, indent)
-        self.renamed = {old: shown[parameter] for parameter, old in other.items() if old != shown[parameter]}
+        self.renamed = {other.get(name, name): new for name, new in shown.items() if other.get(name, name) != new}
+        self.outer = self.outer or dict(self.renamed)
         self.names |= {self.prefix + old: new for old, new in self.renamed.items()}
         if parameters == ["self"] or parameters == ["self", "args_list"]:
             self.write(first, f"{' ' * indent}{code}")
@@ -201,9 +222,11 @@ class _View:
         """The name of each parameter in the view."""
         shown = {name: name for name in names}
         wanted = {}
-        if self.captured and len(self.scopes) < 2:
-            wanted = {name: _identifier(words) for name, words in self.words_by_name.items() if words}
-        if not other:
+        if self.captured:
+            wanted = self.outer if len(self.scopes) > 1 else {
+                name: _identifier(words) for name, words in self.words_by_name.items() if words}
+        changed = [name for name in names if name in other or name in wanted and len(self.scopes) > 1]
+        if not changed:
             return shown
         body = []
         for line in self.source[first - 1 :]:
@@ -213,12 +236,10 @@ class _View:
         # (What names the parameters now is free.)
         text = "\n".join(body)
         taken = {name for pair in _NAMES.findall(text) for name in pair} | set(_SECOND_NAMES.findall(text))
-        taken = taken - set(other.values()) | {name for name in names if name not in other}
-        for name in names:
-            if name in other:
-                plain = wanted.get(name, "") or _plain(name)
-                shown[name] = _free(plain, taken)
-                taken.add(shown[name])
+        taken = taken - set(other.values()) | {name for name in names if name not in changed}
+        for name in changed:
+            shown[name] = _free(wanted.get(name, "") or _guessed(name), taken)
+            taken.add(shown[name])
         return shown
 
     def label(self, name: str, shown: str, told: str) -> str:
@@ -283,7 +304,7 @@ class _View:
         found = self.places.get(code)
         if found is None:
             return wrapping.comment(code.lstrip("# "), indent)
-        place = f"{self.files[found['file']]}:{found['line']} in {found['function']}"
+        place = f"{self.files[found['file']]}:{found['line']} in {plain_name(found['function'])}"
         before = found["before"].strip()
         more = f"  [{before}]" if before else ""
         text = found["code"].strip()
@@ -378,13 +399,19 @@ def _short_names(paths: object) -> dict[str, str]:
 
 def _identifier(words: str) -> str:
     """A name made of an expression of the user's: ``layers_0_norm_weight`` of ``self.layers[0].norm.weight``."""
-    parts = [part.strip("_") for part in re.split(r"[^A-Za-z0-9_]+", words)]
-    parts = [part for part in parts if part and part not in ("closure", "cell_contents")]
+    parts = [part.strip("_") for part in re.split(r"[^A-Za-z0-9_]+", words) if part not in _TORCHS]
+    parts = [part for part in parts if part]
     if len(parts) > 1 and (parts[0] == "self" or parts[0] == "kwargs" and not parts[1][0].isdigit()):
         del parts[0]
     while len(parts) > 1 and len("_".join(parts)) > _LONGEST_NAME:
         del parts[0]
     return _plain("_".join(parts))
+
+
+def _guessed(name: str) -> str:
+    """A name for a parameter of which only torch's name is known."""
+    parts = re.split(r"_(?:modules|parameters|buffers)_", re.sub(r"^[LG]_", "", name))
+    return _plain("_".join(parts[1:] if parts[0] == "self" and len(parts) > 1 else parts))
 
 
 def _plain(name: str) -> str:

@@ -38,7 +38,7 @@ def title(stage: GraphStage) -> str:
         return _TITLES[stage.stage]
     if stage.stage != "AFTER_POST_GRAD":
         return stage.stage.replace("_", " ")
-    signature = stage.text[: stage.text.find("):\n")]
+    signature = stage.text[: stage.text.find("):\n", stage.text.find("def "))]
     direction = "backward" if "tangents_" in signature else "forward" if "primals_" in signature else ""
     return f"after Inductor's passes{', ' * bool(direction)}{direction}"
 

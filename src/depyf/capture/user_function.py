@@ -117,7 +117,8 @@ def readable_name(qualified: str, line: int, this: Any = None, code: CodeType | 
         line: where it begins, which is all that tells lambdas apart.
         this: the first argument; the class of ``self`` is named where the qualified name names none.
     """
-    *owners, last = qualified.split(".<locals>.")
+    # (dataclasses make methods in a function of this name)
+    *owners, last = qualified.removeprefix("__create_fn__.<locals>.").split(".<locals>.")
     owner, dot, plain = last.rpartition(".")
     last = owner + dot + plain_name(plain)
     if last.startswith("<"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -50,13 +51,18 @@ def run_when_debugging(function: CodeType, version: CodeType, linked: CodeType) 
 def linked_code_runs() -> Iterator[list[CodeType]]:
     """Inside, linked code runs. Blocks may overlap, and end in any order.
 
-    Yields the functions whose own code runs on: those compiled for several backends.
+    Yields the functions whose own code runs on: those compiled for several backends. Where torch does not take linked
+    code, there is one warning, and Dynamo's own runs.
     """
     global _users, _undo
     left: list[CodeType] = []
     with _lock:
         if _users == 0 and _pairs:
-            _undo, left = _replace()
+            try:
+                _undo, left = _replace()
+            except Exception as error:  # noqa: BLE001  (an error of ours must not reach the program)
+                warnings.warn(f"depyf: breakpoints in files of transformed code are not hit: this torch does not take "
+                              f"the code for them ({type(error).__name__}: {error})", RuntimeWarning, stacklevel=2)
         _users += 1
     try:
         yield left
@@ -71,6 +77,8 @@ def linked_code_runs() -> Iterator[list[CodeType]]:
 def _replace() -> tuple[Callable[[], None], list[CodeType]]:
     from ..capture.torch_private import replacements
 
+    if not replacements.can_replace():
+        return (lambda: None), []
     functions: dict[int, CodeType] = {}
     for pair in list(_pairs.values()):
         function = pair.function()

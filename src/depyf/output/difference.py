@@ -314,8 +314,10 @@ def _breaks(story: Story, unit: Unit) -> Iterator[_Fact]:
 def _recompiles(story: Story, unit: Unit) -> Iterator[_Fact]:
     for compilation in unit.recompiles:
         found = compilation.guard_failures[0]
-        function = plain_name(compilation.function)
-        yield _Fact(f"{code(found.text, 160)} in {code(function)}", (function, kind_of_failure(found)))
+        changes = story.changes(compilation)
+        what = changes[0].row() if changes else code(found.text, 160)
+        yield _Fact(f"{what} in {story.name_of(compilation)}",
+                    (plain_name(compilation.function), kind_of_failure(found)))
 
 
 def _left_alone(story: Story, unit: Unit) -> Iterator[_Fact]:

@@ -54,7 +54,7 @@ def full_code(
         compilations: of the run; they say what torch calls open sizes.
     """
     title = function.frames[0].title or function.name
-    parts = [PREAMBLE.format(name=title.replace("\\", "\\\\").replace('"', "'"))]
+    parts = [PREAMBLE.format(name=title.replace("\\", "\\\\").replace('"', "'")).rstrip()]
     shown: dict[str, str] = {}
     known = by_compile_id(compilations)
     for frame in function.frames:

@@ -123,6 +123,24 @@ def _inline(text: str) -> str:
     return re.sub("\ue010(\\d+)\ue011", lambda kept: codes[int(kept[1])], text)
 
 
+def pieces(markdown: str) -> list[list[str]]:
+    """A line of our Markdown as ``[kind, text]``, where the kind is ``"code"``, ``"bold"`` or ``""``."""
+    kinds = {mark: name for name, mark in _MARKS.items()} | {_MARKS["end"]: ""}
+    found: list[list[str]] = []
+    outer = kind = ""
+    for part in re.split("([\ue001-\ue003])", _inline(markdown)):
+        if part not in kinds:
+            found += [[kind, part]] if part else []
+        elif kinds[part] == "code":
+            kind = "code"
+        elif kinds[part]:
+            outer = kind = "bold"
+        else:  # (code can stand within what is bold)
+            outer = outer if kind == "code" else ""
+            kind = outer
+    return found
+
+
 def _plain(text: str) -> str:
     return re.sub("[\ue001-\ue003]", "", _inline(text))
 

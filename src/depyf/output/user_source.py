@@ -15,7 +15,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 @dataclass(frozen=True)
 class Definition:
-    """A function of a file: its name with its class, its first line (of its first decorator), its last."""
+    """A function of a file: its name with what it is defined in, its first line (of its first decorator), its last."""
 
     name: str
     first: int
@@ -76,7 +76,7 @@ def _definitions(text: str) -> Iterator[Definition]:
             name = f"{owner}{node.name}"
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             yield Definition(name, first, node.end_lineno or node.lineno, node)
-            inner = ""  # (what a function defines is known by its own name)
+            inner = f"{name}."
         elif isinstance(node, ast.ClassDef):
             inner = f"{owner}{node.name}."
         pending += [(child, inner) for child in ast.iter_child_nodes(node)]

@@ -19,8 +19,8 @@ from ..output.markdown import one_line
 from .data import FORMAT, run_data
 
 FILE = "index.html"
-#: A page that takes longer is left to ``depyf report``. (The records tell how long, not a clock: identical runs have the
-#: same files.)
+#: A page that takes longer is left to ``depyf report``. (The records tell, not a clock: identical runs have the same
+#: files.)
 SECONDS, SECONDS_A_CHARACTER = 2.0, 1.5e-6
 _STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
 
@@ -38,12 +38,12 @@ def build(
         capture: the records; for several ranks those of each by its name (``{"rank 0": ...}``), in order.
         sources: the user's files to annotate. ``None``: those in the records, else those of this machine's disk that
             agree with the records, else what the records hold of them.
-        title: of the page; what was compiled, if empty.
+        title: of the page; what was run, with which backend and when, if empty.
         provenances: where the nodes of graphs come from, by name of the graph, as far as that is known already.
         names: what files are called, by path, where that is not a part of the path (a notebook's ``In[3]``).
 
     Returns:
-        The text; ASCII, unless the title is not.
+        The text; ASCII.
     """
     runs = {"": capture} if isinstance(capture, Capture) else dict(capture)
     data = {
@@ -97,7 +97,12 @@ def page(data: Mapping[str, Any], title: str) -> str:
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
     shell = string.Template(_asset("shell.html"))
     return shell.substitute(
-        policy=policy, title=html.escape(one_line(title)), style=style, script=script, data=packed(data))
+        policy=policy, title=_ascii(html.escape(one_line(title))), style=style, script=script, data=packed(data))
+
+
+def _ascii(text: str) -> str:
+    """The text of HTML with numbers for all letters but ASCII."""
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def packed(data: Mapping[str, Any]) -> str:
@@ -119,7 +124,15 @@ def unpacked(page: str) -> Any:
 
 
 def _title(runs: Mapping[str, Capture]) -> str:
-    names = dict.fromkeys(function.name for run in runs.values() for function in run.functions)
+    """What was run, with which backend and when; what was compiled, where the records do not say it."""
+    environment = next((run.environment for run in runs.values()), {})
+    if environment.get("command"):
+        backends = sorted({graph.backend for run in runs.values() for graph in run.graphs if graph.backend})
+        return " \u00b7 ".join(filter(None, (
+            environment["command"].removeprefix("python "), ", ".join(backends), environment.get("date", ""))))
+    names = dict.fromkeys(
+        function.frames[0].title or function.name if function.frames else function.name
+        for run in runs.values() for function in run.functions)
     shown = ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")
     return f"torch.compile: {shown}" if names else "torch.compile"
 

@@ -32,6 +32,7 @@ from .happened import (
     recompile_data,
     summary_data,
     symbols_data,
+    verdict_data,
 )
 from .run import Json, Run, plain_lines
 
@@ -60,8 +61,7 @@ def run_data(
     guards: list[Json] = []
     units = [unit_data(run, unit, guards) for unit in run.story.units]
     breaks = [break_data(run, group) for group in story.breaks_by_reason(capture.compilations)]
-    recompiles = [recompile_data(run, unit, members) for unit in run.story.units
-                  for members in story.recompiles_by_reason(unit)]
+    recompiles = [recompile_data(run, unit) for unit in run.story.units if unit.recompiles]
     lost = [lost_data(run, members) for members in story.not_compiled(capture.compilations)]
     compilations = [compilation_data(run, compilation) for compilation in capture.compilations]
     symbols = symbols_data(run)
@@ -70,6 +70,7 @@ def run_data(
     short = run.short_names()
     return {
         "environment": dict(capture.environment), "notes": list(capture.notes), "summary": summary_data(run),
+        "verdict": verdict_data(run), "backends": sorted({graph.backend for graph in capture.graphs if graph.backend}),
         "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in run.file_names],
         "places": [number for place in run.places for number in (run.file_numbers[place[0]], place[1])],
         "docs": run.documents, "graphs": graphs, "units": units, "breaks": breaks, "recompiles": recompiles,
@@ -79,7 +80,8 @@ def run_data(
 
 def _traced(run: Run) -> None:
     for compilation in run.capture.compilations:
-        for traced in compilation.traced:
+        # (Of what was given up nothing is left: its function runs in plain Python, and what that calls by itself.)
+        for traced in compilation.traced if compilation.outcome in ("compiled", "unknown") else ():
             run.statuses.traced(traced.filename, traced.lines)
         if compilation.outcome in ("skipped", "failed", "limit") and compilation.location is not None:
             run.statuses.in_python(compilation.location, compilation.outcome)

@@ -10,6 +10,7 @@ from ..output import story
 from ..output.guards.conditions import in_words
 from ..output.guards.versions import Version, by_compile_id, versions
 from ..output.guards.whole import guard_groups, guard_lines
+from .failed import failed
 from .run import Json, Run, words
 
 
@@ -43,7 +44,8 @@ def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json
         entries.append(_entry(run, of_entry[id(entry)], before[id(entry)], guards))
     name = frame.name if resumed else unit.title
     return {"name": frame.name, "title": name, "resumes": resumed[1] if resumed else 0,
-            "place": run.place(frame.location), "original": original, "entries": entries}
+            "place": run.place(frame.location), "original": original, "entries": entries,
+            "fate": run.story.fate_of(frame.name) if resumed and not entries else ""}
 
 
 def _entry(run: Run, version: Version, before: Version | None, guards: list[Json]) -> Json:
@@ -75,24 +77,18 @@ def _guards(run: Run, version: Version, document: int) -> Json:
     frame, entry = version.frame, version.entry
     failures = [found for compilation in run.capture.compilations for found in compilation.guard_failures
                 if found.entry is not None and found.entry.key == entry.compile_id.key]
-    told: set[str] = set()
+    shown = guard_groups(version)
+    found, rest = failed([(one.subject, [text for text, _ in one.conditions]) for one in shown], failures, in_words)
     groups = []
-    for one in guard_groups(version):
-        said: list[str] = []
-        for found in failures:
-            plain = in_words(found.text)
-            same = found.source and in_words(found.source) == one.subject
-            if same or any(text == plain for text, _ in one.conditions):
-                said.append(_difference(found))
-                told.add(found.text)
-        groups.append([one.subject, _path(one.subject), one.members, one.loop, list(dict.fromkeys(said)),
-                       [[text, run.place(cause)] for text, cause in one.conditions]])
-    others = list(dict.fromkeys(words(found.text) for found in failures if found.text not in told))
+    for one, bad in zip(shown, found):
+        said = list(dict.fromkeys(_difference(each) for failures in bad.values() for each in failures))
+        groups.append([one.subject, _path(one.subject), one.members, one.loop, said,
+                       [[text, run.place(cause), int(at in bad)] for at, (text, cause) in enumerate(one.conditions)]])
+    others = list(dict.fromkeys(words(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
               if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
-    return {"id": str(entry.compile_id), "frame": frame.name, "doc": document, "count": len(entry.guards),
-            "groups": groups, "failed": others,
-            "microseconds": looked[0] if looked else 0}
+    return {"id": str(entry.compile_id), "frame": frame.title or frame.name, "doc": document,
+            "count": len(entry.guards), "groups": groups, "failed": others, "microseconds": looked[0] if looked else 0}
 
 
 def _difference(found: GuardFailure) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..capture.graph_text import Graph
 from ..capture.provenance import Provenance, StageNodes
-from ..capture.records import CompiledGraph
+from ..capture.records import CompiledGraph, GraphStage
 from ..capture.stages import title
 from ..output import outline
 from ..output.graph_file import stage_view
@@ -32,17 +32,20 @@ def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) 
         if not stage.record.internal:
             stages[_key(stage)] = _stage(run, number, graph, provenance, stage, captured)
             indices[_key(stage)] = {name: index for index, (name, _) in enumerate(stage.nodes())}
+    directions = {_key(stage): direction_of(stage.record) for stage in provenance.stages}
     kernels = []
     for kernel in provenance.kernels:
         known_nodes = indices.get(kernel.stage, {})
+        direction = directions.get(kernel.stage, "")
+        shown = f"{direction} kernels" if direction else f"kernels {kernel.index}" if kernel.index else "kernels"
         text = plain_lines(kernel.text)
         lines = text.split("\n")
         calls = [[call.name, call.kind, call.line, _end(lines, call.line), call.call_line,
                   [known_nodes[name] for name in call.nodes if name in known_nodes], int(call.inferred)]
                  for call in kernel.calls]
         kernels.append(run.document(
-            "kernel", f"{graph.name}.kernel_{kernel.index}", f"kernels {kernel.index} of {graph.name}", text,
-            graph=number, stage=stages.get(kernel.stage, -1), calls=calls, file=kernel.file))
+            "kernel", f"{graph.name}.kernel_{kernel.index}", f"{shown} of {graph.name}", text, shown=shown,
+            direction=direction, graph=number, stage=stages.get(kernel.stage, -1), calls=calls, file=kernel.file))
     return {"name": graph.name, "id": str(graph.compile_id), "backend": graph.backend,
             "stages": list(stages.values()), "kernels": kernels,
             "modules": [[call.path, call.cls, call.outer] for call in provenance.modules]}
@@ -66,8 +69,14 @@ def _stage(
     lines = outline.outline_lines(provenance, stage, view.line)
     return run.document(
         "graph", f"{graph.name}.{record.stage}.{record.index}", f"{shown} of {graph.name}", view.text,
-        stage=shown, graph=number, names=names, nodes=flat, file=record.file, captured=stage is provenance.captured,
+        stage=shown, direction=direction_of(record), graph=number, names=names, nodes=flat, file=record.file,
+        captured=stage is provenance.captured,
         outline=[[line.depth, line.text, line.first] for line in lines], inputs=_inputs(stage.graph))
+
+
+def direction_of(stage: GraphStage) -> str:
+    """``"forward"`` or ``"backward"`` of a stage that says it; ``""`` of the captured and joint graphs."""
+    return next((word for word in ("forward", "backward") if word in title(stage)), "")
 
 
 def _key(stage: StageNodes) -> str:

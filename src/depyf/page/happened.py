@@ -7,9 +7,14 @@ from typing import Any
 
 from ..capture import events
 from ..capture.records import Compilation, GraphBreak, GuardFailure
-from ..capture.resumes import plain_name
 from ..output import story
+from ..output.causes import cause
+from ..output.changes import advice, in_words
+from ..output.markdown import prose
+from ..output.sections.shapes import values
+from ..output.terminal import pieces
 from ..output.totals import Totals, seconds_by_phase
+from ..output.verdict import verdict, why_plain
 from .run import Json, Run, words
 
 _TORCHS_PAGE = re.compile(r"https?://[\w./%#?=&+-]+")
@@ -42,8 +47,8 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
             name for _, c in members if c.outcome == "compiled" for name in run.story.resume_names(c))
         places.append({
             "place": run.place(where), "text": where.text if where else "",
-            "function": plain_name(where.function) if where else "",
-            "path": [[run.place(step), plain_name(step.function)]
+            "function": run.function_at(where) if where else "",
+            "path": [[run.place(step), run.function_at(step)]
                      for step in story.path_to(found, compilation)[:-1]],
             "skips": found.skips_function, "of": run.subject(compilation), "resumes": list(resumes),
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
@@ -54,11 +59,19 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
         "times": len(group)}
 
 
-def recompile_data(run: Run, unit: story.Unit, members: list[Compilation]) -> Json:
-    return {
-        "unit": run.story.units.index(unit), "subject": run.subject(members[0]),
-        "ids": [str(c.compile_id) for c in members],
-        "guards": [_failure(run, found) for found in story.failures_by_kind(members)]}
+def recompile_data(run: Run, unit: story.Unit) -> Json:
+    """The recompiles of a function, a row for each."""
+    rows = []
+    advices: dict[str, None] = {}
+    for compilation in unit.recompiles:
+        found = run.story.changes(compilation)
+        rows.append({
+            "id": str(compilation.compile_id), "of": run.subject(compilation),
+            "text": pieces(found[0].row()) if found else [],
+            "failures": [_failure(run, members) for members in story.failures_by_kind([compilation])]})
+        advices |= dict.fromkeys(filter(None, map(advice, found[:1])))
+    return {"unit": run.story.units.index(unit), "subject": unit.title, "rows": rows,
+            "advice": [pieces(text) for text in advices]}
 
 
 def _failure(run: Run, failures: list[GuardFailure]) -> Json:
@@ -67,27 +80,40 @@ def _failure(run: Run, failures: list[GuardFailure]) -> Json:
         if found.cause is not None:
             causes.setdefault(run.place(found.cause), found.cause.text)
     return {
-        "kind": story.kind_of_failure(failures[0]),
-        "texts": list(dict.fromkeys(words(found.text) for found in failures))[:4],
-        "source": failures[0].source,
-        "expected": list(dict.fromkeys(found.expected for found in failures if found.expected))[:6],
-        "seen": list(dict.fromkeys(found.seen for found in failures if found.seen))[:6],
+        "texts": list(dict.fromkeys(words(found.text) for found in failures)),
         "entries": list(dict.fromkeys(str(found.entry) for found in failures if found.entry)),
         "causes": [[place, text] for place, text in causes.items()]}
 
 
+def verdict_data(run: Run) -> list[list[list[str]]]:
+    """What has to be known first: what was not compiled of what the program asked for."""
+    return [pieces(sentence) for sentence in verdict(run.story)]
+
+
 def lost_data(run: Run, members: list[Compilation]) -> Json:
+    """Compilations that gave no code. What torch says of the break that was in the way stands at the break."""
     first = members[0]
     failure = first.failure
-    account = events.graph_break(first.compile_id, failure.reason) if failure else None
+    broken = next((found for found in reversed(first.breaks) if found.skips_function), None)
+    account = events.graph_break(first.compile_id, failure.reason) if failure and not broken else None
+    why: list[list[str]] = []
+    if broken is not None:
+        heading, _, explanation = broken.gave_up.partition("\n")
+        why = pieces(f"Why it breaks: {prose(cause(broken))}."
+                     + (f" Why torch gives the function up: {prose(f'{heading}. {explanation}'.rstrip('. '))}."
+                        if heading else ""))
+    elif account is not None:
+        why = pieces(prose(words(account.explanation.partition("\n")[0])))
+    changes = [run.story.changes(each)[:1] for each in members] if first.outcome == "limit" else []
+    hints = [prose(words(hint)) for hint in account.hints] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
-        "ids": [str(c.compile_id) for c in members], "kind": failure.kind if failure else "",
-        "reason": words(account.reason) if account else "",
-        "explanation": words(account.explanation) if account else "",
-        "hints": [words(hint) for hint in account.hints] if account else [],
-        "at": run.place(failure.location) if failure else -1, "broke": bool(first.breaks),
-        "guards": [_failure(run, found) for found in story.failures_by_kind(members)]}
+        "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
+        "text": pieces(why_plain(run.story, first)) if first.outcome != "unknown" else [], "why": why,
+        "at": run.place(failure.location) if failure and failure.location and not broken else -1,
+        "rows": [pieces(found[0].row()) for found in changes if found][:3],
+        "hints": [pieces(hint) for hint in dict.fromkeys([*hints, *filter(None, (
+            advice(found[0]) for found in changes if found))])]}
 
 
 def symbols_data(run: Run) -> list[Json]:
@@ -97,8 +123,9 @@ def symbols_data(run: Run) -> list[Json]:
             for symbol in compilation.symbols:
                 key = (unit_number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
                 known = found.setdefault(key, {
-                    "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol, "source": symbol.source,
-                    "value": symbol.value, "range": symbol.range, "reason": words(symbol.reason),
+                    "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol,
+                    "source": in_words(symbol.source, run.story.stack_names(compilation)),
+                    "value": symbol.value, "range": pieces(values(symbol.range)), "reason": words(symbol.reason),
                     "place": run.place(symbol.location), "ids": []})
                 if str(compilation.compile_id) not in known["ids"]:
                     known["ids"].append(str(compilation.compile_id))

@@ -72,6 +72,10 @@ class Run:
         self.documents.append({"kind": kind, "key": key, "title": title, "text": plain_lines(text), **more})
         return len(self.documents) - 1
 
+    def function_at(self, place: SourceLocation) -> str:
+        """The name of the function that a line is in, with its class where the user's file says it."""
+        return self.story.source.name_at(place, plain_name(place.function))
+
     def subject(self, compilation: Compilation) -> str:
         resume = resumed_function(compilation.function)
         unit = self.story.unit_of.get(compilation.compile_id.key)

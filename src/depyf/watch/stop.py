@@ -7,6 +7,7 @@ import inspect
 import linecache
 import os
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -24,6 +25,7 @@ from .values import Condition, StopOn, described
 
 _STAGES = {"Captured_Graph": "captured graph", "Forward_graph": "forward graph", "Backward_graph": "backward graph"}
 _MOST_INPUTS = 6
+_MOST_LINES = 8
 
 
 class BadValueFound(RuntimeError):
@@ -209,11 +211,12 @@ class _InFunction(Observation):
         self, step: Step, origin: Origin, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]
     ) -> str:
         condition = self.watch.condition
-        text = linecache.getline(self.linked.path, step.line).split(";  ")[0].strip()
+        shown = [linecache.getline(self.linked.path, line).split(";  ")[0].rstrip("\n")[:300]
+                 for line in range(step.line, min(step.end_line, step.line + _MOST_LINES - 1) + 1)]
         what = f"the kernel {origin.kernel}" if origin.kernel else "a line of a graph"
         lines = [f"{what} made {condition.name} of inputs that hold none",
                  f"  {self.linked.path}:{step.line} ({self.linked.graph}, {_stage_name(self.linked)})",
-                 f"      {text[:300]}"]
+                 textwrap.indent(textwrap.dedent("\n".join(shown)), " " * 6)]
         lines += [f"  result  {described(name, value, condition)}" for name, value in bad]
         lines += [f"  input   {described(name, value)}" for name, value in reads[:_MOST_INPUTS]]
         if len(reads) > _MOST_INPUTS:

@@ -15,8 +15,9 @@ from .shared import Undo
 
 def can_replace() -> bool:
     """Whether this torch has precompiled versions."""
-    return all(point.present() for point in (touchpoints.ADD_VERSION, touchpoints.ADDED_VERSIONS,
-                                             touchpoints.REMOVE_VERSIONS))
+    return all(point.present() for point in (
+        touchpoints.ADD_VERSION, touchpoints.ADDED_VERSIONS, touchpoints.REMOVE_VERSIONS, touchpoints.CACHE_ENTRIES,
+        touchpoints.CACHE_ENTRY))
 
 
 def replace_versions(
@@ -35,6 +36,11 @@ def replace_versions(
     add, remove = touchpoints.ADD_VERSION.get(), touchpoints.REMOVE_VERSIONS.get()
     replaced: list[CodeType] = []
     left: list[CodeType] = []
+
+    def undo() -> None:
+        for function in replaced:
+            remove(function)
+
     for function in functions:
         versions = hooks.cache_entries(function)
         codes = [replacement(version.code) for version in versions]
@@ -46,11 +52,10 @@ def replace_versions(
             left.append(function)
             continue
         replaced.append(function)
-        for version, code in zip(versions, codes):
-            add(function, version.guard_manager, code or version.code)
-
-    def undo() -> None:
-        for function in replaced:
-            remove(function)
-
+        try:
+            for version, code in zip(versions, codes):
+                add(function, version.guard_manager, code or version.code)
+        except BaseException:
+            undo()
+            raise
     return undo, left

@@ -53,7 +53,7 @@ def call_guards(version: Version) -> list[str]:
     writer = _Writer(LONGEST - len(lines) - 1)
     room = writer.room - counted.at_most()
     for title, shown in (
-        ("arguments", list(_arguments(version, ARGUMENTS))),
+        ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS)]),
         ("sizes", list(_sizes(version))),
         ("variables of the enclosing function", list(_arguments(version, CLOSURE))),
         ("values", [*_values(version, OBJECTS, VALUES), *_values(version, GLOBALS, VALUES)]),
@@ -110,6 +110,14 @@ class _Writer:
 
 
 # --- what is shown ----------------------------------------------------------------------------------
+def _stack(version: Version) -> Iterator[_Shown]:
+    """What the values were that lay on the stack at a graph break, where it is known."""
+    for number, expression in enumerate(version.frame.stack):
+        name = f"___stack{number}"
+        if expression and any(one.root == name for one in version.conditions):
+            yield _Shown("", f"{name} is {expression}")
+
+
 def _arguments(version: Version, section: str) -> Iterator[_Shown]:
     """What arguments (or variables of the enclosing function) must be, one object after another."""
     mine = [one for one in version.conditions if one.section == section and not INTERNALS.search(one.subject)]

@@ -31,7 +31,8 @@ def changes(old: Version, new: Version) -> list[str]:
                 each.startswith((f"{subject}.", f"{subject}[")) for each in {*before, *after}):
             continue  # what is looked into, and its parts are told of
         if first is not None and second is not None and first.kind == second.kind == "tensor":
-            items += [Item(line, subject, None) for line in _tensor(subject, first.condition, second.condition, new)]
+            items += [
+                Item(line, subject, None) for line in _tensor(subject, first.condition, second.condition, old, new)]
             continue
         items.append(Item(f"{subject}: {first.text if first else NOTHING} -> {second.text if second else NOTHING}",
                           subject, None))
@@ -55,7 +56,10 @@ def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
     if not found:
         return [f"# version {new.label} has the conditions of {old.label}"]
     lines = [f"# version {new.label} differs from {old.label}:"]
+    stack = {f"___stack{number}": name for number, name in enumerate(new.frame.stack) if name}
     for line in found:
+        # What torch names by its place at the break has been an expression of the user's.
+        line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
         lines += textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#       ",
                                break_long_words=False, break_on_hyphens=False)
     if longest and len(lines) > longest:
@@ -63,15 +67,17 @@ def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
     return lines
 
 
-def _tensor(subject: str, old: Condition, new: Condition, version: Version) -> Iterable[str]:
-    first, second = old.tensor, new.tensor
+def _tensor(
+    subject: str, was_said: Condition, is_said: Condition, old: Version, new: Version
+) -> Iterable[str]:
+    first, second = was_said.tensor, is_said.tensor
     assert first is not None and second is not None
     if len(first.size) != len(second.size):
         yield f"{subject}: {len(first.size)} dimensions -> {len(second.size)}"
     else:
         for k, (one, other) in enumerate(zip(first.size, second.size)):
             if one != other:
-                yield f"{subject}.shape[{k}]: {_size(one)} -> {_open(subject, k, other, version)}"
+                yield f"{subject}.shape[{k}]: {_size(subject, k, one, old)} -> {_size(subject, k, other, new)}"
     for name, was, now in (("dtype", first.dtype, second.dtype), ("device", first.device, second.device),
                            ("requires_grad", first.requires_grad, second.requires_grad),
                            ("class", first.cls or "Tensor", second.cls or "Tensor")):
@@ -82,11 +88,7 @@ def _tensor(subject: str, old: Condition, new: Condition, version: Version) -> I
         yield f"{subject}: {was or 'contiguous'} -> {now or 'contiguous'}"
 
 
-def _size(size: int | None) -> str:
-    return "any" if size is None else str(size)
-
-
-def _open(subject: str, k: int, size: int | None, version: Version) -> str:
+def _size(subject: str, k: int, size: int | None, version: Version) -> str:
     if size is not None:
         return str(size)
     expression = f"{subject}.shape[{k}]"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...capture.records import Frame, Guard, SourceLocation
 from ...capture.user_expressions import user_expression
@@ -202,10 +202,6 @@ def _subject(text: str) -> str:
     """The longest path in a text: what a condition without an owner is about."""
     paths = [path for path in _PATH.findall(text) if path not in ("not", "is", "and", "or", "type", "None")]
     return max(paths, key=lambda path: (path.count("[") + path.count("."), len(path)), default="")
-
-
-def renamed(condition: Condition, text: str) -> Condition:
-    return replace(condition, text=text)
 
 
 def is_loose(text: str) -> bool:
