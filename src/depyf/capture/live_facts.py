@@ -170,7 +170,9 @@ class LiveFacts:
         found = self._object(path)
         if not _is(found, type, types.FunctionType, types.BuiltinFunctionType):
             return ""
-        name = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
+        module = str(getattr(found, "__module__", ""))
+        module = module.partition("._")[2] or module  # names of torch's own packages stand in the adapter only
+        name = f"{module}.{getattr(found, '__qualname__', '')}"
         return name if name in WELL_KNOWN else ""
 
     def ancestor(self, path: Path, index: int) -> str:

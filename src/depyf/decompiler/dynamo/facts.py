@@ -105,7 +105,7 @@ class Facts(Protocol):
 
 
 #: Functions and classes whose calls the text and the proof know.
-SET_ATTRIBUTE = "torch._dynamo.utils.object_setattr_ignore_descriptor"
+SET_ATTRIBUTE = "dynamo.utils.object_setattr_ignore_descriptor"  # (of torch)
 ORDERED_DICT = "collections.OrderedDict"
 TYPE = "builtins.type"
 OBJECT = "builtins.object"
