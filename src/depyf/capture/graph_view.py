@@ -58,8 +58,8 @@ _SIZE, _STRIDE = re.compile(r"\.size\(\)\[(\d+)\]"), re.compile(r"\.stride\(\)\[
 #: Names of built-in functions that no graph calls, and arguments often have.
 _FREE = frozenset({"input", "id", "filter", "format", "hash", "dir", "vars", "open", "help", "compile"})
 _RESERVED = frozenset({
-    *keyword.kwlist, *(set(dir(builtins)) - _FREE), "torch", "device", "inf", "nan", "self", "operator", "NoneType", "fx_pytree",
-    "pytree"})
+    *keyword.kwlist, *(set(dir(builtins)) - _FREE), "torch", "device", "inf", "nan", "self", "operator", "NoneType",
+    "fx_pytree", "pytree"})
 _LONGEST_NAME = 60
 #: Parts of sources that are no part of a name.
 _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
