@@ -7,10 +7,13 @@ import torch
 
 from depyf.capture.graph_view import graph_view, parameter_words
 from depyf.capture.graphs import NOT_PYTHON, legal_graph
-from depyf.capture.records import GraphInput
+from depyf.capture.records import GraphInput, GraphStage
+from depyf.capture.stages import title
 from depyf.capture.torch_private import hooks
 from depyf.capture.wrapping import WIDTH
 from depyf.link.functions import link_graph
+from depyf.output.graph_file import graph_file
+from depyf.output.words import stage_name
 
 CAPTURED = '''\
 class GraphModule(torch.nn.Module):
@@ -207,3 +210,17 @@ def test_what_is_no_graph_stays_as_it_is(text):
     view = graph_view(text)
     assert view.text == text
     assert view.line(1) == 1
+
+
+@pytest.mark.parametrize(("parameters", "shown", "name"), [
+    ("self, primals_1, primals_2", "after Inductor's passes, forward", "post-grad forward"),
+    ("self, primals_2, tangents_1", "after Inductor's passes, backward", "post-grad backward"),
+    ("self, arg0_1", "after Inductor's passes", "post-grad 2"),
+])
+def test_a_stage_says_whether_it_is_forward_or_backward(parameters, shown, name):
+    stage = GraphStage("AFTER_POST_GRAD", 1, f"class G(torch.nn.Module):\n    def forward({parameters}):\n        return (tangents_1,)\n")
+    assert title(stage) == shown
+    assert stage_name(stage) == name
+    file = graph_file("__compiled_fn_1", stage)
+    assert file.text.startswith(f"# __compiled_fn_1: {shown}\nimport torch\n")
+    assert file.text.split("\n")[file.line(2) - 1].startswith("    def forward(")

@@ -81,6 +81,12 @@ def test_names_of_the_user_are_left_alone():
     assert one("not ___dict_contains('___x(', L['s'])").expression == "not dict_contains('___x(', L['s'])"
 
 
+def test_sets_are_told_in_one_order():
+    assert one("L['s'] == {'c', 'a', 'b'}").expression == "L['s'] == {'a', 'b', 'c'}"
+    assert one("L['s'] == frozenset({'b', 'a'})").expression == "L['s'] == frozenset({'a', 'b'})"
+    assert one("L['s'] == {'c': 1, 'a': 2}").expression == "L['s'] == {'c': 1, 'a': 2}"
+
+
 def test_comment_signs_inside_strings():
     guard = one("L['s'] == 'x  # y'  # if s == 'x  # y':  # f.py:1 in f")
     assert guard.expression == "L['s'] == 'x  # y'"
@@ -109,6 +115,10 @@ def test_only_expressions_pass(text, valid):
     ("has_no_marks(L['x'], '_dynamo_dynamic_indices')", "has_no_marks(x, '_dynamo_dynamic_indices')"),
     ("((getattr(L['x'], '_dynamo_dynamic_indices', set()).issubset({0})) if hasattr(L['x'], '_dynamo_dynamic_indices')"
      " else True)", "has_no_marks_but(x, {0}, '_dynamo_dynamic_indices')"),
+    ("set.__contains__(L['names'], 'a')", "'a' in names"),
+    ("not set.__contains__(L['names'], 'a')", "'a' not in names"),
+    ("L['device'] == device(type='cuda', index=1)", "device == torch.device('cuda:1')"),
+    ("check_type(___from_numpy(L['a']), 'x')", "check_type(torch.as_tensor(a), 'x')"),
     ("check_type(G['__import_a_dot_b'].c, 'dict')", "check_type(a.b.c, 'dict')"),
 ])
 def test_words(expression, words):

@@ -55,9 +55,11 @@ _NEXT = re.compile(r"(?P<name>\w+) = next\(args_iter\)$")
 _PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
 _AOT_VALUE = re.compile(r"(?P<kind>[A-Z]\w*)\((?P<key>\w+)=(?P<inner>.*)\)$")
 _SIZE, _STRIDE = re.compile(r"\.size\(\)\[(\d+)\]"), re.compile(r"\.stride\(\)\[(\d+)\]")
+#: Names of built-in functions that no graph calls, and arguments often have.
+_FREE = frozenset({"input", "id", "filter", "format", "hash", "dir", "vars", "open", "help", "compile"})
 _RESERVED = frozenset({
-    *keyword.kwlist, *dir(builtins), "torch", "device", "inf", "nan", "self", "operator", "NoneType", "fx_pytree",
-    "pytree"})
+    *keyword.kwlist, *(set(dir(builtins)) - _FREE), "torch", "device", "inf", "nan", "self", "operator", "NoneType",
+    "fx_pytree", "pytree"})
 _LONGEST_NAME = 60
 #: Parts of sources that are no part of a name.
 _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})

@@ -190,8 +190,21 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
     # Only whole names of torch's helpers lose their underscores, never a part of the user's names or strings.
     condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
     if is_expression(condition):
-        return condition
+        return _with_sorted_sets(condition) if _SET.search(condition) else condition
     return f"torch_guard({_ADDRESS.sub('_', ' '.join(condition.split()))!r})"
+
+
+_SET = re.compile(r"\{[^{}:]+,")
+
+
+def _with_sorted_sets(text: str) -> str:
+    """An expression with the items of sets in order. (Python prints them in another order in each process.)"""
+    class Sorted(ast.NodeTransformer):
+        def visit_Set(self, node: ast.Set) -> ast.Set:
+            self.generic_visit(node)
+            return ast.Set(sorted(node.elts, key=ast.unparse))
+
+    return ast.unparse(Sorted().visit(ast.parse(text, mode="eval")))
 
 
 #: Numbers of dtypes in torch's C++ (``c10/core/ScalarType.h``), of those that a default or autocast may be.

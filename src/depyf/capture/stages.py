@@ -30,17 +30,24 @@ _TITLES = {"Captured_Graph": "captured graph", "Joint_graph": "joint graph", "Fo
 
 
 def title(stage: GraphStage) -> str:
-    """What a stage is, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``.
-
-    A graph that takes gradients is a backward one; one that takes ``primals_1`` has a backward one beside it.
-    """
+    """What a stage is, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``."""
     if stage.stage in _TITLES:
         return _TITLES[stage.stage]
     if stage.stage != "AFTER_POST_GRAD":
         return stage.stage.replace("_", " ")
+    return ", ".join(filter(None, ("after Inductor's passes", direction(stage))))
+
+
+def direction(stage: GraphStage) -> str:
+    """``"forward"`` or ``"backward"``, for a graph that went through Inductor's passes; ``""`` for any other, and where
+    there is no backward graph.
+
+    A graph that takes gradients is the backward one; one that takes ``primals_1`` has a backward one beside it.
+    """
+    if stage.stage != "AFTER_POST_GRAD":
+        return ""
     signature = stage.text[: stage.text.find("):\n", stage.text.find("def "))]
-    direction = "backward" if "tangents_" in signature else "forward" if "primals_" in signature else ""
-    return f"after Inductor's passes{', ' * bool(direction)}{direction}"
+    return "backward" if "tangents_" in signature else "forward" if "primals_" in signature else ""
 
 
 def stage_of(metadata: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..capture.records import GraphStage, SourceLocation
+from ..capture.stages import direction
 from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
@@ -18,8 +19,10 @@ _STAGES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph"
 
 
 def stage_name(stage: GraphStage) -> str:
-    """``captured``, ``post-grad 2``: a stage of a graph in Markdown."""
-    name = _STAGES.get(stage.stage, code(stage.stage))
+    """``captured``, ``post-grad backward``: a stage of a graph in Markdown."""
+    name, which = _STAGES.get(stage.stage, code(stage.stage)), direction(stage)
+    if which:
+        return f"{name} {which}"
     return f"{name} {stage.index + 1}" if stage.index else name
 
 

@@ -33,6 +33,8 @@ _SOME_MARKS = re.compile(
 _ALL_MARKS = {"_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices",
               "_dynamo_strict_unbacked_indices", "_dynamo_static_indices"}
 _CONTAINS = re.compile(r"(?P<not>not )?(?:___)?dict_contains\((?P<key>'[^'\\]*'), (?P<owner>.*)\)")
+_MEMBER = re.compile(r"(?P<not>not )?set\.__contains__\((?P<owner>[^(),]*), (?P<item>[^(),]*)\)")
+_DEVICE = re.compile(r"(?<![\w.])device\(type='(?P<type>\w+)'(?:, index=(?P<index>\d+))?\)")
 _ROOT = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^'\\]*)'\]")
 _OBJECT_STEP = re.compile(r"\._(?:modules|parameters|buffers)\[")
 _PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+(?!\w*\()|\[(?:\d+|'[^'\\]*')\])*")
@@ -132,13 +134,13 @@ def conditions(guards: Iterable[Guard], frame: Frame) -> list[Condition]:
 def _condition(guard: Guard, frame: Frame, local: Collection[str], objects: Collection[str]) -> Condition:
     expression = _without_clashes(guard.expression, local)
     tensor = _TENSOR.fullmatch(expression) if guard.expression.startswith("check_tensor(") else None
-    subject = user_expression(_without_clashes(guard.source, local)) if guard.source else ""
+    subject = with_torchs_helpers(user_expression(_without_clashes(guard.source, local))) if guard.source else ""
     roots = [(found["scope"], found["name"]) for found in _ROOT.finditer(guard.source or expression)]
     section, root = _section(roots, frame, objects)
     if tensor is not None:
         facts = Tensor(tensor["dtype"], tensor["device"], _numbers(tensor["size"]), _numbers(tensor["stride"]),
                        tensor["grad"] == "True", tensor["cls"] or "")
-        subject = user_expression(tensor["subject"])
+        subject = with_torchs_helpers(user_expression(tensor["subject"]))
         return Condition(tensor_check(subject, facts.described()), subject, section, root, guard.kind, guard.cause,
                          facts)
     text = in_words(expression)
@@ -164,9 +166,20 @@ def in_words(expression: str) -> str:
     contains = _CONTAINS.fullmatch(expression)
     if contains is not None:
         return f"{contains['key']} {'not ' if contains['not'] else ''}in {user_expression(contains['owner'])}"
-    text = user_expression(expression)
+    text = with_torchs_helpers(user_expression(expression))
+    member = _MEMBER.fullmatch(text)
+    if member is not None:
+        return f"{member['item']} {'not ' if member['not'] else ''}in {member['owner']}"
     text = re.sub(r"\.size\(\)(?=\[)", ".shape", text)
     return re.sub(r" == (True|False)$", r" is \1", text)
+
+
+def with_torchs_helpers(text: str) -> str:
+    """Return a condition with the names of the field for torch's helpers and classes."""
+    def device(found: re.Match[str]) -> str:
+        return f"torch.device({':'.join(filter(None, (found['type'], found['index'])))!r})"
+
+    return _DEVICE.sub(device, text.replace("___from_numpy(", "torch.as_tensor("))
 
 
 def _without_clashes(expression: str, local: Collection[str]) -> str:

@@ -76,7 +76,7 @@ def fact_of(condition: Condition, sizes: Sizes) -> tuple[str, Fact] | None:
 
 def is_literal(text: str) -> bool:
     """Whether a text is a value: a literal, a dtype, a member of an enumeration."""
-    if re.fullmatch(r"torch\.\w+|[A-Za-z_]\w*\.[A-Z]\w*|inf|-inf|nan", text):
+    if re.fullmatch(r"torch\.\w+|torch\.device\('[\w:]+'\)|[A-Za-z_]\w*\.[A-Z]\w*|inf|-inf|nan", text):
         return True
     try:
         ast.literal_eval(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...capture.records import Compilation
+from ...capture.stages import direction
 from ..markdown import code, link, prose, some, table
 from ..words import seconds, stage_name
 from .told import ROWS, Told, left_out
@@ -86,10 +87,12 @@ def _graph_links(story: Told, compilation: Compilation) -> str:
                 continue
             outline = f" ({link('outline', stage.outline)})" if stage.outline else ""
             found.append(link(stage_name(stage), stage.file) + outline)
+        directions = {f"{stage.stage}.{stage.index}": direction(stage) for stage in graph.stages}
         for kernel in graph.kernels:
             if kernel.file:
                 outline = f" ({link('outline', kernel.outline)})" if kernel.outline else ""
-                found.append(link(f"kernel {kernel.index}", kernel.file) + outline)
+                what = directions.get(kernel.stage) or str(kernel.index)
+                found.append(link(f"kernels {what}" if what.isalpha() else f"kernel {what}", kernel.file) + outline)
     return some(found, 12) if found else ("none" if compilation.outcome == "compiled" else "")
 
 
