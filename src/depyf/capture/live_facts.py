@@ -136,7 +136,10 @@ class LiveFacts:
         return (*path, ("attr", inside), ("item", name)) if name in held else None
 
     def length(self, path: Path) -> int:
-        return len(vars(self._object(path))["_modules"]) if self.indexable(path) else 0
+        found = self._object(path)
+        if type(found) in (list, tuple):
+            return len(found)
+        return len(vars(found)["_modules"]) if self.indexable(path) else 0
 
     # --- classes ------------------------------------------------------------------------------------
     def allocates(self, path: Path, arguments: bool = False) -> str:

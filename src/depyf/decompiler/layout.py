@@ -178,6 +178,8 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> li
         if len(lines[-1]) + len(arguments) + len(tail) <= width:
             return [*lines[:-1], lines[-1] + arguments + tail]
     margin = " " * (indent + 4)
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
     groups = _together(node)
     last = ""
     for at, item in enumerate(items):
@@ -217,7 +219,7 @@ def _together(node: ast.expr) -> list[str]:
 
 def _owner(node: ast.expr) -> str:
     """``self.norm`` of ``self.norm.weight``."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Attribute, ast.Subscript)):
+    if isinstance(node, ast.Attribute):
         return ast.unparse(node.value)
     return ""
 
@@ -250,6 +252,9 @@ def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
         return "(", _comprehension(node), ")", ""
     if isinstance(node, ast.ListComp):
         return "[", _comprehension(node), "]", ""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        owner = _parts(node.value)
+        return None if owner is None else (owner[0], owner[1], f"{owner[2]}[{ast.unparse(node.slice)}]", owner[3])
     if isinstance(node, ast.Subscript):
         elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
         comma = "," if isinstance(node.slice, ast.Tuple) else ""

@@ -112,6 +112,7 @@ class _Job:
     ) -> None:
         self.facts = facts if simplify and verify else None
         self.readable: Readable | None = None
+        self.folds = True  # until it is found that what repeats cannot be written once
         self.runs: ast.Module | None = None
         self.renamed = renamed(code)
         self.code = code = self.renamed.code
@@ -151,7 +152,8 @@ class _Job:
             except ForeignError:
                 raise
             except Exception as error:
-                self.blame(why(error))
+                if not self.unfolded():
+                    self.blame(why(error))
                 continue
             if recompiled is None:
                 return self.result(text, tree, [])
@@ -159,8 +161,15 @@ class _Job:
             failed = [proof for proof in proofs if proof.verdict is not None and not proof.verdict]
             if not failed:
                 return self.result(text, tree, proofs)
+            if self.unfolded():
+                continue
             for proof in failed:
                 self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
+
+    def unfolded(self) -> bool:
+        """Has what repeats written out the next time, if it was not yet."""
+        before, self.folds = self.folds, False
+        return before and self.runs is not None
 
     def written(self) -> tuple[str, ast.Module, Code | None]:
         """The whole as text, and what that compiles to if it is to be proven."""
@@ -180,8 +189,9 @@ class _Job:
         parameters = (*self.code.arguments, *self.code.freevars)
         global_names = frozenset(op.arg for op in self.program.ops if op.kind is o.LOAD_GLOBAL)
         self.readable = Readable(
-            tree, self.facts, parameters, self.options.rename, self.constants, global_names)
+            tree, self.facts, parameters, self.options.rename, self.constants, global_names, self.folds)
         text = laid_out(tree)
+        self.runs = tree
         self.runs = self.readable.written_out(ast.parse(text))
         return text, ast.parse(text)
 

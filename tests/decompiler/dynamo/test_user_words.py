@@ -107,6 +107,40 @@ def f(self):
     return __compiled_fn_1(self.layers[0].norm.bias, *(layer.proj.weight for layer in self.layers[1:3]))
 """, self=Model(3))
 
+class Caches:
+    def __init__(self, count):
+        self.layers = [Cache() for _ in range(count)]
+        for layer in self.layers:
+            layer.keys, layer.values = 1, 2
+
+
+case("lists_side_by_side", """
+def f(self, caches):
+    tmp_2 = self._modules['layers']._modules
+    return __compiled_fn_1(tmp_2['0']._modules['norm']._parameters['bias'], caches.layers[0].keys,
+        caches.layers[0].values, tmp_2['1']._modules['norm']._parameters['bias'], caches.layers[1].keys,
+        caches.layers[1].values)
+""", """
+def f(self, caches):
+    return __compiled_fn_1(
+        *(value for layer, caches_layer in zip(self.layers, caches.layers) for value in (
+            layer.norm.bias,
+            caches_layer.keys, caches_layer.values,
+        )),
+    )
+""", self=Model(2), caches=Caches(2))
+
+case("lists_of_lists", """
+def f(self):
+    tmp_2 = self._modules
+    tmp_3, tmp_4 = tmp_2['0']._modules, tmp_2['1']._modules
+    return __compiled_fn_1(tmp_3['0']._parameters['bias'], tmp_3['1']._parameters['bias'],
+        tmp_4['0']._parameters['bias'], tmp_4['1']._parameters['bias'])
+""", """
+def f(self):
+    return __compiled_fn_1(*(value for layer in self for value in (*(inner_layer.bias for inner_layer in layer),)))
+""", self=torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)) for _ in range(2)))
+
 case("a_dictionary_of_modules", """
 def f(self):
     return __compiled_fn_1(self._modules['a-b']._parameters['weight'], self._modules['c']._parameters['weight'])

@@ -71,7 +71,7 @@ class Facts(Protocol):
         parameters, whose class does not change what that means."""
 
     def length(self, path: Path) -> int:
-        """The number of modules in such a list."""
+        """The number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
 
     def allocates(self, path: Path, arguments: bool = False) -> str:
         """What ``cls.__new__(cls)`` makes, if it does nothing but make an empty instance: ``"object"``, ``"dict"``,

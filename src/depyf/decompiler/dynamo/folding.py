@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .live_paths import LivePaths
@@ -36,6 +36,22 @@ class _Index(NamedTuple):
 
     owner: str
     number: int
+
+
+class _Run(NamedTuple):
+    """Items that repeat.
+
+    Attributes:
+        owners: the lists that are gone over side by side.
+        first: the number of the elements in the first turn.
+        turns: how often.
+        size: items in each turn.
+    """
+
+    owners: tuple[str, ...]
+    first: int
+    turns: int
+    size: int
 
 
 def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> bool:
@@ -69,68 +85,82 @@ class _Folder(ast.NodeTransformer):
         return node
 
     def over_layers(self, items: list[ast.expr], used: frozenset[str]) -> list[ast.expr]:
-        """Items with runs that repeat from element to element of a list of modules folded."""
-        texts = [self.layers_in(item) for item in items]
+        """Items with runs that repeat from element to element of a list folded."""
+        places = [self.elements_in(item) for item in items]
         result: list[ast.expr] = []
         at = 0
         while at < len(items):
-            run = self.longest_run(items, texts, at)
+            run = self.longest_run(items, places, at)
             if run is None:
                 result.append(items[at])
                 at += 1
                 continue
-            owner, first, count, size = run
-            name = self.name_for(owner, used)
-            block = [_with_layer(item, owner, first, name) for item in items[at : at + size]]
-            block = self.over_layers(block, used | {name})
-            result.append(self.repeated(items[at], owner, first, count, name, block))
-            at += size * count
+            names: dict[str, str] = {}
+            for owner in run.owners:
+                names[owner] = self.name_for(owner, used | set(names.values()))
+            block = [_with_names(item, names, run.first) for item in items[at : at + run.size]]
+            for owner, name in names.items():
+                element = self.paths.of(_expression(f"{owner}[{run.first}]"))
+                if element is not None:
+                    self.paths.meanwhile[name] = element
+            block = self.over_layers(block, used | set(names.values()))
+            for name in names.values():
+                self.paths.meanwhile.pop(name, None)
+            result.append(self.repeated(run, names, block))
+            at += run.size * run.turns
             self.folded = True
         return result
 
-    def layers_in(self, item: ast.expr) -> list[_Index]:
-        """The elements of lists of modules that an expression goes through, outermost first."""
+    def elements_in(self, item: ast.expr) -> list[_Index]:
+        """The elements of lists that an expression goes through, outermost first."""
         found = []
-        for node in _chain(item):
-            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) \
-                    and type(node.slice.value) is int:
-                owner = self.paths.of(node.value)
-                if owner is None or not self.paths.facts.indexable(owner):
-                    continue
+        for node in ast.walk(item):
+            if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+                    and type(node.slice.value) is int and node is not item):
+                continue
+            owner = self.paths.of(node.value)
+            if owner is not None and self.paths.facts.length(owner):
                 found.append(_Index(ast.unparse(node.value), node.slice.value))
-        return found
+        return sorted(found, key=lambda each: len(each.owner))
 
-    def longest_run(
-        self, items: Sequence[ast.expr], texts: Sequence[list[_Index]], at: int,
-    ) -> tuple[str, int, int, int] | None:
-        """``(list, first index, how many, items of each)`` of the run that begins at an item and covers most items."""
-        best: tuple[int, tuple[str, int, int, int]] | None = None
-        for owner, first in texts[at]:
-            # Items of the first element: as long as the same element of the same list is meant.
-            size = 0
-            while at + size < len(items) and _Index(owner, first) in texts[at + size]:
-                size += 1
-            template = [_pattern(item, owner, first) for item in items[at : at + size]]
-            count = 1
-            while True:
-                start = at + size * count
-                block = items[start : start + size]
-                if len(block) < size or [
-                        _pattern(item, owner, first + count) for item in block] != template:
+    def longest_run(self, items: Sequence[ast.expr], places: Sequence[list[_Index]], at: int) -> _Run | None:
+        """The run that begins at an item and covers most items."""
+        best: _Run | None = None
+        for owner, first in places[at]:
+            # Items of the first turn: as long as elements of one number are meant, the first of a list as before.
+            owners, size = [owner], 0
+            for item in places[at:]:
+                here = [each.owner for each in item if each.number == first]
+                if not here or any(each.owner in owners and each.number != first for each in item):
                     break
-                count += 1
-            if count > 1 and (best is None or size * count > best[0]):
-                best = size * count, (owner, first, count, size)
-        return best[1] if best is not None else None
+                if not set(here) & set(owners):
+                    owners.append(here[0])
+                size += 1
+            run = self.run(items, at, _Run(tuple(owners), first, 1, size))
+            if run is None and len(owners) > 1:
+                size = next(n for n, item in enumerate([*places[at:], []])
+                            if not any(each == _Index(owner, first) for each in item))
+                run = self.run(items, at, _Run((owner,), first, 1, size))
+            if run is not None and (best is None or run.size * run.turns > best.size * best.turns):
+                best = run
+        return best
 
-    def repeated(
-        self, place: ast.expr, owner: str, first: int, count: int, name: str, block: list[ast.expr],
-    ) -> ast.Starred:
-        layers: ast.expr = _expression(owner)
-        path = self.paths.of(layers)
-        if path is None or first or count != self.paths.facts.length(path):
-            layers = _slice(layers, first, first + count, 1)
-        loops = [ast.comprehension(ast.Name(name, ast.Store()), layers, [], 0)]
+    def run(self, items: Sequence[ast.expr], at: int, start: _Run) -> _Run | None:
+        template = [_pattern(item, start.owners, start.first) for item in items[at : at + start.size]]
+        count = 1
+        while True:
+            begin = at + start.size * count
+            block = items[begin : begin + start.size]
+            if len(block) < start.size or [
+                    _pattern(item, start.owners, start.first + count) for item in block] != template:
+                break
+            count += 1
+        return start._replace(turns=count) if count > 1 else None
+
+    def repeated(self, run: _Run, names: dict[str, str], block: list[ast.expr]) -> ast.Starred:
+        lists = [self.part(owner, run.first, run.turns) for owner in run.owners]
+        target, over = _loop([names[owner] for owner in run.owners], lists)
+        loops = [ast.comprehension(target, over, [], 0)]
         if len(block) == 1 and not isinstance(block[0], ast.Starred):
             return ast.Starred(ast.GeneratorExp(block[0], loops), ast.Load())
         if not self.value:
@@ -139,12 +169,23 @@ class _Folder(ast.NodeTransformer):
         loops.append(ast.comprehension(ast.Name(self.value, ast.Store()), inner, [], 0))
         return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
 
+    def part(self, owner: str, first: int, count: int) -> ast.expr:
+        """A list, or those of its elements that are gone over."""
+        whole = _expression(owner)
+        path = self.paths.of(whole)
+        if path is not None and not first and count == self.paths.facts.length(path):
+            return whole
+        return _slice(whole, first, first + count, 1)
+
     def name_for(self, owner: str, used: frozenset[str]) -> str:
         """``layer`` for ``self.model.layers``."""
-        last = re.sub(r"\W+", "_", re.split(r"[.\[]", re.sub(r"\[\d+\]", "", owner))[-1]).strip("_")
+        parts = [re.sub(r"\W+", "_", part).strip("_") for part in re.split(r"[.\[]", re.sub(r"\[\d+\]", "", owner))]
+        last = parts[-1]
         name = last[:-3] + "y" if last.endswith("ies") else last[:-1] if last.endswith("s") and len(last) > 2 else last
         if not name.isidentifier() or name == last and name in self.taken:
             name = "layer"
+        if name in used and len(parts) > 1 and f"{parts[-2]}_{name}".isidentifier():
+            name = f"{parts[-2]}_{name}"
         return self.fresh(name if name not in used else f"inner_{name}", keep=True)
 
     def fresh(self, name: str, keep: bool = False) -> str:
@@ -205,12 +246,7 @@ class _Folder(ast.NodeTransformer):
         sources = [_slice(_expression(owner), first, first + step * (len(items) - 1) + (1 if step > 0 else -1), step)
                    if not self.whole(owner, first, step, len(items)) else _expression(owner)
                    for owner, first, step in differing]
-        names = list(differing.values())
-        target: ast.expr = ast.Name(names[0], ast.Store())
-        over: ast.expr = sources[0]
-        if len(names) > 1:
-            target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-            over = ast.Call(ast.Name("zip", ast.Load()), sources, [])
+        target, over = _loop(list(differing.values()), sources)
         return ast.ListComp(same, [ast.comprehension(target, over, [], 0)])
 
     def whole(self, owner: str, first: int, step: int, count: int) -> bool:
@@ -306,7 +342,7 @@ def _numbered(item: ast.expr, folder: _Folder) -> _Index | None:
         return _Index(*found)
     if isinstance(item, ast.Subscript) and isinstance(item.slice, ast.Constant) and type(item.slice.value) is int:
         path = folder.paths.of(item.value)
-        if path is not None and folder.paths.facts.indexable(path):
+        if path is not None and folder.paths.facts.length(path):
             return _Index(ast.unparse(item.value), item.slice.value)
     return None
 
@@ -319,28 +355,32 @@ def _graph_item(node: ast.expr) -> tuple[str, int] | None:
     return None
 
 
-def _chain(node: ast.expr) -> list[ast.expr]:
-    """The expressions that an attribute of an item of an attribute ... is of, outermost object first."""
-    found: list[ast.expr] = []
-    here: ast.expr | None = node
-    if isinstance(here, ast.Starred):
-        return []
-    while isinstance(here, (ast.Attribute, ast.Subscript)):
-        found.append(here)
-        here = here.value
-    return found[::-1]
+def _element(owner: str, number: int) -> str:
+    """A pattern for an element of a list in the text of an expression."""
+    return rf"(?<![\w.]){re.escape(f'{owner}[{number}]')}"
 
 
-def _pattern(item: ast.expr, owner: str, number: int) -> str:
-    """The text of an item with the element of a list taken out."""
+def _pattern(item: ast.expr, owners: Sequence[str], number: int) -> str:
+    """The text of an item with the elements of the lists taken out."""
     text = ast.unparse(item)
-    wanted = f"{owner}[{number}]"
-    return text.replace(wanted, "\0", 1) if text.startswith(wanted) else ""
+    for place, owner in enumerate(owners):
+        text = re.sub(_element(owner, number), f"\0{place}", text)
+    return text if "\0" in text else ""
 
 
-def _with_layer(item: ast.expr, owner: str, number: int, name: str) -> ast.expr:
+def _with_names(item: ast.expr, names: Mapping[str, str], number: int) -> ast.expr:
     text = ast.unparse(item)
-    return _expression(name + text.removeprefix(f"{owner}[{number}]"))
+    for owner, name in names.items():
+        text = re.sub(_element(owner, number), name, text)
+    return _expression(text)
+
+
+def _loop(names: Sequence[str], lists: Sequence[ast.expr]) -> tuple[ast.expr, ast.expr]:
+    """The target of a loop, and what it goes over."""
+    if len(names) == 1:
+        return ast.Name(names[0], ast.Store()), lists[0]
+    target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+    return target, ast.Call(ast.Name("zip", ast.Load()), list(lists), [])
 
 
 def _expression(text: str) -> ast.expr:

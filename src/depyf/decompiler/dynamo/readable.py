@@ -32,11 +32,13 @@ class Readable:
         parameters: its parameters and free variables.
         rename: ``{global name: name in the text}``.
         constants: ``{name of a constant of Dynamo's code: what it is}``.
+        global_names: the globals that Dynamo's code reads.
+        folds: write what repeats once.
     """
 
     def __init__(
         self, tree: ast.Module, facts: Facts, parameters: tuple[str, ...], rename: Mapping[str, str],
-        constants: Mapping[str, str], global_names: frozenset[str],
+        constants: Mapping[str, str], global_names: frozenset[str], folds: bool = True,
     ) -> None:
         self.facts = facts
         self.names: dict[str, ast.expr] = {}
@@ -51,7 +53,8 @@ class Readable:
         self._say_constants(tree, constants)
         imports = _Imports(self)
         imports.visit(function)
-        fold(tree, self.paths, self._taken | set(self.names))
+        if folds:
+            fold(tree, self.paths, self._taken | set(self.names))
         function.body[:0] = imports.statements()
 
     def _say_constants(self, tree: ast.Module, constants: Mapping[str, str]) -> None:

@@ -268,7 +268,7 @@ class _Writer(ast.NodeTransformer):
         if sliced is not None:
             return sliced
         path = self.path(node)
-        if path is None or not self.paths.facts.indexable(path):
+        if path is None or not self.paths.facts.length(path):
             return None
         return [_placed(ast.Subscript(node, ast.Constant(index), ast.Load()), node)
                 for index in range(self.paths.facts.length(path))]
