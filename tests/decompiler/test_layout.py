@@ -48,3 +48,13 @@ f(
     hidden=None, other=None,
 )
 """
+
+
+def test_what_is_taken_out_of_a_long_call_stands_behind_it():
+    assert laid_out(ast.parse("return_value = graph(self.first.weight, self.second.weight, self.third.weight)[0]"), 60) == """\
+return_value = graph(
+    self.first.weight,
+    self.second.weight,
+    self.third.weight,
+)[0]
+"""

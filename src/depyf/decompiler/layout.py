@@ -170,6 +170,8 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> li
     parts = _parts(node)
     if parts is None:
         return [head + text + tail]
+    if isinstance(node, ast.GeneratorExp) and len(head) + len(parts[0]) > width:
+        parts = "(", _comprehension(node), ")", ""
     opening, items, closing, comma = parts
     lines = [head + opening]
     if len(lines[0]) > width and isinstance(node, ast.Call):
