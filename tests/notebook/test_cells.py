@@ -91,7 +91,7 @@ def test_what_the_views_say(ran):
     assert "<iframe" not in views(ran[1][1])[0]["text/html"]
     assert "Compiled before this cell" not in said[0] and "before this cell" in said[3]
     assert "compiled (1 version)" in said[3]
-    assert "recompiled f: tensor 'a'" in said[3], "also of a cell that raises"
+    assert "recompiled f: a." in said[3], "also of a cell that raises"
     assert "before this cell" in said[6] and "compiled (" in said[6], "named in a line magic"
     assert "before this cell" in said[7], "called by a function of the notebook"
 
