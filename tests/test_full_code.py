@@ -131,6 +131,7 @@ def test_what_differs_between_versions_is_said(tmp_path):
     with open(os.path.join(on.path, "full_code_for_test_what_differs_between_versions_is_said_f_0.py"),
               encoding="utf-8") as file:
         text = file.read()
+    assert "# transformed code of version [0/1]: equivalent, with the notes of [0/0]\n" in text
     assert "# version [0/1] differs from [0/0]:\n#   n: 2 -> 3\ndef guards_1_for_" in text
 
 

@@ -21,6 +21,7 @@ from .guards.changes import as_comment
 from .guards.helpers import helpers
 from .guards.symbols import symbol_table
 from .guards.versions import Version, by_compile_id, versions
+from .line_breaks import WIDTH
 from .naming import legal_identifier
 from .words import after_break, called_through
 
@@ -91,7 +92,7 @@ def _frame(
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))
-        parts.append(_transformed(version))
+        parts.append(_transformed(version, before))
         before = version
     parts.append(_dispatching(frame, name, compiled))
     return "\n\n\n".join(parts)
@@ -172,14 +173,23 @@ def graph_as_function(name: str, text: str) -> str:
     return function
 
 
-def _transformed(version: Version) -> str:
-    code = version.entry.transformed
-    head = [f"# transformed code of version {version.label}: {code.source.fidelity}"]
-    return "\n".join([*head, *_notes(code.source.note), code.source.text.rstrip()])
+def _transformed(version: Version, before: Version | None) -> str:
+    """The transformed code with its notes; those of the version before it are not said again."""
+    code = version.entry.transformed.source
+    head = [f"# transformed code of version {version.label}: {code.fidelity}"]
+    known = before.entry.transformed.source if before is not None else None
+    if before is not None and known is not None and code.note and (code.fidelity, code.note) == (
+            known.fidelity, known.note):
+        head = [f"{head[0]}, with the notes of {before.label}"]
+    else:
+        head += _notes(code.note)
+    return "\n".join([*head, code.text.rstrip()])
 
 
 def _notes(note: str) -> list[str]:
-    return [f"#   {part.strip()}" for part in note.replace("\n", " ").split(";") if part.strip()]
+    parts = [part.strip() for part in note.replace("\n", " ").split(";") if part.strip()]
+    return [line for part in parts for line in textwrap.wrap(
+        part, WIDTH, initial_indent="#   ", subsequent_indent="#       ", break_on_hyphens=False)]
 
 
 def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
