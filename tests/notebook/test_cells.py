@@ -142,7 +142,7 @@ def test_options_and_interactive(tmp_path):
     assert "height: 444px" in views(cells[7])[0]["text/html"] and "1 graph" in said[7]
     assert "1 function, 1 version, 1 graph, 0 graph breaks" in said[8]
     assert cells[9].outputs[0]["data"]["text/plain"] == "([3.0, 3.0], True)"
-    assert "there is no code object" in seen[10] and "is not there" in seen[11]
+    assert "so it has no bytecode" in seen[10] and "is not there" in seen[11]
     large = views(cells[12])[0]["text/html"]
     assert "<iframe" not in large and '<a href="kept/index.html"' in large and "too much for a notebook" in large
     assert "1 recompile" in said[13] and seen[13].count("division by zero") >= 1
