@@ -201,3 +201,18 @@ def test_names_with_ids_are_shown_without_them():
                    "g_140365297653120_c1_0\ng\nkept_123_c1\n_140458098974592_c0", "", "exec")
     assert names_without_ids(code) == {
         "___module_collections_140365297653120_c3": "___module_collections", "f_140365297653120_c1": "f"}
+
+
+def test_long_parameters_and_calls_are_broken(tmp_path):
+    def f(a_long_name_of_an_argument, another_long_name_of_an_argument, *more_of_them_and_still_more_of_them,
+          key_only_argument_of_some_length="a, (b", **others_that_are_named):
+        return a_long_name_of_an_argument + another_long_name_of_an_argument
+
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        torch.compile(f, backend="eager")(torch.ones(2), torch.ones(2))
+    (path,) = glob.glob(os.path.join(on.path, "full_code_for_*.py"))
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    compile(text, path, "exec")
+    assert max(map(len, text.splitlines())) <= 120
+    assert "**others_that_are_named)" in text.partition("def compiled_")[2]

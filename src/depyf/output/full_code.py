@@ -21,7 +21,7 @@ from .guards.changes import as_comment
 from .guards.helpers import helpers
 from .guards.symbols import symbol_table
 from .guards.versions import Version, by_compile_id, versions
-from .line_breaks import WIDTH
+from .line_breaks import WIDTH, broken
 from .naming import legal_identifier
 from .words import after_break, called_through
 
@@ -197,14 +197,14 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
     arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
     passed = _pass_on(frame)
     by_entry = {id(version.entry): version for version in compiled}
-    lines = [f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):"]
+    lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
     if len(compiled) > 1:
         lines.append("    # in the order in which torch tries them")
     for entry in frame.entries:
-        lines.append(f"    if {by_entry[id(entry)].guards_name}({passed}):")
-        lines.append(f"        return {_definition(entry.transformed.source.text)}({passed})")
+        lines += broken(f"if {by_entry[id(entry)].guards_name}({passed}):", 4)
+        lines += broken(f"return {_definition(entry.transformed.source.text)}({passed})", 8)
     lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
-    lines.append(f"    return {_called(frame)}({passed})")
+    lines += broken(f"return {_called(frame)}({passed})", 4)
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -56,7 +57,8 @@ def like_before(name: str, text: str, shown: Mapping[str, str], file: str = "") 
                   for (old, new), count in sizes.most_common()]
     head = f"# the statements of {other} above" + (f", with {'; '.join(with_sizes)}" if with_sizes else "")
     head += "; and these differ (- there, + here):" if changed else ""
-    lines = [head, *(_cut(f"#   {line}") for line in changed), f"def {legal_identifier(name)}(*args):",
+    lines = [*textwrap.wrap(head, WIDTH, subsequent_indent="#   "), *(_cut(f"#   {line}") for line in changed),
+             f"def {legal_identifier(name)}(*args):",
              f"    ...  # the whole of it: {file}" if file else "    ..."]
     return "\n".join(lines)
 
