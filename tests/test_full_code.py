@@ -216,3 +216,28 @@ def test_long_parameters_and_calls_are_broken(tmp_path):
     compile(text, path, "exec")
     assert max(map(len, text.splitlines())) <= 120
     assert "**others_that_are_named)" in text.partition("def compiled_")[2]
+
+
+def logged(func):
+    def wrapper(*args, **kwargs):
+        return func(*args, **kwargs)
+    return wrapper
+
+
+class Decorated(torch.nn.Module):
+    @logged
+    def forward(self, x, scale=2):
+        return x * scale
+
+
+def test_a_wrapper_is_said_once_above_the_function_that_is_meant(tmp_path):
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        torch.compile(Decorated(), backend="eager")(torch.ones(2))
+    with open(os.path.join(on.path, "full_code_for_Decorated_forward_0.py"), encoding="utf-8") as file:
+        text = file.read()
+    compile(text, "full code", "exec")
+    assert text.count("called through 1 wrapper: logged.wrapper (") == 1
+    assert "# @logged\ndef forward(self, x, scale=2):\n    return x * scale\n" in text
+    assert "def compiled_Decorated_forward(*args, **kwargs):" in text
+    with open(os.path.join(on.path, "__transformed_code_0_for_Decorated_forward.py"), encoding="utf-8") as file:
+        assert "called through 1 wrapper" in file.read()

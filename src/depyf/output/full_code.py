@@ -76,7 +76,8 @@ def _frame(
     parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1])}"
                       if resumed else frame.title or frame.name)]
     place = f"# {frame.location.filename}:{frame.location.line}\n" if frame.location else ""
-    place += "".join(f"# {line}\n" for line in called_through(frame.wrappers))
+    place += "".join(f"{line}\n" for text in called_through(frame.wrappers) for line in textwrap.wrap(
+        f"# {text}", WIDTH, subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False))
     if frame.original_is_user_text:
         parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame)}")
     else:
