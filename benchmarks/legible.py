@@ -21,6 +21,7 @@ import ast
 import collections
 import dataclasses
 import datetime
+import itertools
 import os
 import pathlib
 import platform
@@ -47,7 +48,7 @@ UGLY = {
     "ids of torch": r"_\d{10,}_c\d+"}
 _COUNTED = {name: re.compile(pattern) for name, pattern in UGLY.items()}
 _GUARDS = re.compile(r"guards?_\d+_for_\w+")
-_LONG_FORM = re.compile(r"^#.*written in torch's long form.*$", re.M)
+_LONG_FORM = "in torch's long form"
 _NAMED = 6  # files that are named for each miss
 
 
@@ -94,13 +95,19 @@ def read(folder: pathlib.Path) -> Dump:
             dump.transformed[path.name] = len(lines)
             found = re.search(r"^# fidelity: (\w+)", text, re.M)
             dump.fidelities[found[1] if found else "unstated"] += 1
-            dump.long_forms += [f"{dump.name}, {path.name}: {line.strip('# ')}" for line in _LONG_FORM.findall(text)]
+            dump.long_forms += [f"{dump.name}, {path.name}: {note}" for note in _notes(text) if _LONG_FORM in note]
         else:
             dump.full[path.name] = len(lines)
             dump.guards[path.name] = max((
                 (node.end_lineno or node.lineno) - node.lineno + 1 for node in ast.parse(text).body
                 if isinstance(node, ast.FunctionDef) and _GUARDS.fullmatch(node.name)), default=0)
     return dump
+
+
+def _notes(text: str) -> list[str]:
+    """What the header of transformed code says, note by note (lines are wrapped)."""
+    header = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return [note.strip() for note in " ".join(line.strip("# ") for line in header).split(";")]
 
 
 def made(models: list[str], top: pathlib.Path) -> None:

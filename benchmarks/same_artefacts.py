@@ -55,9 +55,10 @@ _NORMAL = (
     (re.compile(r"/tmp/[^\s'\",)\\]*"), "<temporary>"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds)\b"), "<time>"),
 )
-#: Where objects lie: no person should have to read these.
+#: Where objects lie, and how often dictionaries changed: no person should have to read these.
 _PLACES = (
     (re.compile(r"0x[0-9a-f]{6,}"), "<address>"),
+    (re.compile(r"(dict_version\([^=]*\) == )\d+"), r"\1<version>"),
     (re.compile(r"(?<![\w.])\d{9,}(?!\w)|(?<=_)\d{9,}(?=_)"), "<id>"),
 )
 _COSTS = ("Compile time ", "Slowest: ", "Torch's caches: ", "Bypassed because: ")

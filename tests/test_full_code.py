@@ -131,6 +131,7 @@ def test_what_differs_between_versions_is_said(tmp_path):
     with open(os.path.join(on.path, "full_code_for_test_what_differs_between_versions_is_said_f_0.py"),
               encoding="utf-8") as file:
         text = file.read()
+    assert "# transformed code of version [0/1]: equivalent, with the notes of [0/0]\n" in text
     assert "# version [0/1] differs from [0/0]:\n#   n: 2 -> 3\ndef guards_1_for_" in text
 
 
@@ -200,3 +201,43 @@ def test_names_with_ids_are_shown_without_them():
                    "g_140365297653120_c1_0\ng\nkept_123_c1\n_140458098974592_c0", "", "exec")
     assert names_without_ids(code) == {
         "___module_collections_140365297653120_c3": "___module_collections", "f_140365297653120_c1": "f"}
+
+
+def test_long_parameters_and_calls_are_broken(tmp_path):
+    def f(a_long_name_of_an_argument, another_long_name_of_an_argument, *more_of_them_and_still_more_of_them,
+          key_only_argument_of_some_length="a, (b", **others_that_are_named):
+        return a_long_name_of_an_argument + another_long_name_of_an_argument
+
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        torch.compile(f, backend="eager")(torch.ones(2), torch.ones(2))
+    (path,) = glob.glob(os.path.join(on.path, "full_code_for_*.py"))
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    compile(text, path, "exec")
+    assert max(map(len, text.splitlines())) <= 120
+    assert "**others_that_are_named)" in text.partition("def compiled_")[2]
+
+
+def logged(func):
+    def wrapper(*args, **kwargs):
+        return func(*args, **kwargs)
+    return wrapper
+
+
+class Decorated(torch.nn.Module):
+    @logged
+    def forward(self, x, scale=2):
+        return x * scale
+
+
+def test_a_wrapper_is_said_once_above_the_function_that_is_meant(tmp_path):
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        torch.compile(Decorated(), backend="eager")(torch.ones(2))
+    with open(os.path.join(on.path, "full_code_for_Decorated_forward_0.py"), encoding="utf-8") as file:
+        text = file.read()
+    compile(text, "full code", "exec")
+    assert text.count("called through 1 wrapper: logged.wrapper (") == 1
+    assert "# @logged\ndef forward(self, x, scale=2):\n    return x * scale\n" in text
+    assert "def compiled_Decorated_forward(*args, **kwargs):" in text
+    with open(os.path.join(on.path, "__transformed_code_0_for_Decorated_forward.py"), encoding="utf-8") as file:
+        assert "called through 1 wrapper" in file.read()

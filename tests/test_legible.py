@@ -10,8 +10,8 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "benchmarks"))
 legible = pytest.importorskip("legible")
 
 TRANSFORMED = """\
-# fidelity: equivalent - proven to do the same
-# note: self.odd is written in torch's long form: its class has a __getattr__
+# fidelity: equivalent - proven to do the same; written in torch's
+#   long form: self.odd (its class has a __getattr__); more
 def __transformed_code_0_for_f(self):
     tmp_3 = self._modules['odd']._parameters['weight']
     return __compiled_fn_1(tmp_3)
@@ -29,8 +29,8 @@ def test_a_dump(tmp_path):
     assert dump.wide == {"full_code_for_f_0.py": 1}
     assert dump.transformed == {"__transformed_code_0_for_f.py": 5} and dump.guards == {"full_code_for_f_0.py": 3}
     assert dump.fidelities == {"equivalent": 1}
-    assert dump.long_forms == [f"{tmp_path.name}, __transformed_code_0_for_f.py: note: self.odd is written in torch's "
-                               "long form: its class has a __getattr__"]
+    assert dump.long_forms == [f"{tmp_path.name}, __transformed_code_0_for_f.py: written in torch's long form: self.odd "
+                               "(its class has a __getattr__)"]
 
 
 def test_what_is_missed(tmp_path):

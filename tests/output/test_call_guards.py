@@ -243,3 +243,11 @@ def test_differences_name_what_lay_on_the_stack_by_its_expression():
     pair = all_versions([[about(f"check_type({name}, 'int')", name)], [about(f"{name} == 34", name)]], "___stack0")
     old, new = (dataclasses.replace(each, frame=dataclasses.replace(each.frame, stack=("x.item()",))) for each in pair)
     assert as_comment(old, new) == ["# version [0/1] differs from [0/0]:", "#   x.item(): any int -> 34"]
+
+
+def test_what_came_into_some_layers_of_a_graph_is_found_there():
+    layer = "".join(f"    y_{k} = torch.{name}(x, 8)\n" for k, name in enumerate(("add", "mul", "relu") * 4))
+    old = "def g(x):\n" + layer * 30 + "    return (y_0,)\n"
+    new = "def h(x):\n" + (layer * 9 + layer + "    e = torch.sin(x)\n") * 3 + "    return (y_0,)\n"
+    brief = like_before("h", new, {"g": old})
+    assert [line for line in brief.splitlines() if line.startswith("#   ")] == ["#   + e = torch.sin(x)"] * 3

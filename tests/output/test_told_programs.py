@@ -18,6 +18,7 @@ import told_programs
 import depyf
 from depyf.capture import store
 from depyf.capture.records import SourceFile, SourceLocation
+from depyf.notebook import View
 from depyf.output.index import index
 from depyf.output.story import Story
 from depyf.output.user_source import UserSource, is_library
@@ -137,6 +138,9 @@ def test_the_recompile_limit_says_what_calls_no_longer_match(told):
     assert verdict(Story(capture)) == [
         "`growing_list.decode` reached the recompile limit. Calls that match none of its 4 versions run in plain Python: "
         "`len(cache)` was 3 and is 4."]
+    lines = [line.strip() for line in repr(View.of(capture)).splitlines()]
+    assert lines[2].startswith("growing_list.decode reached the recompile limit.")
+    assert lines[3] == "recompiled growing_list.decode: len(cache): 0 → 1" and len(lines) == 4
 
 
 @new_enough

@@ -197,7 +197,7 @@ class Session:
             self.warned = True
             try:
                 warnings.warn(
-                    f"depyf: an internal error ({type(error).__name__}: {error}); the program goes on, the dump "
+                    f"depyf: an internal error ({type(error).__name__}: {error}); the program continues, the dump "
                     "lacks what was being written", RuntimeWarning, stacklevel=2)
             except Exception:
                 pass  # warnings may be errors here

@@ -140,14 +140,23 @@ def _said(run: dict[str, Any]) -> list[str]:
     numbers += [f"{summary[key]} {words}" for key, words in (
         ("limit", "at the recompile limit"), ("failed", "failed"), ("skipped", "skipped")) if summary[key]]
     lines = [f"{name}{', '.join(numbers)}; {summary['seconds']:.1f} s compiling."]
+    lines += [_sentence(sentence) for sentence in run["verdict"]]
     for reason in run["breaks"][:_NAMED]:
         lines.append(f"graph break at {_place(run, reason['places'][0]['place'])}: {reason['title']}")
     for group in run["recompiles"][:_NAMED]:
-        why = group["guards"][0]["texts"][0] if group["guards"] else "no version fitted"
+        why = _sentence(group["rows"][0]["text"]) or "no compiled version matched a call"
         lines.append(f"recompiled {group['subject']}: {why}")
+    told = "\n".join(lines)
     for lost in run["lost"][:_NAMED]:
-        lines.append(f"{lost['outcome']}: {lost['subject']} {lost['reason']}".rstrip())
+        why = _sentence(lost["text"]) or f"{lost['outcome']}: {lost['subject']}"
+        if why not in told:
+            lines.append(why)
     return [one_line(line) for line in lines]
+
+
+def _sentence(pieces: list[list[str]]) -> str:
+    """A sentence of the page as plain text."""
+    return "".join(text for _, text in pieces)
 
 
 def _place(run: dict[str, Any], place: int) -> str:

@@ -21,6 +21,7 @@ from .guards.changes import as_comment
 from .guards.helpers import helpers
 from .guards.symbols import symbol_table
 from .guards.versions import Version, by_compile_id, versions
+from .line_breaks import WIDTH, broken
 from .naming import legal_identifier
 from .words import after_break, called_through
 
@@ -75,7 +76,8 @@ def _frame(
     parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1])}"
                       if resumed else frame.title or frame.name)]
     place = f"# {frame.location.filename}:{frame.location.line}\n" if frame.location else ""
-    place += "".join(f"# {line}\n" for line in called_through(frame.wrappers))
+    place += "".join(f"{line}\n" for text in called_through(frame.wrappers) for line in textwrap.wrap(
+        f"# {text}", WIDTH, subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False))
     if frame.original_is_user_text:
         parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame)}")
     else:
@@ -91,7 +93,7 @@ def _frame(
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))
-        parts.append(_transformed(version))
+        parts.append(_transformed(version, before))
         before = version
     parts.append(_dispatching(frame, name, compiled))
     return "\n\n\n".join(parts)
@@ -172,14 +174,23 @@ def graph_as_function(name: str, text: str) -> str:
     return function
 
 
-def _transformed(version: Version) -> str:
-    code = version.entry.transformed
-    head = [f"# transformed code of version {version.label}: {code.source.fidelity}"]
-    return "\n".join([*head, *_notes(code.source.note), code.source.text.rstrip()])
+def _transformed(version: Version, before: Version | None) -> str:
+    """The transformed code with its notes; those of the version before it are not said again."""
+    code = version.entry.transformed.source
+    head = [f"# transformed code of version {version.label}: {code.fidelity}"]
+    known = before.entry.transformed.source if before is not None else None
+    if before is not None and known is not None and code.note and (code.fidelity, code.note) == (
+            known.fidelity, known.note):
+        head = [f"{head[0]}, with the notes of {before.label}"]
+    else:
+        head += _notes(code.note)
+    return "\n".join([*head, code.text.rstrip()])
 
 
 def _notes(note: str) -> list[str]:
-    return [f"#   {part.strip()}" for part in note.replace("\n", " ").split(";") if part.strip()]
+    parts = [part.strip() for part in note.replace("\n", " ").split(";") if part.strip()]
+    return [line for part in parts for line in textwrap.wrap(
+        part, WIDTH, initial_indent="#   ", subsequent_indent="#       ", break_on_hyphens=False)]
 
 
 def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
@@ -187,14 +198,14 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
     arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
     passed = _pass_on(frame)
     by_entry = {id(version.entry): version for version in compiled}
-    lines = [f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):"]
+    lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
     if len(compiled) > 1:
         lines.append("    # in the order in which torch tries them")
     for entry in frame.entries:
-        lines.append(f"    if {by_entry[id(entry)].guards_name}({passed}):")
-        lines.append(f"        return {_definition(entry.transformed.source.text)}({passed})")
+        lines += broken(f"if {by_entry[id(entry)].guards_name}({passed}):", 4)
+        lines += broken(f"return {_definition(entry.transformed.source.text)}({passed})", 8)
     lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
-    lines.append(f"    return {_called(frame)}({passed})")
+    lines += broken(f"return {_called(frame)}({passed})", 4)
     return "\n".join(lines)
 
 

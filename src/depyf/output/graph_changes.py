@@ -11,8 +11,9 @@ hundred lines again::
 from __future__ import annotations
 
 import ast
-import difflib
+import functools
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,6 +22,8 @@ from .naming import legal_identifier
 
 #: Of the statements, how many may differ in more than a size.
 _DIFFERENT = 0.2
+#: How many statements may come and go in one place; how many that are equal end a difference.
+_WINDOW, _RUN = 60, 3
 #: Graphs with fewer statements are shown whole.
 _SHORT = 20
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
@@ -41,7 +44,10 @@ def like_before(name: str, text: str, shown: Mapping[str, str], file: str = "") 
         return ""
     best: tuple[str, Counter[tuple[str, str]], list[str]] | None = None
     for other, its_text in shown.items():
-        sizes, changed = _changes(_statements(its_text), mine)
+        theirs = _statements(its_text)
+        if not _alike(theirs, mine):
+            continue
+        sizes, changed = _changes(theirs, mine)
         if len(changed) <= _DIFFERENT * len(mine) and (best is None or len(changed) < len(best[2])):
             best = other, sizes, changed
     if best is None:
@@ -51,7 +57,8 @@ def like_before(name: str, text: str, shown: Mapping[str, str], file: str = "") 
                   for (old, new), count in sizes.most_common()]
     head = f"# the statements of {other} above" + (f", with {'; '.join(with_sizes)}" if with_sizes else "")
     head += "; and these differ (- there, + here):" if changed else ""
-    lines = [head, *(_cut(f"#   {line}") for line in changed), f"def {legal_identifier(name)}(*args):",
+    lines = [*textwrap.wrap(head, WIDTH, subsequent_indent="#   "), *(_cut(f"#   {line}") for line in changed),
+             f"def {legal_identifier(name)}(*args):",
              f"    ...  # the whole of it: {file}" if file else "    ..."]
     return "\n".join(lines)
 
@@ -60,7 +67,8 @@ def _cut(line: str) -> str:
     return line if len(line) <= WIDTH else line[: WIDTH - 4] + " ..."
 
 
-def _statements(text: str) -> list[str]:
+@functools.lru_cache(maxsize=64)
+def _statements(text: str) -> Sequence[str]:
     """The statements of a graph without comments, annotations and what only frees memory."""
     try:
         function = ast.parse(text).body[0]
@@ -78,15 +86,20 @@ def _statements(text: str) -> list[str]:
     return found
 
 
+def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether two graphs call much the same, in whatever order. (That is quickly found, where they differ is not.)"""
+    common = Counter(map(_skeleton, old)) & Counter(map(_skeleton, new))
+    return sum(common.values()) >= (1 - _DIFFERENT) * max(len(old), len(new))
+
+
 def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str, str]], list[str]]:
     """``(sizes that stand for others with the number of statements, the other statements that came and went)``."""
     sizes: Counter[tuple[str, str]] = Counter()
     changed: list[str] = []
     names: dict[str, str] = {}  # of the new graph -> of the old one
-    # Statements are matched by what they call; sizes are numbers or symbols.
-    matcher = difflib.SequenceMatcher(None, [_skeleton(s) for s in old], [_skeleton(s) for s in new], autojunk=False)
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag != "equal":
+    # Statements are matched by what they call.
+    for equal, a, b, c, d in _aligned([_skeleton(s) for s in old], [_skeleton(s) for s in new]):
+        if not equal:
             changed += [*(f"- {line}" for line in old[a:b]), *(f"+ {line}" for line in new[c:d])]
             continue
         for first, second in zip(old[a:b], new[c:d]):
@@ -98,6 +111,35 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str,
     return sizes, changed
 
 
+def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, int, int, int]]:
+    """``(whether they are equal, begin and end in the old, begin and end in the new)`` of the parts of two lists.
+
+    Statements come and go in few places. A difference ends where the next ``_RUN`` items are equal again, the fewest
+    items from it. (A layer is much like the next: the longest equal run, which ``difflib`` looks for, may be another
+    layer, and looking for it takes long.)
+    """
+    a = c = 0
+    while a < len(old) or c < len(new):
+        b, d = a, c
+        while b < len(old) and d < len(new) and old[b] == new[d]:
+            b, d = b + 1, d + 1
+        if b > a:
+            yield True, a, b, c, d
+        a, c = b, d
+        if a == len(old) and c == len(new):
+            return
+        b, d = next(((a + i, c + total - i) for total in range(1, _WINDOW) for i in range(total + 1)
+                     if _meet(old, new, a + i, c + total - i)), (len(old), len(new)))
+        yield False, a, b, c, d
+        a, c = b, d
+
+
+def _meet(old: Sequence[str], new: Sequence[str], a: int, c: int) -> bool:
+    return a <= len(old) and c <= len(new) and (a < len(old)) == (c < len(new)) \
+        and old[a : a + _RUN] == new[c : c + _RUN]
+
+
+@functools.lru_cache(maxsize=65536)
 def _skeleton(statement: str) -> str:
     """A statement without sizes and without the numbers that torch counts names up by."""
     return " ".join("#" if _is_size(word) else _COUNTED.sub("", word) for word in _WORD.findall(statement))

@@ -33,7 +33,7 @@ _OF_DYNAMO = re.compile(r"torch[\\/]_dynamo[\\/]")
 
 @dataclass
 class Unit:
-    """A function with everything that was compiled of it: itself and what goes on behind its graph breaks.
+    """A function with everything that was compiled of it: itself and what continues behind its graph breaks.
 
     Attributes:
         name: as in texts and files.
@@ -197,7 +197,7 @@ class Story:
         return "plain" if len(lost) >= len(alike) else "unknown"
 
     def knows_code(self, compilation: Compilation) -> bool:
-        """Whether the transformed code was recorded, and with it what it goes on in."""
+        """Whether the transformed code was recorded, and with it what it continues in."""
         found = self.entry(compilation)
         return found is not None and found.transformed.known
 
@@ -308,7 +308,7 @@ def kind_of_failure(found: GuardFailure) -> str:
 
 
 def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
-    """Compilations because no version fitted. (At the limit nothing is compiled any more.)"""
+    """Compilations because no version matched. (At the limit nothing is compiled any more.)"""
     return [c for c in compilations if c.guard_failures and c.outcome != "limit"]
 
 

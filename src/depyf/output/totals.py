@@ -16,7 +16,7 @@ class Totals:
         versions: compilations that gave code.
         graphs: that this code calls.
         breaks, places: graph breaks, and the lines that they are at.
-        recompiles: compilations because no version fitted.
+        recompiles: compilations because no version matched.
         outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped``, ``unknown``.
         seconds: of compiling.
     """

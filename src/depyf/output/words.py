@@ -31,12 +31,10 @@ def after_break(line: int) -> str:
 
 
 def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
-    """The wrappers of a function, outermost first, as lines of text."""
-    if not wrappers:
-        return []
-    places = [f"{wrapper.filename.rpartition('site-packages/')[2]}:{wrapper.line}" for wrapper in wrappers]
-    return [f"called through {count(len(wrappers), 'wrapper')}:",
-            *(f"  {wrapper.function}, {place}" for wrapper, place in zip(wrappers, places))]
+    """The wrappers of a function, outermost first: one sentence; none where there are none."""
+    places = [f"{wrapper.function} ({wrapper.filename.rpartition('site-packages/')[2]}:{wrapper.line})"
+              for wrapper in wrappers]
+    return [f"called through {count(len(wrappers), 'wrapper')}: {', '.join(places)}"] if wrappers else []
 
 
 def seconds(value: float) -> str:
