@@ -250,6 +250,21 @@ def f(cache, picky):
     vars(picky)['size'] = 3
 """, cache=Cache(), picky=Picky())
 
+case("a_result_of_a_graph_that_has_no_name_of_its_own", """
+def f(x):
+    graph_out_0 = __compiled_fn_1()
+    tmp_1 = graph_out_0[1]
+    if graph_out_0[0]:
+        return (tmp_1, x)
+    return tmp_1
+""", """
+def f(x):
+    graph_out_0 = __compiled_fn_1()
+    if graph_out_0[0]:
+        return (graph_out_0[1], x)
+    return graph_out_0[1]
+""", x=1)
+
 case("what_is_imported_by_dynamo", """
 def f(x):
     return __compiled_fn_1(__import_torch_dot__dynamo_dot_utils.call_size(x, 0))

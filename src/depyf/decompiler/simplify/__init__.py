@@ -251,6 +251,7 @@ class _Simplifier:
             for successor in block.successors:
                 if after is not None and self._follows(successor, block):
                     pending.insert(0, (successor, after.copy()))
+        self.namer = Namer(self)
         self._settle_reads()
         self._count_uses()
         return self._write()
@@ -279,7 +280,11 @@ class _Simplifier:
     # --- reads that nobody can observe --------------------------------------------------------------
     def _settle_reads(self) -> None:
         """A read is written where it is used if nothing has happened since that could change what it gives; else it
-        is done at its place, into a variable."""
+        is done at its place, into a variable. So is an item of a graph's result for which the user's name is free."""
+        for plan in self.plans.values():
+            for let in plan.lets:
+                if self.readable and let.graph_item and self.namer.has_no_name(let):
+                    let.lasting = ALWAYS
         for plan in self.plans.values():
             for let in plan.lets:
                 if not let.lasting:
@@ -331,14 +336,13 @@ class _Simplifier:
 
     # --- writing ----------------------------------------------------------------------------------
     def _write(self) -> Graph:
-        namer = Namer(self)
         blocks: dict[int, Block] = {}
         for id, block in self.graph.blocks.items():
             plan = self.plans[id]
             if plan.verbatim:
                 blocks[id] = block
                 continue
-            ops = BlockWriter(block, plan, namer).write()
+            ops = BlockWriter(block, plan, self.namer).write()
             # Lines of Dynamo's code say nothing about the form of its source (``x if c else y`` or ``if``).
             for op in ops:
                 op.line = None

@@ -373,7 +373,7 @@ class Runner:
             return
         if type(key) is int and _is_graph_result(owner):
             let = self.let(op, self.pop(2), silent=True)
-            let.pure = let.optional = True
+            let.pure = let.optional = let.graph_item = True
             self.stack.append(let)
             return
         if isinstance(index, Const) and (objects.read_item(self, op) or self._reads_item(op, owner, index)):

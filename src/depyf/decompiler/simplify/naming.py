@@ -50,6 +50,11 @@ class Namer:
             let.variable = candidate
         return let.variable
 
+    def has_no_name(self, let: Let) -> bool:
+        """Whether no name that somebody gave the value is free."""
+        return let.variable is None and not any(
+            hint not in self.taken and not is_torch_name(hint) for hint in let.hints)
+
     def candidates(self, let: Let) -> Iterator[str]:
         """Names for a value by its use and its origin, best first."""
         yield from (hint for hint in let.hints

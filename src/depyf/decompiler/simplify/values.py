@@ -52,9 +52,10 @@ class Let(Value):
         lasting: for a read that nobody can observe, how long it stays true (``Facts.reading``); it is written where it
             is used, as often as it is used. Empty for anything else.
         epochs: what had happened before it: see :class:`State`.
+        graph_item: whether it is an item of a graph's result.
     """
 
-    __slots__ = ("block", "elsewhere", "epochs", "hints", "lasting", "op", "operands", "optional", "path", "pure",
+    __slots__ = ("block", "elsewhere", "epochs", "graph_item", "hints", "lasting", "op", "operands", "optional", "path", "pure",
                  "results", "role", "uses", "variable")
 
     def __init__(self, op: Op | None, operands: Sequence[Value], block: int) -> None:
@@ -72,6 +73,7 @@ class Let(Value):
         self.role: tuple[Any, ...] = ()
         self.lasting = ""
         self.epochs = (0, 0)
+        self.graph_item = False
 
 
 class Container(Value):
