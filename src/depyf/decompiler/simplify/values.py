@@ -55,8 +55,8 @@ class Let(Value):
         graph_item: whether it is an item of a graph's result.
     """
 
-    __slots__ = ("block", "elsewhere", "epochs", "graph_item", "hints", "lasting", "op", "operands", "optional", "path", "pure",
-                 "results", "role", "uses", "variable")
+    __slots__ = ("block", "elsewhere", "epochs", "graph_item", "hints", "lasting", "op", "operands", "optional", "path",
+                 "pure", "results", "role", "uses", "variable")
 
     def __init__(self, op: Op | None, operands: Sequence[Value], block: int) -> None:
         self.op = op
