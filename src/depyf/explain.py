@@ -109,7 +109,7 @@ def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     """The records of a compiled function, as torch holds them."""
     from .capture.live import capture_of
     from .capture.torch_private import hooks
-    from .capture.user_function import of_frame, of_function
+    from .capture.user_function import of_frame, of_function, values_of
 
     code_of(fn)  # says what it is instead, if there is no code
     # Torch compiles the wrapper that it is given, not what that wraps; of modules of its own, a wrapper that it makes.
@@ -119,9 +119,11 @@ def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     inner, code = next((each for each in found if hooks.cache_entries(each[1])), found[0])
     namespace = vars(module) if module is not None else getattr(inner, "__globals__", {})
     function = getattr(inner, "__func__", inner)
-    meant = of_function(function, getattr(inner, "__self__", None)) if isinstance(function, FunctionType) \
-        else of_frame(code, {}, namespace)
-    capture = capture_of(code, namespace, meant)
+    this = getattr(inner, "__self__", None)
+    if isinstance(function, FunctionType):
+        capture = capture_of(code, namespace, of_function(function, this), values_of(function, this))
+    else:
+        capture = capture_of(code, namespace, of_frame(code, {}, namespace))
     if not capture.functions or not capture.functions[0].frames[0].entries:
         raise ValueError(
             f"{getattr(inner, '__qualname__', inner)!r} has no compiled version. Compile it with torch.compile, "

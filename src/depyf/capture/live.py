@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import CodeType
 from typing import Any
 
@@ -12,6 +13,7 @@ from .frames import code_text, make_frame, names_without_ids
 from .global_names import without_ids
 from .graphs import legal_graph
 from .guards import parse_guards
+from .live_facts import LiveFacts
 from .records import (
     CacheEntry,
     Capture,
@@ -25,13 +27,16 @@ from .torch_private import hooks
 from .user_function import Meant, of_frame
 
 
-def capture_of(code: CodeType, namespace: dict[str, Any], meant: Meant) -> Capture:
+def capture_of(
+    code: CodeType, namespace: dict[str, Any], meant: Meant, values: Mapping[str, Any] | None = None,
+) -> Capture:
     """Records of the code object and its resume functions (graphs only where they can still be had).
 
     Args:
         code: what torch compiled.
         namespace: its globals.
         meant: the function that the user means by it.
+        values: its local variables, as far as they are known without a call.
     """
     frames = []
     graphs: dict[str, CompiledGraph] = {}
@@ -57,7 +62,8 @@ def capture_of(code: CodeType, namespace: dict[str, Any], meant: Meant) -> Captu
                     graphs.setdefault(found.group(1), _graph(torch_name, found.group(1), namespace, ids))
             source = decompile_code(
                 transformed, name=f"__transformed_code_{number}_for_{legal_identifier(name)}", simplify=True,
-                rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()})
+                rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
+                facts=LiveFacts(values or {} if here is code else {}, namespace))
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]),

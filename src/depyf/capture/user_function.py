@@ -87,10 +87,20 @@ def of_function(function: Any, this: Any = None) -> Meant:
     Args:
         this: the object that it is a method of.
     """
-    values = _captured(function)
+    return of_frame(function.__code__, values_of(function, this), function.__globals__, function)
+
+
+def values_of(function: FunctionType, this: Any = None) -> dict[str, Any]:
+    """The local variables of a function's frames that are known before a call: what it captured, and the object that
+    it is a method of.
+
+    Args:
+        this: that object.
+    """
+    values = dict(_captured(function))
     if this is not None and function.__code__.co_argcount:
         values = {function.__code__.co_varnames[0]: this, **values}
-    return of_frame(function.__code__, values, function.__globals__, function)
+    return values
 
 
 # --- names ----------------------------------------------------------------------------------------

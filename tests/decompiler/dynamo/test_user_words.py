@@ -265,6 +265,19 @@ def f(x):
     return graph_out_0[1]
 """, x=1)
 
+case("a_graph_runs_before_what_comes_after_it", """
+def f(x):
+    graph_out_0 = __compiled_fn_1()
+    tmp_1 = print(x)
+    tmp_2 = graph_out_0[0]
+    return (tmp_1, x, tmp_2)
+""", """
+def f(x):
+    graph_out_0 = __compiled_fn_1()
+    print_result = print(x)
+    return (print_result, x, graph_out_0[0])
+""", x=1)
+
 case("what_is_imported_by_dynamo", """
 def f(x):
     return __compiled_fn_1(__import_torch_dot__dynamo_dot_utils.call_size(x, 0))

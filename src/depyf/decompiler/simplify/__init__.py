@@ -254,6 +254,8 @@ class _Simplifier:
         self.namer = Namer(self)
         self._settle_reads()
         self._count_uses()
+        if self.readable:
+            self._inline_graph_items()
         return self._write()
 
     def _run_block(self, block: Block, state: State | None) -> State | None:
@@ -280,28 +282,33 @@ class _Simplifier:
     # --- reads that nobody can observe --------------------------------------------------------------
     def _settle_reads(self) -> None:
         """A read is written where it is used if nothing has happened since that could change what it gives; else it
-        is done at its place, into a variable. So is an item of a graph's result for which the user's name is free."""
-        for plan in self.plans.values():
-            for let in plan.lets:
-                if self.readable and let.graph_item and self.namer.has_no_name(let):
-                    let.lasting = ALWAYS
+        is done at its place."""
         for plan in self.plans.values():
             for let in plan.lets:
                 if not let.lasting:
                     self._settle(let.operands, let.epochs)
             self._settle(plan.end_operands, plan.end_epochs)
 
-    def _settle(self, operands: Sequence[Value], epochs: tuple[int, int]) -> None:
+    def _settle(self, operands: Sequence[Value], epochs: tuple[int, int], inside: bool = False) -> None:
         for operand in operands:
-            if not isinstance(operand, Let) or not operand.lasting:
-                continue
-            if operand.lasting == ALWAYS:
-                continue  # and so is all that leads to it
+            if not isinstance(operand, Let) or operand.lasting in ("", ALWAYS):
+                continue  # (what leads to what always lasts does so too)
             if operand.epochs[operand.lasting == MODULES] != epochs[operand.lasting == MODULES]:
                 operand.lasting = ""
+                operand.elsewhere |= inside  # a variable: what takes it is written elsewhere
                 self._settle(operand.operands, operand.epochs)
             else:
-                self._settle(operand.operands, epochs)
+                self._settle(operand.operands, epochs, inside=True)
+
+    def _inline_graph_items(self) -> None:
+        """Items of a graph's result that are used more than once, and for which no name of the user's is free, are
+        read where they are used."""
+        for plan in self.plans.values():
+            for let in plan.lets:
+                if let.graph_item and (let.uses > 1 or let.elsewhere) and self.namer.has_no_name(let):
+                    let.lasting = ALWAYS
+                    if isinstance(let.operands[0], Let):
+                        let.operands[0].elsewhere = True  # the result has a variable
 
     # --- uses -------------------------------------------------------------------------------------
     def _count_uses(self) -> None:

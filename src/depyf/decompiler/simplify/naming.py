@@ -66,7 +66,7 @@ class Namer:
             return "value"
         if let.op.kind in (o.CALL, o.CALL_EX) and let.operands:
             called = _described(let.operands[0], self.rename, False)
-            return _short(f"{called}_result") or "result"
+            return _short(called.rstrip("_") + "_result") or "result"
         if let.op.kind is o.LOAD_FAST:
             return f"{let.op.arg}_before"
         return _KINDS.get(let.op.kind, "value")
