@@ -105,6 +105,16 @@ def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: in
     return View.of(capture, block.path, notes=notes, height=height, result=result)
 
 
+def _module_of(fn: Any, code: CodeType) -> Any:
+    """The module of which the code is the ``forward``: ``fn``, or what ``torch.compile`` made it of."""
+    modules = getattr(fn, "__dict__", {}).get("_modules")
+    original = modules.get("_orig_mod") if isinstance(modules, dict) else None
+    for each in (original, fn):
+        if getattr(getattr(type(each), "forward", None), "__code__", None) is code:
+            return each
+    return None
+
+
 def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     """The records of a compiled function, as torch holds them."""
     from .capture.live import capture_of
@@ -120,6 +130,8 @@ def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     namespace = vars(module) if module is not None else getattr(inner, "__globals__", {})
     function = getattr(inner, "__func__", inner)
     this = getattr(inner, "__self__", None)
+    if this is None:
+        this = _module_of(fn, code)
     if isinstance(function, FunctionType):
         capture = capture_of(code, namespace, of_function(function, this), values_of(function, this))
     else:
