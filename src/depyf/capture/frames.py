@@ -9,6 +9,7 @@ import textwrap
 from types import CodeType
 
 from ..decompiler import Decompiled, decompile_code
+from ..decompiler.dynamo.facts import NoFacts
 from .records import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
 from .resumes import plain_name
 from .torch_private import hooks
@@ -74,7 +75,8 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...], meant
     else:
         found = decompile_code(
             _named_like_its_function(code) if is_resume else meant.code, name=name if name.isidentifier() else None,
-            simplify=is_resume, keep_variables=True)
+            simplify=is_resume, keep_variables=True,
+            facts=NoFacts() if is_resume else None)
         original = code_text(found)
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)

@@ -205,18 +205,29 @@ def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int
 def _together(node: ast.expr) -> list[str]:
     """For each item of a broken call or tuple what it shares a line with: items of equal, not empty texts.
 
-    The parameters of one module stand together (``norm.weight, norm.bias,``), and attributes without a value
-    (``hidden_states=None, attentions=None,``).
+    The parameters of one module stand together (``norm.weight, norm.bias,``), and so do keywords and entries with simple
+    values (``hidden_states=None, attentions=None,``).
     """
     if isinstance(node, ast.GeneratorExp):
         return _together(node.generators[-1].iter)
     if isinstance(node, (ast.Tuple, ast.List)):
         return list(map(_owner, node.elts))
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        return _together(node.args[0])
     if isinstance(node, ast.Call):
-        empty = ["None" if isinstance(keyword.value, ast.Constant) and keyword.value.value is None else ""
-                 for keyword in node.keywords]
-        return [*map(_owner, node.args), *empty]
+        return [*map(_owner, node.args), *("simple" if _is_simple(keyword.value) else "" for keyword in node.keywords)]
+    if isinstance(node, ast.Dict):
+        return ["simple" if _is_simple(value) else "" for value in node.values]
     return []
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Whether a value says so little that others may stand beside it."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    if isinstance(node, ast.Call):
+        return not node.keywords and all(isinstance(argument, ast.Constant) for argument in node.args)
+    return isinstance(node, (ast.Constant, ast.Name))
 
 
 def _owner(node: ast.expr) -> str:
@@ -235,6 +246,10 @@ def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
         only = node.args[0] if len(node.args) == 1 and not node.keywords else None
         if isinstance(only, ast.GeneratorExp):
             return f"{_called(node.func)}(", _comprehension(only), ")", ""
+        if len(node.args) == 1 and not node.keywords and isinstance(only, (ast.Dict, ast.List, ast.Tuple)):
+            hugged = _parts(only)
+            if hugged is not None:
+                return f"{_called(node.func)}({hugged[0]}", hugged[1], f"{hugged[2]})", hugged[3]
         items = [_plain(argument) for argument in node.args] + [_keyword(keyword) for keyword in node.keywords]
         return (f"{_called(node.func)}(", items, ")", ",") if items else None
     if isinstance(node, (ast.List, ast.Set)) and node.elts:

@@ -28,9 +28,10 @@ class Options:
         self.forms = forms
         self.fallback = fallback
         self.future_annotations = False
-        #: graphs that stand in for those of their code: of its readable form, its simplified forms, all others
-        self.readable: dict[Code, Graph] = {}
-        self.simplified: dict[Code, Graph] = {}
+        #: graphs that stand in for those of their code in its readable form, its simplified forms (made when they are
+        #: first asked for), and all others
+        self.readable: dict[Code, Callable[[], Graph]] = {}
+        self.simplified: dict[Code, Callable[[], Graph]] = {}
         self.graphs: dict[Code, Graph] = {}
         #: code in which breaks behind other statements are not looked for: with them it could not be written.
         #: (Remembered, as what is nested is written once more with each try of what is around it.)
@@ -42,11 +43,11 @@ class Options:
 
     def graph(self, code: Code) -> Graph | None:
         """The graph that stands in for the code's own, if one does."""
-        if self.forms.of(code) is Form.READABLE:
-            return self.readable.get(code)
-        if self.forms.of(code) <= Form.SIMPLIFIED_SPILLED:
-            return self.simplified.get(code)
-        return self.graphs.get(code)
+        form = self.forms.of(code)
+        if form > Form.SIMPLIFIED_SPILLED:
+            return self.graphs.get(code)
+        make = (self.readable if form is Form.READABLE else self.simplified).get(code)
+        return make() if make is not None else None
 
     def is_readable(self, code: Code) -> bool:
         """Whether nothing stands in the text for the compiler's sake: what runs is another text (``dynamo``)."""

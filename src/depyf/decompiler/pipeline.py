@@ -5,21 +5,22 @@ from __future__ import annotations
 import ast
 import bisect
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import CodeType
-from typing import Mapping, Sequence
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
-from ..flow.graph import build
+from ..flow.graph import Graph, build
 from .constants import name_constants
-from .dynamo.facts import Facts
+from .dynamo.facts import Facts, NoFacts
 from .dynamo.readable import Readable
 from .emit import emit
 from .equivalence.silent import ITEMS_NOTE
 from .fallback import dispatch_loop
-from .faults import EXPECTED, why
+from .faults import why
 from .foreign import ForeignError, Interpreter
 from .forms import Form, Forms
 from .layout import WIDTH, laid_out
@@ -128,22 +129,14 @@ class _Job:
         self.options.rename = dict(rename or {})
         if self.constants:
             self.options.graphs[code] = build(self.program)
-        if self.facts is not None:
-            try:
-                self.options.readable[code] = simplified_graph(
-                    build(self.program), parameter_names=parameter_names, keep_variables=keep_variables,
-                    rename=rename, facts=self.facts)
-            except Exception as error:
-                reason = error if isinstance(error, EXPECTED) else why(error)
-                self.forms.give_up(code, f"in torch's long form ({reason})")
+        def simplified(facts: Facts | None) -> Callable[[], Graph]:
+            return cache(lambda: simplified_graph(
+                build(self.program), parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
+                facts=facts))
+
         if simplify:
-            try:
-                self.options.simplified[code] = simplified_graph(
-                    build(self.program), parameter_names=parameter_names, keep_variables=keep_variables,
-                    rename=rename)
-            except Exception as error:  # whatever goes wrong there only costs readability
-                while self.forms.of(code) < Form.STRUCTURED:
-                    self.forms.give_up(code, f"not simplified ({error if isinstance(error, EXPECTED) else why(error)})")
+            self.options.simplified[code] = simplified(None)
+            self.options.readable[code] = simplified(self.facts)
 
     def run(self) -> Decompiled:
         while True:
@@ -314,7 +307,9 @@ class _Job:
         notes: list[str] = []
         if not proof.exact:
             notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
-            if form is Form.READABLE:
+            if form is Form.READABLE and isinstance(self.facts, NoFacts):
+                notes[0] = _SIMPLIFIED
+            elif form is Form.READABLE:
                 notes = [note for note in notes if note != ITEMS_NOTE]  # they are read as those of any tuple
         notes += [changed] * bool(changed) + self.stated_constants(code)
         if code is self.code and self.runs is not None and self.facts is not None:
@@ -335,8 +330,7 @@ class _Job:
 
 _SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_READABLE = ("members of modules are written as attributes (checked on these modules), objects that torch makes again "
-             "as new(class, ...)")
+_READABLE = "members of modules are attributes (checked on these), new(class, ...) makes an object again"
 _SIMPLIFICATION = {
     Form.READABLE: _READABLE,
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,

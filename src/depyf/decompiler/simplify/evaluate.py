@@ -468,6 +468,14 @@ class Runner:
                 and op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
             let.optional = True
 
+    def op_INPLACE(self, op: Op) -> None:
+        """``a += b`` is a statement: ``a`` is a variable, whatever it was read from."""
+        self.generic(op)
+        result = self.stack[-1]
+        changed = result.operands[0] if isinstance(result, Let) else None
+        if isinstance(changed, Let):
+            changed.lasting, changed.graph_item = "", False
+
     # --- calls ---
     def op_CALL_EX(self, op: Op) -> None:
         keywords: Value | None = self.stack[-1] if op.arg else None
