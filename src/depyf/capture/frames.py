@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
 import textwrap
+from dataclasses import replace
 from types import CodeType
 
 from ..decompiler import Decompiled, decompile_code
 from ..decompiler.dynamo.facts import NoFacts
+from ..decompiler.layout import WIDTH, laid_out
 from .records import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
 from .resumes import plain_name
 from .torch_private import hooks
@@ -41,6 +44,15 @@ def names_without_ids(code: CodeType) -> dict[str, str]:
 def code_text(decompiled: Decompiled) -> CodeText:
     """A decompilation as it stands in a record."""
     return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
+
+
+def _laid_out(decompiled: Decompiled) -> Decompiled:
+    """The same in lines that fit a screen: for texts that nothing is linked to, so that their lines do not count."""
+    if max(map(len, decompiled.text.splitlines()), default=0) <= WIDTH:
+        return decompiled
+    text = laid_out(decompiled.tree)
+    same = ast.dump(ast.parse(text)) == ast.dump(decompiled.tree)
+    return replace(decompiled, text=text) if same else decompiled
 
 
 def location(code: CodeType) -> SourceLocation | None:
@@ -77,7 +89,7 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...], meant
             _named_like_its_function(code) if is_resume else meant.code, name=name if name.isidentifier() else None,
             simplify=is_resume, keep_variables=True,
             facts=NoFacts() if is_resume else None)
-        original = code_text(found)
+        original = code_text(_laid_out(found))
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
     function = user_function(meant)

@@ -205,13 +205,15 @@ def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int
 def _together(node: ast.expr) -> list[str]:
     """For each item of a broken call or tuple what it shares a line with: items of equal, not empty texts.
 
-    The parameters of one module stand together (``norm.weight, norm.bias,``), and so do keywords and entries with simple
-    values (``hidden_states=None, attentions=None,``).
+    The parameters of one module stand together (``norm.weight, norm.bias,``), and so do keywords and entries with
+    simple values (``hidden_states=None, attentions=None,``).
     """
     if isinstance(node, ast.GeneratorExp):
         return _together(node.generators[-1].iter)
     if isinstance(node, (ast.Tuple, ast.List)):
         return list(map(_owner, node.elts))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
+        return ["simple"] * len(node.args)
     if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
         return _together(node.args[0])
     if isinstance(node, ast.Call):

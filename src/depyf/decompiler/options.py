@@ -51,7 +51,7 @@ class Options:
 
     def is_readable(self, code: Code) -> bool:
         """Whether nothing stands in the text for the compiler's sake: what runs is another text (``dynamo``)."""
-        return self.forms.of(code) is Form.READABLE
+        return code in self.readable and self.forms.of(code) <= Form.SIMPLIFIED_SPILLED
 
     def spills(self, code: Code) -> bool:
         """Whether values that no Python expression would keep on the stack get names."""

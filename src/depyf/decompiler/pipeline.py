@@ -136,6 +136,7 @@ class _Job:
 
         if simplify:
             self.options.simplified[code] = simplified(None)
+        if self.facts is not None:
             self.options.readable[code] = simplified(self.facts)
 
     def run(self) -> Decompiled:
@@ -182,7 +183,8 @@ class _Job:
         parameters = (*self.code.arguments, *self.code.freevars)
         global_names = frozenset(op.arg for op in self.program.ops if op.kind is o.LOAD_GLOBAL)
         self.readable = Readable(
-            tree, self.facts, parameters, self.options.rename, self.constants, global_names, self.folds)
+            tree, self.facts, parameters, self.options.rename, self.constants, global_names,
+            self.folds and self.forms.of(self.code) is Form.READABLE)
         text = laid_out(tree)
         self.runs = tree
         self.runs = self.readable.written_out(ast.parse(text))
@@ -330,7 +332,7 @@ class _Job:
 
 _SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_READABLE = "members of modules are attributes (checked on these), new(class, ...) makes an object again"
+_READABLE = "members of modules are attributes (checked), new(class, ...) makes an object again"
 _SIMPLIFICATION = {
     Form.READABLE: _READABLE,
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,

@@ -15,8 +15,8 @@ from .values import Constant, Symbol, seen
 if TYPE_CHECKING:
     from .prover import Prover
 
-ALWAYS_NOTE = "imported names are not rebound meanwhile"
-MODULES_NOTE = "reading replaces no member of a module"
+ALWAYS_NOTE = "imports are not rebound"
+MODULES_NOTE = "reading changes no module"
 
 
 def path_of(prover: Prover, value: Any) -> Path | None:

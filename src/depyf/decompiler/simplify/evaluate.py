@@ -304,8 +304,8 @@ class Runner:
 
     def op_BUILD_MAP(self, op: Op) -> None:
         entries = self.stack[len(self.stack) - 2 * op.arg :] if op.arg else []
-        if not all(map(objects.is_key, entries[::2])):
-            self.generic(op)
+        if not op.arg or not all(map(objects.is_key, entries[::2])):
+            self.generic(op)  # (an empty one may be the beginning of ``{**d}``)
             return
         self.stack.append(Container("dict", self.pop(2 * op.arg)))
 

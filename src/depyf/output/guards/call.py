@@ -99,7 +99,7 @@ class _Writer:
 
     def _lines(self, shown: _Shown) -> list[str]:
         if not shown.text:
-            return [f"{' ' * _INDENT}# {shown.comment}"]
+            return [f"{' ' * _INDENT}# {line}" for line in _wrapped(shown.comment)]
         text = f"({shown.text})" if is_loose(shown.text) else shown.text
         behind = f"  # {shown.comment}" if shown.comment else ""
         lines = broken(("and " if self.any else "") + text, _INDENT)

@@ -61,7 +61,7 @@ def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
         # What torch names by its place at the break has been an expression of the user's.
         line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
         lines += textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#       ",
-                               break_long_words=False, break_on_hyphens=False)
+                               break_on_hyphens=False)
     if longest and len(lines) > longest:
         lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {new.guards_name}.py"]
     return lines
