@@ -59,8 +59,18 @@ class Watch:
         self.hits: dict[str, set[int]] = defaultdict(set)
         self.lacking: dict[str, dict[int, set[str]]] = defaultdict(dict)
         self.reads: dict[str, dict[int, set[str]]] = {}
+        self._stopped: tuple[FrameType | None, set[int]] = None, set()
 
     def reached(self, path: str, line: int, frame: FrameType) -> None:
+        # A statement over several lines comes back to its first, to do what all of them are for. What counts is the
+        # first stop: by the second its values may have been handed over.
+        frame_before, lines = self._stopped
+        if frame_before is not frame:
+            lines = set()
+            self._stopped = frame, lines
+        if line in lines:
+            return
+        lines.add(line)
         self.hits[path].add(line)
         if path not in self.reads:
             self.reads[path] = variables_of_lines(path)

@@ -18,6 +18,8 @@ GRAPH_RESULT = "graph_out_"
 CONSTANT_PREFIX = "__constant_"
 #: What names start with that stand for the dictionary of built-in functions.
 BUILTINS_PREFIX = "__builtins_dict__"
+#: What names start with that stand for Python modules.
+IMPORT_PREFIXES = ("__import_", "___module_")
 #: What globals start with that Dynamo puts into the module itself, once: reading them always works and
 #: gives the same, so it does not matter when it happens.
 OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", BUILTINS_PREFIX, CONSTANT_PREFIX)

@@ -19,6 +19,7 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
+from ..decompiler.dynamo_names import IMPORT_PREFIXES
 from .trees import KINDS, nodes_of
 
 #: Operators that can mark a move; the first that the text applies to nothing is taken.
@@ -32,6 +33,9 @@ _WITH = (ast.With, ast.AsyncWith)
 #: Nodes that nobody sees happen: only values move.
 _QUIET = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return, ast.Delete, ast.Pass, ast.Name, ast.Constant, ast.Tuple,
           ast.List, ast.Subscript)
+#: What making an object again consists of, besides such nodes.
+_MAKES = (ast.Attribute, ast.NamedExpr, ast.Dict)
+_MAKING = frozenset({"__new__", "object_setattr_ignore_descriptor", "__setattr__", "__setitem__", "extend"})
 #: What shows the names of a frame.
 _SHOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
 
@@ -59,9 +63,22 @@ def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, kept: Collec
     if not own.shown:
         return Freed(None, False)
     mark = next((mark for mark in MARKS if mark not in own.applied), None)
-    walk = _Freeing(frozenset(own.bound - own.shared).difference(kept), mark)
+    walk = _Freeing(frozenset(own.bound - own.shared).difference(kept, _imported(definition)), mark)
     definition.body, _ = walk.block(definition.body, frozenset(), frozenset(), frozenset(), outermost=True)
     return Freed(mark if walk.moves else None, bool(walk.freed))
+
+
+def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Variables for what the text imports: that lives in its module anyway."""
+    found: set[str] = set()
+    for stmt in definition.body:
+        value = stmt.value if isinstance(stmt, ast.Assign) else None
+        while isinstance(value, ast.Attribute):
+            value = value.value
+        if not (isinstance(stmt, ast.Assign) and isinstance(value, ast.Name) and value.id.startswith(IMPORT_PREFIXES)):
+            break
+        found |= _stored(*stmt.targets)
+    return found
 
 
 class _Names:
@@ -123,14 +140,23 @@ class _Facts(NamedTuple):
 def _facts_of(node: ast.AST) -> _Facts:
     reads = set()
     quiet = True
+    makes = any(isinstance(part, ast.Call) and _makes(part) for part in nodes_of(node))
     for part in nodes_of(node):
         if isinstance(part, ast.Name):
             if not isinstance(part.ctx, ast.Store):
                 reads.add(part.id)
         elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
             reads.add(part.target.id)
-        quiet = quiet and isinstance(part, _QUIET)
+        quiet = quiet and (isinstance(part, _QUIET) or makes and (
+            _makes(part) if isinstance(part, ast.Call) else isinstance(part, _MAKES)))
     return _Facts(frozenset(reads), quiet)
+
+
+def _makes(call: ast.Call) -> bool:
+    """Whether a call is part of making an object again (``depyf.decompiler.dynamo``): nothing long runs meanwhile."""
+    function = call.func
+    return isinstance(function, ast.Attribute) and function.attr in _MAKING or isinstance(
+        function, ast.Name) and function.id == "type"
 
 
 class _Freeing:

@@ -11,14 +11,12 @@ import builtins
 import re
 from collections.abc import Mapping
 
-from ..dynamo_names import BUILTINS_PREFIX
+from ..dynamo_names import BUILTINS_PREFIX, IMPORT_PREFIXES
 from .facts import ALWAYS, Facts
 from .folding import fold
 from .live_paths import LivePaths
 from .written_out import written_out
 
-_IMPORT = "__import_"
-_MODULE = "___module_"
 #: Constants of torch's whose text is their meaning, and the words before which ``torch`` is left out in it.
 _WORDS = re.compile(r"(torch\.\w+|device\(type='\w+'(, index=\d+)?\))")
 
@@ -152,7 +150,7 @@ class _Imports(ast.NodeTransformer):
     def _module(self, node: ast.expr) -> str | None:
         if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
             return None
-        for prefix in (_IMPORT, _MODULE):
+        for prefix in IMPORT_PREFIXES:
             if node.id.startswith(prefix) and self._readable.facts.reading(
                     (("global", self._readable._real.get(node.id, node.id)),)) == ALWAYS:
                 return node.id.removeprefix(prefix).replace("_dot_", ".")
