@@ -27,7 +27,7 @@ from .environment import environment
 from .frames import code_text, names_without_ids, user_function
 from .graph_drafts import GraphDraft, GraphDrafts
 from .graphs import legal_graph
-from .live_facts import LiveFacts
+from .live_facts import GuardedFacts, LiveFacts
 from .modules import module_calls
 from .records import (
     Capture,
@@ -342,7 +342,9 @@ class Session:
         rename.update({n: first for n, first in shown.items() if n != first and first not in names})
         parameters = {n: resume.parameters for n, resume in resumes.items()}
         name = self.codes.transformed_name(original, meant)
-        frame_facts = LiveFacts(frame.values, frame.namespace) if frame is not None else None
+        frame_facts = None
+        if frame is not None:
+            frame_facts = GuardedFacts(LiveFacts(frame.values, frame.namespace), self.attempt)
         decompiled = self._decompiled(transformed, name, parameters, rename, frame_facts)
         source = code_text(decompiled)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
@@ -383,7 +385,7 @@ class Session:
 
     def _decompiled(
         self, code: CodeType, name: str, parameters: dict[str, tuple[str, ...]], rename: dict[str, str],
-        facts: LiveFacts | None,
+        facts: GuardedFacts | None,
     ) -> Decompiled:
         """The source; where there is an error of ours, a text that says so. The compilation is shown either way."""
         try:
