@@ -24,6 +24,7 @@ from depyf.capture import store  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, touchpoints, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared  # noqa: E402
+from depyf.decompiler import faults  # noqa: E402
 from depyf.output import directory  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
