@@ -202,6 +202,10 @@ class GuardedFacts:
         self._facts = facts
         self._attempt = attempt
 
+    def release(self) -> None:
+        """Let go of the live objects: from now on nothing is known."""
+        self._facts = LiveFacts({}, {})
+
     def reading(self, path: Path) -> str:
         return str(self._attempt(lambda: self._facts.reading(path), ""))
 

@@ -372,6 +372,8 @@ class Session:
             file = os.path.basename(place[0]) if place is not None else record.function_name
             for kind, each in (("original", original), ("transformed", transformed), ("recompiled", recompiled)):
                 self.sink.code_object(file, kind, each)
+        if frame_facts is not None:
+            frame_facts.release()
         return None if running is transformed else running
 
     def _meant(self, code: CodeType, frame: hooks.CompiledFrame | None) -> Meant:

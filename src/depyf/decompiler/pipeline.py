@@ -70,8 +70,11 @@ def decompile_code(
     """
     source = code if isinstance(code, Code) else Code.of(code)
     try:
-        return _Job(
-            source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts).run()
+        job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
+        try:
+            return job.run()
+        finally:
+            job.release()
     except (Unreadable, ForeignError):
         raise
     except Exception as error:
@@ -159,6 +162,12 @@ class _Job:
                 continue
             for proof in failed:
                 self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
+
+    def release(self) -> None:
+        """Lets go of facts: live objects must not wait for the garbage collector."""
+        self.options.readable.clear()
+        self.options.simplified.clear()
+        self.facts = self.readable = None
 
     def unfolded(self) -> bool:
         """Has what repeats written out the next time, if it was not yet."""

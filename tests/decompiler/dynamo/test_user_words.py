@@ -3,6 +3,8 @@
 import ast
 import collections
 import copy
+import gc
+import weakref
 
 import pytest
 
@@ -404,3 +406,18 @@ def test_facts_run_no_code_of_the_users():
         assert facts.reading(path) == ""
     assert facts.reading((("local", "asked"), ("attr", "kept"))) == "plain"
     assert not facts.stores_plainly((("local", "asked"),), "x", True)
+
+
+def test_nothing_live_is_kept():
+    """Neither by the result nor in a cycle that waits for the garbage collector."""
+    source, _, _ = CASES["module_reads"]
+    module = Model()
+    watched = weakref.ref(module)
+    gc.disable()
+    try:
+        found = decompile_code(function(source, module_globals()).__code__, simplify=True,
+                               facts=LiveFacts({"self": module}, module_globals()))
+        del module
+        assert watched() is None and found.runs is not None
+    finally:
+        gc.enable()
