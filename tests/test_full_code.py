@@ -241,3 +241,18 @@ def test_a_wrapper_is_said_once_above_the_function_that_is_meant(tmp_path):
     assert "def compiled_Decorated_forward(*args, **kwargs):" in text
     with open(os.path.join(on.path, "__transformed_code_0_for_Decorated_forward.py"), encoding="utf-8") as file:
         assert "called through 1 wrapper" in file.read()
+
+
+def test_the_full_code_defines_how_objects_are_made_again():
+    from depyf.output.guards.helpers import helpers
+
+    scope = {}
+    exec(helpers("return new(Output, {'a': 1}, a=1)"), scope)
+
+    class Output(dict):
+        def __init__(self):
+            raise AssertionError("called")
+
+    made = scope["new"](Output, {"a": 1}, a=1)
+    assert dict(made) == {"a": 1} == vars(made) and type(made) is Output
+    assert "def new(" not in helpers("x.new(1)")

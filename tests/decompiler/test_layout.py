@@ -19,6 +19,10 @@ LONG = [
     "from aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa import bbbbbbbbbbbbbbbbbbbb, cccccccccccccccccccccc as d, eeeeeeeeeeeeeeeeeee",
     "for x in y:\n    if a:\n        f(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccc, 1)\n"
     "    else:\n        pass\nelse:\n    y = 1",
+    "if a:\n    pass\nelif bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb and cccccccccccccccccccccccccccccccc and dddddddddddddddddddddddd:\n"
+    "    f(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccc, 1)\nelse:\n    y = 1",
+    "def f(x):\n    \"\"\"What it does.\n\n    And more.\n    \"\"\"\n"
+    "    f(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccc, 1)",
     "try:\n    f(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccc, 1)\n"
     "except ValueError:\n    pass\nfinally:\n    y = 1",
     "x = [new(Layer, keys=keys, values=values, initialized=True) for keys, values in zip(graph_out_0[1:4:2], graph_out_0[0:3:2])]",

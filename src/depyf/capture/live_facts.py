@@ -66,6 +66,8 @@ class LiveFacts:
         if _is(found, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
                 and self._is_of_a_module(path):
             return ALWAYS
+        if path[-1][0] == "item":
+            return MODULES
         for end in (len(path), len(path) - 1):
             if end > 1 and path[end - 1][0] == "attr" and path[end - 1][1] in MODULE_DICTIONARIES and _is_module(
                     self._object(path[: end - 1])):

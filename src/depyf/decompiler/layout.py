@@ -42,7 +42,9 @@ def _write(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> No
         return
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
         _write_function(statement, indent, width, lines)
-    elif isinstance(statement, (ast.For, ast.With, ast.If, ast.While, ast.Try)):
+    elif isinstance(statement, ast.If):
+        _write_if(statement, "if", indent, width, lines)
+    elif isinstance(statement, (ast.For, ast.With, ast.While, ast.Try)):
         _write_blocks(statement, written, indent, width, lines)
     else:
         broken = _broken_statement(statement, indent, width)
@@ -65,8 +67,26 @@ def _write_function(
         lines.append(f"{margin}{word} {statement.name}(")
         lines += _filled(_parameters(statement.args), indent + 4, width)
         lines.append(f"{margin}){returns}:")
+    body = statement.body
+    if not indent and ast.get_docstring(statement, clean=False) is not None:
+        text = ast.unparse(ast.FunctionDef("_", ast.arguments([], [], None, [], [], None, []), body[:1], [], lineno=1))
+        lines += text.splitlines()[1:]
+        body = body[1:]
+    for inner in body:
+        _write(inner, indent + 4, width, lines)
+
+
+def _write_if(statement: ast.If, word: str, indent: int, width: int, lines: list[str]) -> None:
+    margin = " " * indent
+    lines += _broken(statement.test, f"{margin}{word} ", ":", indent, width)
     for inner in statement.body:
         _write(inner, indent + 4, width, lines)
+    if len(statement.orelse) == 1 and isinstance(statement.orelse[0], ast.If):
+        _write_if(statement.orelse[0], "elif", indent, width, lines)
+    elif statement.orelse:
+        lines.append(f"{margin}else:")
+        for inner in statement.orelse:
+            _write(inner, indent + 4, width, lines)
 
 
 def _parameters(arguments: ast.arguments) -> list[str]:
@@ -214,6 +234,9 @@ def _together(node: ast.expr) -> list[str]:
         return list(map(_owner, node.elts))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
         return ["simple"] * len(node.args)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "new":
+        # the class, and what an object of it holds
+        return ["class"] * len(node.args) + ["simple" if _is_simple(keyword.value) else "" for keyword in node.keywords]
     if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
         return _together(node.args[0])
     if isinstance(node, ast.Call):

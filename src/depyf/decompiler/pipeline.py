@@ -15,7 +15,7 @@ from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..flow.graph import Graph, build
 from .constants import name_constants
-from .dynamo.facts import Facts, NoFacts
+from .dynamo.facts import MODULE_DICTIONARIES, Facts
 from .dynamo.readable import Readable
 from .emit import emit
 from .equivalence.silent import ITEMS_NOTE
@@ -317,11 +317,11 @@ class _Job:
             return Part(name, code.firstlineno, units, Fidelity.FALLBACK, reason)
         notes: list[str] = []
         if not proof.exact:
-            notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
-            if form is Form.READABLE and isinstance(self.facts, NoFacts):
-                notes[0] = _SIMPLIFIED
-            elif form is Form.READABLE:
-                notes = [note for note in notes if note != ITEMS_NOTE]  # they are read as those of any tuple
+            if form is Form.READABLE:
+                # (Items of a graph's result are read as those of any tuple.)
+                notes = [*self.forms_used(), *(note for note in proof.verdict.notes if note != ITEMS_NOTE)]
+            else:
+                notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
         notes += [changed] * bool(changed) + self.stated_constants(code)
         if code is self.code and self.runs is not None and self.facts is not None:
             notes += [f"written in torch's long form: {place} ({reason})" for place, reason in self.facts.refusals()]
@@ -330,6 +330,13 @@ class _Job:
             fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
         return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
                     proof.verdict, proof.recompiled)
+
+    def forms_used(self) -> list[str]:
+        """What is to be said of the forms that the text has."""
+        runs = list(ast.walk(self.runs)) if self.runs is not None else []
+        used = [_MEMBERS] * any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs)
+        used += [_MADE_AGAIN] * any(isinstance(node, ast.Attribute) and node.attr == "__new__" for node in runs)
+        return used or [_SIMPLIFIED]
 
     def stated_constants(self, code: Code) -> list[str]:
         if code is not self.code:
@@ -341,8 +348,8 @@ class _Job:
 
 _SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_READABLE = "members of modules are attributes (checked), new(class, ...) makes an object again"
+_MEMBERS = "members of modules are attributes (checked)"
+_MADE_AGAIN = "new(class, ...) makes an object without calling its class"
 _SIMPLIFICATION = {
-    Form.READABLE: _READABLE,
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
 }

@@ -155,9 +155,12 @@ def _advice(change: Change) -> str:
         return f"torch compiles a version of its own for size {change.now}; pad, or keep such calls away"
     if size and "`" not in change.subject and all(expected.isdigit() and int(expected) > 1 for expected in change.was):
         return ("mark it dynamic before the first call, and one version serves all sizes from 2 on: "
-                f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`")
+                f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`. A tensor that is made inside of "
+                "what you compile cannot be marked: compile that with `dynamic=True`")
     if not change.lasts:
         return "move its call out of the compiled function, or call it behind what breaks the graph in its arguments"
+    if change.subject == "len(kwargs)":
+        return "calls with other keyword arguments have a version of their own; give the same ones at each call"
     if re.fullmatch(r"len\(.+\)", change.subject):
         return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
     return ""

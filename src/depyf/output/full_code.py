@@ -62,7 +62,7 @@ def full_code(
         parts.append(_frame(frame, versions(frame, known), graphs, shown))
     needed = helpers("\n".join(parts))
     if needed:
-        parts.append(_heading("what the guards call") + f"\n\n\n{needed}")
+        parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
     text = "\n\n\n".join(parts).rstrip() + "\n"
     used = [f"import {name}\n" for name in ("math", "re") if re.search(rf"(?<![\w.]){name}\.", text)]
     return text.replace(_IMPORTS, "".join([*used, *(["\n"] if used else []), _IMPORTS]), 1)
@@ -200,7 +200,7 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
     by_entry = {id(version.entry): version for version in compiled}
     lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
     if len(compiled) > 1:
-        lines.append("    # in the order in which torch tries them")
+        lines.append("    # one after another until one fits; torch begins with the one that was used last")
     for entry in frame.entries:
         lines += broken(f"if {by_entry[id(entry)].guards_name}({passed}):", 4)
         lines += broken(f"return {_definition(entry.transformed.source.text)}({passed})", 8)

@@ -282,11 +282,28 @@ def f(x):
 
 case("what_is_imported_by_dynamo", """
 def f(x):
+    return __compiled_fn_1(__import_torch_dot__dynamo_dot_utils.istype(x, 0))
+""", """
+def f(x):
+    from torch._dynamo.utils import istype
+    return __compiled_fn_1(istype(x, 0))
+""", x=torch.ones(3))
+
+case("sizes", """
+def f(**kwargs):
+    tmp_1 = kwargs['x']
+    return __compiled_fn_1(__import_torch_dot__dynamo_dot_utils.call_size(tmp_1, 0), tmp_1)
+""", """
+def f(**kwargs):
+    return __compiled_fn_1(kwargs['x'].size(0), kwargs['x'])
+""", kwargs={"x": torch.ones(3)})
+
+case("a_size_of_an_argument", """
+def f(x):
     return __compiled_fn_1(__import_torch_dot__dynamo_dot_utils.call_size(x, 0))
 """, """
 def f(x):
-    from torch._dynamo.utils import call_size
-    return __compiled_fn_1(call_size(x, 0))
+    return __compiled_fn_1(x.size(0))
 """, x=torch.ones(3))
 
 case("a_read_is_not_moved_behind_what_could_change_it", """
@@ -339,6 +356,9 @@ def test_case(name):
     assert found.text == expected.lstrip()
     assert found.fidelity in (Fidelity.EQUIVALENT, Fidelity.EXACT)
     running = function(ast.fix_missing_locations(found.runs), globals)
+    if "kwargs" in live:
+        assert described(running(**live["kwargs"])) == described(function(source, globals)(**live["kwargs"]))
+        return
     assert described(running(*copies(live))) == described(function(source, globals)(*copies(live)))
 
 

@@ -45,8 +45,8 @@ class Facts(Protocol):
 
         Returns:
             :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
-            ``nn.Module`` hold; :data:`PLAIN` for other objects; empty where it is not known that reading is
-            unobservable.
+            ``nn.Module``, and plain dictionaries and lists, hold; :data:`PLAIN` for other objects; empty where it is
+            not known that reading is unobservable.
         """
 
     def unshadowed(self, path: Path) -> bool:
@@ -113,7 +113,9 @@ VARS = "builtins.vars"
 GETATTR = "builtins.getattr"
 DICT = "builtins.dict"
 LIST = "builtins.list"
-WELL_KNOWN = frozenset({SET_ATTRIBUTE, ORDERED_DICT, TYPE, OBJECT, VARS, GETATTR, DICT, LIST})
+#: ``x.size(i)``, not traced.
+SIZE = "dynamo.utils.call_size"  # (of torch)
+WELL_KNOWN = frozenset({SET_ATTRIBUTE, SIZE, ORDERED_DICT, TYPE, OBJECT, VARS, GETATTR, DICT, LIST})
 
 
 class NoFacts:

@@ -15,7 +15,7 @@ from ..dynamo_names import BUILTINS_PREFIX, IMPORT_PREFIXES
 from .facts import ALWAYS, Facts
 from .folding import fold
 from .live_paths import LivePaths
-from .written_out import written_out
+from .written_out import UTILITIES, written_out
 
 #: Constants of torch's whose text is their meaning, and the words before which ``torch`` is left out in it.
 _WORDS = re.compile(r"(torch\.\w+|device\(type='\w+'(, index=\d+)?\))")
@@ -49,6 +49,7 @@ class Readable:
         self._taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | set(parameters)
         self.paths = LivePaths(facts, parameters, self._real, bound)
         self._say_constants(tree, constants)
+        self._sizes = _Sizes.of(tree)
         imports = _Imports(self)
         imports.visit(function)
         if folds:
@@ -89,7 +90,7 @@ class Readable:
             The program that it stands for, with the places of the text.
         """
         self.paths.meanwhile.clear()
-        return written_out(tree, self.paths, self.names, self.constants, self._sets_entries)
+        return written_out(tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes)
 
 
 def _root(node: ast.expr) -> str:
@@ -105,6 +106,27 @@ class _Constants(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         text = self._words.get(node.id)
         return node if text is None else ast.parse(text, mode="eval").body
+
+
+class _Sizes(ast.NodeTransformer):
+    """``call_size(x, 1)`` becomes ``x.size(1)``, where the text has no other such calls."""
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> bool:
+        """Whether that was done: calls of ``size`` stand for torch's function."""
+        if any(isinstance(node, ast.Attribute) and node.attr == "size" for node in ast.walk(tree)):
+            return False
+        before = ast.dump(tree)
+        cls().visit(tree)
+        return ast.dump(tree) != before
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        function = node.func
+        if isinstance(function, ast.Attribute) and function.attr == "call_size" and _root(function) == UTILITIES \
+                and len(node.args) == 2 and not node.keywords:
+            return ast.Call(ast.Attribute(node.args[0], "size", ast.Load()), [node.args[1]], [])
+        return node
 
 
 class _Imports(ast.NodeTransformer):

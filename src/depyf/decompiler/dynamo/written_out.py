@@ -9,6 +9,7 @@ the text                               written out
 ``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
 ``new(cls, a=x)``                      ``cls.__new__(cls)``, then an entry in its dictionary
 ``from m import name``                 ``name = __import_m.name``: the module that Dynamo put among the globals
+``x.size(1)``                          ``call_size(x, 1)``, Dynamo's function for that
 ``torch.float32``                      the constant of Dynamo's code
 =====================================  ======================================================================
 
@@ -26,7 +27,9 @@ from . import forms
 from .facts import Path, is_member
 from .live_paths import LivePaths, attribute_asked
 
-_SET_ENTRY = "__import_torch_dot__dynamo_dot_utils", "object_setattr_ignore_descriptor"
+#: Dynamo's name for the module of its helpers.
+UTILITIES = "__import_torch_dot__dynamo_dot_utils"
+_SET_ENTRY = UTILITIES, "object_setattr_ignore_descriptor"
 
 
 class CannotWriteOut(Exception):
@@ -35,6 +38,7 @@ class CannotWriteOut(Exception):
 
 def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
+    sizes: bool = False,
 ) -> ast.Module:
     """The tree of a text with its forms written out.
 
@@ -45,11 +49,12 @@ def written_out(
         constants: expressions that stand for constants of Dynamo's code, by their text: the names that the constants
             have among globals.
         sets_entries: whether Dynamo's code imports the function that makes entries in an object's dictionary.
+        sizes: whether calls of ``size`` stand for Dynamo's function.
 
     Raises:
         CannotWriteOut: there is a form that is not known.
     """
-    writer = _Writer(paths, names, constants, sets_entries)
+    writer = _Writer(paths, names, constants, sets_entries, sizes)
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     writer.function(function)
@@ -59,7 +64,9 @@ def written_out(
 class _Writer(ast.NodeTransformer):
     def __init__(
         self, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
+        sizes: bool,
     ) -> None:
+        self.sizes = sizes
         self.paths = paths
         self.names = names
         self.constants = constants
@@ -210,6 +217,9 @@ class _Writer(ast.NodeTransformer):
             return member
         if isinstance(node.func, ast.Name) and node.func.id == forms.NEW and node.func.id not in self.names:
             return self.new(node)
+        if self.sizes and isinstance(node.func, ast.Attribute) and node.func.attr == "size" and len(node.args) == 1:
+            function = ast.Attribute(ast.Name(UTILITIES, ast.Load()), "call_size", ast.Load())
+            node = _placed(ast.Call(function, [node.func.value, node.args[0]], []), node)
         node.func = self.visit(node.func)  # type: ignore[assignment]
         node.args = self.items(node.args)
         node.keywords = [self.visit(keyword) for keyword in node.keywords]  # type: ignore[misc]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Kind of the event that sets an entry of an object's dictionary.
 STORE_IN_DICT = "STORE_IN_DICT"
+#: Kind of the event that reads a size of a tensor.
+READ_SIZE = "READ_SIZE"
 _NONE = Constant(None)
 
 
@@ -97,6 +99,8 @@ def call(prover: Prover, side: Side, function: Any, operands: Sequence[Any], op:
             return Event(STORE_IN_DICT, name, [operands[2], first], op)
         put(made, 2, name, operands[2])
         return _NONE
+    if known == facts.SIZE and len(operands) == 2:
+        return Event(READ_SIZE, None, list(operands), op)
     if known == facts.TYPE and len(operands) == 1 and own_object(first) is not None:
         return first.items[0]  # type: ignore[union-attr]
     if known == facts.GETATTR and len(operands) == 2 and is_key(operands[1]):

@@ -12,7 +12,7 @@ from ..dynamo.facts import Facts, NoFacts, Path
 from ..dynamo_names import GRAPH_PREFIX
 from ..verify import Pair, same_constant
 from .joins import join
-from .objects import is_known_iterator, own_object
+from .objects import READ_SIZE, is_known_iterator, own_object
 from .programs import cells_used, joins_of, locals_of
 from .reads import MODULES_NOTE
 from .sides import Different, Event, Join, Side, all_paired
@@ -22,7 +22,7 @@ from .values import Built, Constant, Symbol, frozen_items, seen, sequence, slice
 SWALLOWED_NOTE = "a context that was entered again behind the graph break must not swallow exceptions: torch raises"
 
 #: Events that read something.
-_READS = frozenset({o.LOAD_ATTR, o.GETITEM, o.LOAD_GLOBAL, o.LOAD_DEREF})
+_READS = frozenset({o.LOAD_ATTR, o.GETITEM, o.LOAD_GLOBAL, o.LOAD_DEREF, READ_SIZE})
 
 #: Steps after which the answer is no (programs of ordinary size need a few per operation).
 LIMIT = 400_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..dynamo.facts import ALWAYS, MODULE_DICTIONARIES, MODULES, Path
+from ..dynamo.facts import ALWAYS, MODULE_DICTIONARIES, MODULES, Path, is_member
 from .sides import Side
 from .values import Constant, Symbol, seen
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .prover import Prover
 
 ALWAYS_NOTE = "imports are not rebound"
-MODULES_NOTE = "reading changes no module"
+MODULES_NOTE = "reading changes no module or dictionary"
 
 
 def path_of(prover: Prover, value: Any) -> Path | None:
@@ -53,7 +53,7 @@ def read(prover: Prover, side: Side, owner: Any, step: tuple[str, Any]) -> Symbo
         for path in _in_dictionaries(prover, base, step):
             kind, owned, step = MODULES, (owned, path[-2][1]), path[-1]
             break
-    elif kind == MODULES and step[0] == "item":
+    elif kind == MODULES and is_member(path):
         # The dictionary of a module stays the same; what it holds may have changed since it was read.
         owned = (owned[2], base[-1][1])
     if not kind:

@@ -103,6 +103,10 @@ def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Va
     if known == facts.SET_ATTRIBUTE and len(operands) == 3 and is_key(operands[1]) \
             and isinstance(_constant(operands[1]), str):
         return _set_entry(runner, op, first, _constant(operands[1]), operands[2])
+    if known == facts.SIZE and len(operands) == 2:
+        size = runner.let(op, [function, *operands], silent=True)
+        runner.happened(only_read=True)
+        return size
     if known == facts.TYPE and len(operands) == 1 and isinstance(first, Container) and first.kind == "object" \
             and first.built is None:
         return first.items[0]

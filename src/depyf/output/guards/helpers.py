@@ -62,6 +62,16 @@ _MEANINGS = {
     "check_dict_unchanged": "nothing was put into the dictionary since",
     "torch_guard": "a condition that has no form in Python",
 }
+_NEW = '''def new(cls, contents=(), /, **attributes):
+    """An object of a class, made without calling the class: with these entries in its dictionary, and with contents of
+    its own if it is a dictionary or a list."""
+    made = cls.__new__(cls)
+    vars(made).update(attributes)
+    if contents:
+        (dict.update if isinstance(made, dict) else list.extend)(made, contents)
+    return made
+'''
+
 _DEFINED = {
     "check_tensor": _TENSOR, "has_no_marks": _MARKS, "has_no_marks_but": _SOME_MARKS, "check_type": _TYPE,
     "check_no_aliasing": _ALIASING, "check_global_state": _STATE}
@@ -71,6 +81,8 @@ def helpers(text: str) -> str:
     """Return the definitions of the helpers that a text calls; empty if it calls none."""
     called = set(re.findall(r"\b([a-z_]\w*)\(", text))
     parts = [source for name, source in _DEFINED.items() if name in called]
+    if re.search(r"(?<![\w.])new\(", text) and "def new(" not in text:
+        parts.append(_NEW)
     others = [name for name in _MEANINGS if name in called]
     if others:
         parts.append(_BY_TORCH + "\n\n" + "\n".join(
