@@ -203,13 +203,20 @@ class GuardedFacts:
     def __init__(self, facts: LiveFacts, attempt: Callable[[Callable[[], Any], Any], Any]) -> None:
         self._facts = facts
         self._attempt = attempt
+        self._reading: dict[Path, str] = {}
+        self._well_known: dict[Path, str] = {}
 
     def release(self) -> None:
         """Let go of the live objects: from now on nothing is known."""
         self._facts = LiveFacts({}, {})
+        self._reading.clear()
+        self._well_known.clear()
 
     def reading(self, path: Path) -> str:
-        return str(self._attempt(lambda: self._facts.reading(path), ""))
+        found = self._reading.get(path)
+        if found is None:
+            found = self._reading[path] = self._attempt(lambda: self._facts.reading(path), "")
+        return found
 
     def unshadowed(self, path: Path) -> bool:
         return bool(self._attempt(lambda: self._facts.unshadowed(path), False))
@@ -238,7 +245,10 @@ class GuardedFacts:
         return found
 
     def well_known(self, path: Path) -> str:
-        return str(self._attempt(lambda: self._facts.well_known(path), ""))
+        found = self._well_known.get(path)
+        if found is None:
+            found = self._well_known[path] = self._attempt(lambda: self._facts.well_known(path), "")
+        return found
 
     def ancestor(self, path: Path, index: int) -> str:
         return str(self._attempt(lambda: self._facts.ancestor(path, index), ""))

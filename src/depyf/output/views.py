@@ -15,7 +15,7 @@ from . import index
 from .directory import Directory
 from .full_code import all_graphs, full_code
 from .graph_file import graph_file
-from .guards.versions import by_compile_id, versions
+from .guards.versions import by_compile_id, remembered, versions
 from .guards.whole import guards_file
 from .kernel_outline import kernel_outline
 from .naming import Numbers, legal_identifier
@@ -64,6 +64,7 @@ def _name(path: str | None) -> str:
     return os.path.basename(path) if path else ""
 
 
+@remembered()
 def write_views(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], notes: Iterable[str] = (),
     clean: bool = False, page: bool | None = None, progress: Progress = silent,

@@ -75,6 +75,8 @@ class _Folder(ast.NodeTransformer):
         self.taken = taken
         self.folded = False
         self.value: str = ""
+        #: The texts of items, by their identity.
+        self.texts: dict[int, tuple[ast.expr, str]] = {}
 
     # --- arguments ----------------------------------------------------------------------------------
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -146,16 +148,27 @@ class _Folder(ast.NodeTransformer):
         return best
 
     def run(self, items: Sequence[ast.expr], at: int, start: _Run) -> _Run | None:
-        template = [_pattern(item, start.owners, start.first) for item in items[at : at + start.size]]
+        template = [self.pattern(item, start.owners, start.first) for item in items[at : at + start.size]]
         count = 1
         while True:
             begin = at + start.size * count
             block = items[begin : begin + start.size]
             if len(block) < start.size or [
-                    _pattern(item, start.owners, start.first + count) for item in block] != template:
+                    self.pattern(item, start.owners, start.first + count) for item in block] != template:
                 break
             count += 1
         return start._replace(turns=count) if count > 1 else None
+
+    def pattern(self, item: ast.expr, owners: Sequence[str], number: int) -> str:
+        """The text of an item with the elements of the lists taken out."""
+        known = self.texts.get(id(item))
+        if known is None or known[0] is not item:
+            known = self.texts[id(item)] = item, ast.unparse(item)
+        text = known[1]
+        for place, owner in enumerate(owners):
+            if f"{owner}[{number}]" in text:
+                text = re.sub(_element(owner, number), f"\0{place}", text)
+        return text if "\0" in text else ""
 
     def repeated(self, run: _Run, names: dict[str, str], block: list[ast.expr]) -> ast.Starred:
         lists = [self.part(owner, run.first, run.turns) for owner in run.owners]
@@ -358,14 +371,6 @@ def _graph_item(node: ast.expr) -> tuple[str, int] | None:
 def _element(owner: str, number: int) -> str:
     """A pattern for an element of a list in the text of an expression."""
     return rf"(?<![\w.]){re.escape(f'{owner}[{number}]')}"
-
-
-def _pattern(item: ast.expr, owners: Sequence[str], number: int) -> str:
-    """The text of an item with the elements of the lists taken out."""
-    text = ast.unparse(item)
-    for place, owner in enumerate(owners):
-        text = re.sub(_element(owner, number), f"\0{place}", text)
-    return text if "\0" in text else ""
 
 
 def _with_names(item: ast.expr, names: Mapping[str, str], number: int) -> ast.expr:

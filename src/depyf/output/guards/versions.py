@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...capture.records import CacheEntry, Compilation, Frame
@@ -47,8 +48,38 @@ class Version:
         return str(self.entry.compile_id)
 
 
+#: The versions of frames that several views of one run ask for, by the identity of the frame: ``(frame, versions)``.
+_known: dict[int, tuple[Frame, list[Version]]] = {}
+
+
+@contextlib.contextmanager
+def remembered() -> Iterator[None]:
+    """Inside of it the versions of a frame are made once, for all views of a run; the compilations are the same."""
+    _known.clear()
+    _remembers.append(None)
+    try:
+        yield
+    finally:
+        _remembers.pop()
+        _known.clear()
+
+
+#: Not empty inside of :func:`remembered`.
+_remembers: list[None] = []
+
+
 def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
     """Return the versions of a frame in the order in which they were compiled."""
+    known = _known.get(id(frame))
+    if known is not None and known[0] is frame:
+        return known[1]
+    found = _versions(frame, compilations)
+    if _remembers:
+        _known[id(frame)] = frame, found
+    return found
+
+
+def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
     ordered = sorted(frame.entries, key=lambda entry: (_number(entry), entry.compile_id.key))
     result = []
     for number, entry in enumerate(ordered):
