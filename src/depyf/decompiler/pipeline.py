@@ -116,6 +116,7 @@ class _Job:
     ) -> None:
         self.facts = facts if simplify and verify else None
         self.readable: Readable | None = None
+        self.refused: list[str] = []
         self.folds = True  # until it is found that what repeats cannot be written once
         self.runs: ast.Module | None = None
         self.renamed = renamed(code)
@@ -155,6 +156,7 @@ class _Job:
             if recompiled is None:
                 return self.result(text, tree, [])
             proofs = prove(self.program, recompiled, self.forms, self.options.rename, self.facts)
+            self.refused = self.long_forms()
             failed = [proof for proof in proofs if proof.verdict is not None and not proof.verdict]
             if not failed:
                 return self.result(text, tree, proofs)
@@ -168,6 +170,15 @@ class _Job:
         self.options.readable.clear()
         self.options.simplified.clear()
         self.facts = self.readable = None
+
+    def long_forms(self) -> list[str]:
+        """What is to be said of members of modules that keep torch's long form."""
+        try:
+            refusals = self.facts.refusals() if self.facts is not None else ()
+        except Exception as error:
+            why(error)
+            return []
+        return [f"written in torch's long form: {place} ({reason})" for place, reason in refusals]
 
     def unfolded(self) -> bool:
         """Has what repeats written out the next time, if it was not yet."""
@@ -324,7 +335,7 @@ class _Job:
                 notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
         notes += [changed] * bool(changed) + self.stated_constants(code)
         if code is self.code and self.runs is not None and self.facts is not None:
-            notes += [f"written in torch's long form: {place} ({reason})" for place, reason in self.facts.refusals()]
+            notes += self.refused
         fidelity = Fidelity.EQUIVALENT if notes else Fidelity.EXACT
         if self.renamed.visible(code):
             fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
