@@ -132,6 +132,14 @@ def f(self, caches):
     )
 """, self=Model(2), caches=Caches(2))
 
+case("two_elements_of_one_list_in_one_argument", """
+def f(caches, x):
+    return __compiled_fn_1((caches.layers[0].keys, caches.layers[1].keys), x)
+""", """
+def f(caches, x):
+    return __compiled_fn_1((caches.layers[0].keys, caches.layers[1].keys), x)
+""", caches=Caches(2), x=1)
+
 case("lists_of_lists", """
 def f(self):
     tmp_2 = self._modules

@@ -138,6 +138,8 @@ class _Folder(ast.NodeTransformer):
                 if not set(here) & set(owners):
                     owners.append(here[0])
                 size += 1
+            if not size:
+                continue  # the item goes through two elements of one list
             run = self.run(items, at, _Run(tuple(owners), first, 1, size))
             if run is None and len(owners) > 1:
                 size = next(n for n, item in enumerate([*places[at:], []])
