@@ -25,17 +25,21 @@ AROUND = frozenset({
     "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
 
 
-_TITLES = {"Captured_Graph": "captured graph", "Joint_graph": "joint graph", "Forward_graph": "forward graph",
-           "Backward_graph": "backward graph"}
+#: Adjectives for the graphs of a compilation, in the order in which they are made.
+ADJECTIVES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph": "forward",
+              "Backward_graph": "backward", "AFTER_POST_GRAD": "post-grad"}
 
 
 def title(stage: GraphStage) -> str:
     """What a stage is, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``."""
-    if stage.stage in _TITLES:
-        return _TITLES[stage.stage]
-    if stage.stage != "AFTER_POST_GRAD":
-        return stage.stage.replace("_", " ")
-    return ", ".join(filter(None, ("after Inductor's passes", direction(stage))))
+    if stage.stage == "AFTER_POST_GRAD":
+        return ", ".join(filter(None, ("after Inductor's passes", direction(stage))))
+    return graph_name(stage.stage) or stage.stage.replace("_", " ")
+
+
+def graph_name(stage: str) -> str:
+    """``"captured graph"`` for ``"Captured_Graph"``; ``""`` for a stage that is not a graph everybody knows."""
+    return f"{ADJECTIVES[stage]} graph" if stage in ADJECTIVES else ""
 
 
 def direction(stage: GraphStage) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..capture.records import GraphStage, SourceLocation
-from ..capture.stages import direction
+from ..capture.stages import ADJECTIVES, direction
 from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
@@ -13,14 +13,11 @@ OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skip
             "unknown": "not finished"}
 #: The same for a compilation that is told by itself.
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
-#: Graphs in the order in which they are made.
-_STAGES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph": "forward",
-           "Backward_graph": "backward", "AFTER_POST_GRAD": "post-grad"}
 
 
 def stage_name(stage: GraphStage) -> str:
     """``captured``, ``post-grad backward``: a stage of a graph in Markdown."""
-    name, which = _STAGES.get(stage.stage, code(stage.stage)), direction(stage)
+    name, which = ADJECTIVES.get(stage.stage, code(stage.stage)), direction(stage)
     if which:
         return f"{name} {which}"
     return f"{name} {stage.index + 1}" if stage.index else name

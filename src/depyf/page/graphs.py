@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..capture.graph_text import Graph
 from ..capture.provenance import Provenance, StageNodes
 from ..capture.records import CompiledGraph, GraphStage
-from ..capture.stages import title
+from ..capture.stages import ADJECTIVES, direction, title
 from ..output import outline
 from ..output.graph_file import stage_view
 from .run import Json, Run, plain_lines
@@ -76,7 +76,8 @@ def _stage(
 
 def direction_of(stage: GraphStage) -> str:
     """``"forward"`` or ``"backward"`` of a stage that says it; ``""`` of the captured and joint graphs."""
-    return next((word for word in ("forward", "backward") if word in title(stage)), "")
+    adjective = ADJECTIVES.get(stage.stage, "")
+    return adjective if adjective in ("forward", "backward") else direction(stage)
 
 
 def _key(stage: StageNodes) -> str:

@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from ..capture.generated import read_module
+from ..capture.stages import graph_name
 from ..capture.torch_private.quiet import version
 from ..link.linker import LinkedFunction
 from ..link.releases import release_values
@@ -23,7 +24,6 @@ from .probe import CannotWatch, Observation, observe
 from .steps import Group, Step, find_function, graph_steps, kernel_steps
 from .values import Condition, StopOn, described
 
-_STAGES = {"Captured_Graph": "captured graph", "Forward_graph": "forward graph", "Backward_graph": "backward graph"}
 _MOST_INPUTS = 6
 _MOST_LINES = 8
 
@@ -160,7 +160,7 @@ def kernel_groups(text: str) -> Callable[[ast.Module, int], Sequence[Group]]:
 
 
 def _stage_name(linked: LinkedFunction) -> str:
-    return _STAGES.get(linked.stage, linked.stage.replace("kernel_", "generated module "))
+    return graph_name(linked.stage) or linked.stage.replace("kernel_", "generated module ")
 
 
 class _InFunction(Observation):
