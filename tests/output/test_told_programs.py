@@ -227,3 +227,21 @@ def test_the_source_tells_functions_and_loops():
     ("C:\\Python311\\Lib\\contextlib.py", True), ("<frozen importlib>", True), ("<ipython-input-1>", False)])
 def test_what_is_a_file_of_torch_or_of_the_standard_library(path, expected):
     assert is_library(path) is expected
+
+
+@new_enough
+def test_a_size_that_a_weight_fixes_is_not_to_be_marked_as_dynamic(told):
+    text = index(told(told_programs.widening))
+    advised = text.partition("To compile less often:")[2].partition("##")[0]
+    assert re.search(r"`x\.shape\[1\]`: what is computed with it fixes it \(at `[\w.]+:\d+`\)", advised)
+    assert "mark_dynamic" not in advised
+    assert "own for size 1;" in advised
+
+
+@new_enough
+def test_a_fixed_size_stands_once_with_its_value_in_each_version(told):
+    shapes = index(told(told_programs.widening)).partition("## Dynamic shapes")[2].partition("##")[0]
+    rows = [line for line in shapes.splitlines() if "`x.shape[1]`" in line]
+    assert len(rows) == 1
+    assert "`2` in `[0/0]`" in rows[0]
+    assert "`4` in `[0/1]`" in rows[0]

@@ -195,3 +195,19 @@ def kinds():
         "made in inference mode": (sin, [(x,), (inference,)]),
         "deque": (length, [(x, collections.deque([y])), (x, collections.deque([y, y]))]),
     }
+
+
+def widening(compiled):
+    """Blocks of one class whose weights fix the number of channels."""
+
+    class Widening(nn.Module):
+        def __init__(self, ins, outs):
+            super().__init__()
+            self.linear = nn.Linear(ins, outs)
+
+        def forward(self, x):
+            return self.linear(x)
+
+    run = compiled(Widening.forward, dynamic=True)
+    for ins, rows in ((2, 3), (4, 3), (2, 1)):
+        run(Widening(ins, 5), torch.ones(rows, ins))

@@ -140,19 +140,30 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
     return _STACK.sub(named, text)
 
 
-def advice(change: Change) -> str:
-    """What to do so that torch need not compile again, as Markdown; ``""`` where there is nothing general to say."""
-    text = _advice(change)
+def advice(change: Change, fixed: Mapping[str, str]) -> str:
+    """What to do so that torch need not compile again, as Markdown; ``""`` where there is nothing general to say.
+
+    Args:
+        change: what was other.
+        fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
+            ``{"x.shape[1]": "`conv.py:560`"}``.
+    """
+    text = _advice(change, fixed)
     return f"{change.subject_text()}: {text}" if text else ""
 
 
-def _advice(change: Change) -> str:
+def _advice(change: Change, fixed: Mapping[str, str]) -> str:
     hint = next((_CLOSURE_HINT.sub("", found.hint).strip() for found in change.failures if found.hint), "")
     if hint and not hint.startswith("type "):
         return prose(hint)
     size = re.fullmatch(r"(?P<tensor>.+)\.shape\[(?P<index>\d+)\]", change.subject)
-    if size and change.now in ("0", "1"):
-        return f"torch compiles a version of its own for size {change.now}; pad, or keep such calls away"
+    special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
+    if special:
+        return f"torch compiles a version of its own for size {special}; pad, or keep such calls away"
+    if change.subject in fixed:
+        return (f"what is computed with it fixes it (at {fixed[change.subject]}), so each value has a version of its "
+                "own, marked as dynamic or not; call the function with fewer values, or allow more versions: "
+                "`torch._dynamo.config.recompile_limit`")
     if size and "`" not in change.subject and all(expected.isdigit() and int(expected) > 1 for expected in change.was):
         return ("mark it dynamic before the first call, and one version serves all sizes from 2 on: "
                 f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`. A tensor that is made inside of "

@@ -19,7 +19,7 @@ from ..capture.records import (
     SourceLocation,
 )
 from ..capture.resumes import plain_name, resumed_function
-from .changes import Change, changes
+from .changes import Change, advice, changes, in_words
 from .markdown import code, one_line
 from .user_source import UserSource
 
@@ -173,6 +173,23 @@ class Story:
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
         """What was other than each version expects, the most telling first; none where nothing was compiled again."""
         return self._changes[compilation.compile_id.key]
+
+    def advices(self, compilations: Iterable[Compilation]) -> list[str]:
+        """What to do so that torch need not compile these again, as Markdown; each advice once."""
+        texts = (advice(change, self._fixed(compilation))
+                 for compilation in compilations for change in self.changes(compilation)[:1])
+        return list(dict.fromkeys(filter(None, texts)))
+
+    def _fixed(self, compilation: Compilation) -> dict[str, str]:
+        """The sizes that a version of the same function holds for one value of, with the place that fixed them."""
+        of_frame = (c for c in self.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key)
+        return {in_words(source, self.stack_names(each)): code(self.short_place(found.location))
+                for each in of_frame for found in each.symbols if found.kind == "fixed" and found.location is not None
+                for source in found.source.split(", ") if source}
+
+    def short_place(self, location: SourceLocation) -> str:
+        """``model.py:12``, with as much of the path as tells the files of the run apart."""
+        return f"{self.short.get(location.filename, location.filename)}:{location.line}"
 
     def fate_of(self, resume_name: str) -> str:
         """What became of a resume function: ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"unreached"`` (no

@@ -9,7 +9,7 @@ from ..capture import events
 from ..capture.records import Compilation, GraphBreak, GuardFailure
 from ..output import story
 from ..output.causes import cause
-from ..output.changes import advice, in_words
+from ..output.changes import in_words
 from ..output.markdown import prose
 from ..output.sections.shapes import values
 from ..output.terminal import pieces
@@ -62,16 +62,14 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
 def recompile_data(run: Run, unit: story.Unit) -> Json:
     """The recompiles of a function, a row for each."""
     rows = []
-    advices: dict[str, None] = {}
     for compilation in unit.recompiles:
         found = run.story.changes(compilation)
         rows.append({
             "id": str(compilation.compile_id), "of": run.subject(compilation),
             "text": pieces(found[0].row()) if found else [],
             "failures": [_failure(run, members) for members in story.failures_by_kind([compilation])]})
-        advices |= dict.fromkeys(filter(None, map(advice, found[:1])))
     return {"unit": run.story.units.index(unit), "subject": unit.title, "rows": rows,
-            "advice": [pieces(text) for text in advices]}
+            "advice": [pieces(text) for text in run.story.advices(unit.recompiles)]}
 
 
 def _failure(run: Run, failures: list[GuardFailure]) -> Json:
@@ -112,8 +110,8 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
         "text": pieces(why_plain(run.story, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
         "rows": [pieces(found[0].row()) for found in changes if found][:3],
-        "hints": [pieces(hint) for hint in dict.fromkeys([*hints, *filter(None, (
-            advice(found[0]) for found in changes if found))])]}
+        "hints": [pieces(hint) for hint in dict.fromkeys([*hints, *(
+            run.story.advices(members) if first.outcome == "limit" else ())])]}
 
 
 def symbols_data(run: Run) -> list[Json]:

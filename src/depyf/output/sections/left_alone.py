@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...capture.events import graph_break
 from ...capture.records import Compilation
 from ..causes import cause
-from ..changes import advice
 from ..markdown import code, fenced, prose
 from ..story import not_compiled
 from ..verdict import why_plain
@@ -47,9 +46,7 @@ def _not_compiled(story: Told, members: list[Compilation]) -> list[str]:
     if first.outcome == "limit":
         for compilation in members[:3]:
             lines += ["  " + line for line in event(story, compilation, set())]
-        hints = dict.fromkeys(filter(None, (
-            advice(found) for c in members for found in story.changes(c)[:1])))
-        lines += [f"  * how to fix it: {hint}" for hint in hints]
+        lines += [f"  * how to fix it: {hint}" for hint in story.advices(members)]
     if account is not None:
         explanation, _, rest = account.explanation.partition("\n")
         if explanation:

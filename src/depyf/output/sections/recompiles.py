@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...capture.records import Compilation, GuardFailure
-from ..changes import Change, advice
+from ..changes import Change
 from ..markdown import code, count, link, some
 from ..story import kind_of_failure
 from .told import Told
@@ -23,8 +23,7 @@ def recompiles(story: Told) -> list[str]:
         lines += ["", f"{link(story.unit_name(unit), unit.file)}, {story.place(unit.location)}: "
                       f"{count(len(recompiled), 'recompile')}", ""]
         lines += _rows(story, recompiled)
-        found = [change for c in recompiled for change in story.changes(c)[:1]]
-        advices = dict.fromkeys(filter(None, map(advice, found)))
+        advices = story.advices(recompiled)
         if advices:
             lines += ["", "To compile less often:", "", *(f"* {text}" for text in advices)]
     if not lines:

@@ -4,52 +4,121 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence, Set
+from typing import TypeAlias
 
 from ...capture.records import Compilation, SymbolDecision
 from ..changes import in_words
-from ..markdown import code, count, link, prose
+from ..markdown import code, count, link, some
 from .told import Told
 
 #: How many symbols of a function are told one by one.
 SYMBOLS = 10
+_SYMBOL = re.compile(r"\b[a-z]+\d+\b")
+Decision: TypeAlias = tuple[SymbolDecision, Compilation]
 
 
 def shapes(story: Told) -> list[str]:
     lines: list[str] = []
     for unit in story.units:
-        created: dict[str, list[tuple[str, Compilation]]] = {}
-        fixed: dict[str, int] = {}
-        for compilation in unit.compilations:
-            for found in compilation.symbols:
-                if found.kind in ("created", "unbacked"):
-                    what, text = _open(story, found, compilation)
-                    created.setdefault(what, []).append((text, compilation))
-                else:
-                    text = _fixed(story, found, compilation) if found.kind == "fixed" else \
-                        _condition(story, found, compilation)
-                    fixed[text] = fixed.get(text, 0) + 1
-        if not created and not fixed:
+        found = [(decision, compilation) for compilation in unit.compilations if compilation.outcome != "skipped"
+                 for decision in compilation.symbols]  # (what a skipped function decided holds for no call)
+        if not found:
             continue
         lines += ["", f"{link(story.unit_name(unit), unit.file)}, {story.place(unit.location)}:", ""]
-        for texts in list(created.values())[:SYMBOLS]:
-            text, compilation = texts[0]
-            more = f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else ""
-            lines.append(f"* {code(str(compilation.compile_id))} {text}{more}")
-        if len(created) > SYMBOLS:
-            lines.append(f"* ... and {count(len(created) - SYMBOLS, 'symbol')} more")
+        fixed = [decision for decision in found if decision[0].kind == "fixed"]
         # What was fixed matters most: it makes for recompiles.
-        decided = sorted(fixed, key=lambda text: not text.startswith("**"))
-        for text in decided[:SYMBOLS]:
-            lines.append(f"* {text}" + (f", {fixed[text]} times" if fixed[text] > 1 else ""))
-        if len(fixed) > SYMBOLS:
-            lines.append(f"* ... and {count(len(fixed) - SYMBOLS, 'condition')} more")
+        lines += _at_most(_fixed(story, fixed), "size")
+        known = {_key(*decision) for decision in fixed}
+        lines += _at_most(_open(story, found, known), "symbol")
+        lines += _at_most(_conditions(story, found, known), "condition")
     if not lines:
         return []
     return ["## Dynamic shapes", "", "Sizes and numbers that torch keeps open, so that one version fits many of them; "
             "what was fixed, and the conditions that became guards.", *lines]
 
 
-def _open(story: Told, found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
+def _at_most(texts: Sequence[str], what: str) -> list[str]:
+    shown = [f"* {text}" for text in texts[:SYMBOLS]]
+    return [*shown, f"* ... and {count(len(texts) - SYMBOLS, what)} more"] if len(texts) > SYMBOLS else shown
+
+
+def _key(found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
+    return found.symbol, str(compilation.compile_id)
+
+
+def _in_versions(compilations: Sequence[Compilation]) -> str:
+    return some([code(str(compilation.compile_id)) for compilation in compilations], 3)
+
+
+def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
+    """What holds for one value in each version, with the values. Numbers of Python that were fixed at once stand in one
+    row: torch opens each number that a module holds."""
+    values: dict[str, dict[str, list[Decision]]] = {}
+    numbers: dict[str, None] = {}
+    for decision, compilation in found:
+        what, value = _subjects(story, decision, compilation), _number(decision.value)
+        if decision.symbol.startswith("z") and value == _first_seen(decision, compilation):
+            numbers[f"{what} = {code(value)}"] = None
+        else:
+            values.setdefault(what, {}).setdefault(value, []).append((decision, compilation))
+    texts = []
+    for what, fixed in values.items():
+        decision = next(iter(fixed.values()))[0][0]
+        where = f", {story.place(decision.location)}" if decision.location else ""
+        each = "; ".join(f"{code(value)} in {_in_versions([compilation for _, compilation in members])}"
+                         for value, members in fixed.items())
+        texts.append(f"**fixed**: {what} (torch's {code(decision.symbol)}){where}: {each}")
+    if numbers:
+        texts.append(f"fixed at the value that they have: {some(list(numbers), 4)}")
+    return texts
+
+
+def _subjects(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
+    """What a symbol stands for, as Markdown; several where torch found them equal."""
+    names = story.stack_names(compilation)
+    return ", ".join(code(in_words(source, names)) for source in found.source.split(", ")) if found.source else (
+        code(found.symbol))
+
+
+def _number(text: str) -> str:
+    """``1e-05`` for sympy's ``1.00000000000000e-5``."""
+    try:
+        return str(int(text)) if text.lstrip("-").isdigit() else repr(float(text))
+    except ValueError:
+        return text
+
+
+def _first_seen(found: SymbolDecision, compilation: Compilation) -> str:
+    return next((_number(each.value) for each in compilation.symbols
+                 if each.kind == "created" and each.symbol == found.symbol), "")
+
+
+def _open(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
+    """What takes more values than one, with its range, in the versions where it was not fixed later."""
+    told: dict[str, list[tuple[str, Compilation]]] = {}
+    for decision, compilation in found:
+        if decision.kind in ("created", "unbacked") and _key(decision, compilation) not in fixed:
+            what, text = _open_text(story, decision, compilation)
+            told.setdefault(what, []).append((text, compilation))
+    return [f"{code(str(texts[0][1].compile_id))} {texts[0][0]}" + (
+                f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else "")
+            for texts in told.values()]
+
+
+def _conditions(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
+    """The conditions on what is open; one on fixed symbols alone is either what fixed them or follows from it."""
+    times: dict[str, int] = {}
+    for decision, compilation in found:
+        symbols = _SYMBOL.findall(decision.symbol)
+        if decision.kind == "guarded" and not all(
+                (symbol, str(compilation.compile_id)) in fixed for symbol in symbols):
+            text = _condition(story, decision, compilation)
+            times[text] = times.get(text, 0) + 1
+    return [text + (f", {number} times" if number > 1 else "") for text, number in times.items()]
+
+
+def _open_text(story: Told, found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
     """What a symbol stands for, and the sentence on it."""
     first = f", first seen as {code(found.value)}" if found.value else ""
     where = f", {story.place(found.location)}" if found.location else ""
@@ -61,20 +130,11 @@ def _open(story: Told, found: SymbolDecision, compilation: Compilation) -> tuple
     return what, text + _generalised(story, what, found.value, compilation)
 
 
-def _fixed(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
-    names = story.stack_names(compilation)
-    sources = ", ".join(code(in_words(source, names)) for source in found.source.split(", ")) if found.source else ""
-    what = f"{sources} (torch's {code(found.symbol)})" if sources else code(found.symbol)
-    reason = f", because of {prose(found.reason)}" if found.reason else ""
-    return f"**fixed**: {what} is {code(found.value)} only{reason}" + (
-        f", {story.place(found.location)}" if found.location else "")
-
-
 def _condition(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
     """A condition on symbols, in the words of what they stand for."""
     names = story.stack_names(compilation)
     known = {each.symbol: in_words(each.source, names) for each in compilation.symbols if each.source}
-    text = re.sub(r"\b[a-z]+\d+\b", lambda symbol: known.get(symbol[0], symbol[0]), _compared(found.symbol))
+    text = _SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(found.symbol))
     where = f", {story.place(found.location)}" if found.location else ""
     return f"condition {code(text)}{where}" + (f" (torch: {code(found.symbol)})" if text != found.symbol else "")
 

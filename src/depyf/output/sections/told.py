@@ -25,7 +25,7 @@ class Told(Story):
         if location is None:
             return ""
         self.named[location.filename] = None
-        return code(f"{self.short.get(location.filename, location.filename)}:{location.line}")
+        return code(self.short_place(location))
 
     def called_through(self, wrappers: Sequence[SourceLocation]) -> str:
         """``called through 2 wrappers: `generic.py:1019` `merge_with_config_defaults.wrapper`, ...``"""
