@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...capture.records import Compilation
 from ...capture.stages import direction
+from ..causes import cause
 from ..markdown import code, link, prose, some, table
 from ..words import seconds, stage_name
 from .told import ROWS, Told, left_out
@@ -57,13 +58,13 @@ def timeline(story: Told) -> list[str]:
         shown += 1
         if shown > ROWS:
             continue
-        rows.append((code(str(compilation.compile_id)), story.subject(compilation), _came_of_it(compilation),
+        rows.append((code(str(compilation.compile_id)), story.subject(compilation), _came_of_it(story, compilation),
                      _graph_links(story, compilation), _code_link(story, compilation), seconds(compilation.seconds)))
     lines = ["## In order", "", *table(("compilation", "of", "what came of it", "graph", "code", "time"), rows[:ROWS])]
     return lines + left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
 
 
-def _came_of_it(compilation: Compilation) -> str:
+def _came_of_it(story: Told, compilation: Compilation) -> str:
     if compilation.outcome == "limit":
         return "recompile limit: plain Python"
     if compilation.outcome != "compiled":
@@ -71,7 +72,9 @@ def _came_of_it(compilation: Compilation) -> str:
             compilation.outcome, compilation.outcome)
     words = ["recompiled" if compilation.guard_failures or compilation.compile_id.recompile else "compiled"]
     if compilation.breaks:
-        words.append(f"up to a graph break: {prose(compilation.breaks[-1].reason)}")
+        last = compilation.breaks[-1]
+        where = f"at {story.place(last.location)}" if last.location else f"({prose(cause(last))})"
+        words.append(f"up to the graph break {where}")
     return " ".join(words)
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from ...capture.records import Compilation, SymbolDecision
 from ..changes import in_words
-from ..markdown import code, count, link, some
+from ..markdown import code, count, link, prose, some
 from .told import Told
 
 #: How many symbols of a function are told one by one.
@@ -68,7 +68,8 @@ def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
         where = f", {story.place(decision.location)}" if decision.location else ""
         each = "; ".join(f"{code(value)} in {_in_versions([compilation for _, compilation in members])}"
                          for value, members in fixed.items())
-        texts.append(f"**fixed**: {what} (torch's {code(decision.symbol)}){where}: {each}")
+        word = f": {prose(decision.reason)}" if decision.reason else ""
+        texts.append(f"**fixed**: {what} (torch's {code(decision.symbol)}{word}){where}: {each}")
     if numbers:
         texts.append(f"fixed at the value that they have: {some(list(numbers), 4)}")
     return texts
