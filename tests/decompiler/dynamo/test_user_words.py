@@ -65,9 +65,9 @@ class Picky:
         raise ValueError(value)
 
 
-def compiled(*args):
+def compiled(*args, **keywords):
     """Stands for a graph."""
-    return tuple(args) if args else (1, 2, 3, 4)
+    return (*args, *keywords.items()) if args else (1, 2, 3, 4)
 
 
 case("module_reads", """
@@ -150,6 +150,75 @@ def f(self):
 def f(self):
     return __compiled_fn_1(*(value for layer in self for value in (*(inner_layer.bias for inner_layer in layer),)))
 """, self=torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)) for _ in range(2)))
+
+case("four_lists_side_by_side", """
+def f(a, b, c, d):
+    return __compiled_fn_1(a._modules['0']._parameters['weight'], b._modules['0']._parameters['weight'],
+        c._modules['0']._parameters['weight'], d._modules['0']._parameters['weight'], a._modules['1']._parameters['weight'],
+        b._modules['1']._parameters['weight'], c._modules['1']._parameters['weight'], d._modules['1']._parameters['weight'])
+""", """
+def f(a, b, c, d):
+    return __compiled_fn_1(
+        *(value for layer, inner_layer, inner_layer_1, inner_layer_2 in zip(a, b, c, d) for value in (
+            layer.weight,
+            inner_layer.weight,
+            inner_layer_1.weight,
+            inner_layer_2.weight,
+        )),
+    )
+""", **{name: torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(2)) for name in "abcd"})
+
+case("the_elements_of_a_list", """
+def f(xs, ys):
+    return __compiled_fn_1(xs[0], xs[1], xs[2], xs[3], ys[1], ys[2], ys[3], ys[4], ys[0], ys[1])
+""", """
+def f(xs, ys):
+    return __compiled_fn_1(*xs, *ys[1:5], ys[0], ys[1])
+""", xs=[1, 2, 3, 4], ys=(5, 6, 7, 8, 9))
+
+case("the_elements_of_lists_beside_a_starred_list_of_the_program", """
+def f(xs, ys):
+    return __compiled_fn_1(xs[0], xs[1], xs[2], xs[3], *ys)
+""", """
+def f(xs, ys):
+    return __compiled_fn_1(xs[0], xs[1], xs[2], xs[3], *ys)
+""", xs=[1, 2, 3, 4], ys=(5, 6, 7, 8, 9))
+
+case("a_comprehension_of_the_program", """
+def f(self, x):
+    tmp_1 = self._modules
+    tmp_2 = [x(layer) for layer in tmp_1['layers'][0:2]]
+    return tmp_2, tmp_1['head']._parameters['bias'], tmp_1['head']._parameters['weight']
+""", """
+def f(self, x):
+    return ([x(layer) for layer in self.layers[0:2]], self.head.bias, self.head.weight)
+""", self=Model(3), x=id)
+
+case("members_read_inside_a_comprehension_of_the_program", """
+def f(self):
+    return {key: 1 for key in (self._modules['head']._parameters['bias'], self._modules['head']._parameters['weight'])}
+""", """
+def f(self):
+    return {key: 1 for key in (self.head.bias, self.head.weight)}
+""", self=Model())
+
+case("keywords_of_a_dictionary_of_the_program", """
+def f(options, x):
+    return __compiled_fn_1(x, b=x, **options, **dict(options, a=x))
+""", """
+def f(options, x):
+    return __compiled_fn_1(x, b=x, **options, **dict(options, a=x))
+""", options={}, x=1)
+
+case("a_dictionary_of_the_program_with_another_in_it", """
+def f(options, x):
+    tmp_1 = {'a': x, **options}
+    return __compiled_fn_1([*x, 1, *x], tmp_1, {*x, 1})
+""", """
+def f(options, x):
+    value = {'a': x, **options}
+    return __compiled_fn_1([*x, 1, *x], value, {*x, 1})
+""", options={}, x=(1, 2))
 
 case("a_dictionary_of_modules", """
 def f(self):

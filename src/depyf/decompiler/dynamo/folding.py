@@ -25,9 +25,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..dynamo_names import GRAPH_RESULT
+from ..names import free_name
 from .live_paths import LivePaths
 
-#: As many items of a graph in a row become a slice.
+#: As many items of a graph, or elements of a list, in a row become a slice.
 _SHORTEST_SLICE = 4
 
 
@@ -46,34 +48,53 @@ class _Run(NamedTuple):
         first: the number of the elements in the first turn.
         turns: how often.
         size: items in each turn.
+        is_list: the items are the elements themselves.
     """
 
     owners: tuple[str, ...]
     first: int
     turns: int
     size: int
+    is_list: bool
 
 
-def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> bool:
-    """Folds what repeats in a function, in place; returns whether anything was.
+class Folded(NamedTuple):
+    """What stands for more than it says in a text. A program may say the same and mean it.
+
+    Attributes:
+        loops: comprehensions, for what they give.
+        lists: starred lists, for their elements: ``f(*xs)`` for ``f(xs[0], xs[1], xs[2], xs[3])``.
+    """
+
+    loops: bool = False
+    lists: bool = False
+
+
+def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Folded:
+    """Folds what repeats in a function, in place.
 
     Args:
         tree: of the text.
         paths: which expressions are lists of modules.
         taken: names that new variables may not have.
+
+    Returns:
+        What the text has that stands for more.
     """
-    if any(isinstance(node, (ast.GeneratorExp, ast.ListComp)) for node in ast.walk(tree)):
-        return False  # what is folded is known by that there are no others
-    folder = _Folder(paths, set(taken))
+    nodes = list(ast.walk(tree))
+    if any(isinstance(node, (ast.GeneratorExp, ast.ListComp)) for node in nodes):
+        return Folded()  # what is folded is known by that there are no others
+    folder = _Folder(paths, set(taken), may_star=not any(isinstance(node, ast.Starred) for node in nodes))
     folder.visit(tree)
-    return folder.folded
+    return Folded(True, folder.has_starred)
 
 
 class _Folder(ast.NodeTransformer):
-    def __init__(self, paths: LivePaths, taken: set[str]) -> None:
+    def __init__(self, paths: LivePaths, taken: set[str], may_star: bool) -> None:
         self.paths = paths
         self.taken = taken
-        self.folded = False
+        #: Whether the elements of a list may become the starred list; whether some did.
+        self.may_star, self.has_starred = may_star, False
         self.value: str = ""
         #: The texts of items, by their identity.
         self.texts: dict[int, tuple[ast.expr, str]] = {}
@@ -88,11 +109,11 @@ class _Folder(ast.NodeTransformer):
 
     def over_layers(self, items: list[ast.expr], used: frozenset[str]) -> list[ast.expr]:
         """Items with runs that repeat from element to element of a list folded."""
-        places = [self.elements_in(item) for item in items]
+        runs = _Runs(self, items)
         result: list[ast.expr] = []
         at = 0
         while at < len(items):
-            run = self.longest_run(items, places, at)
+            run = runs.longest(at)
             if run is None:
                 result.append(items[at])
                 at += 1
@@ -110,7 +131,6 @@ class _Folder(ast.NodeTransformer):
                 self.paths.meanwhile.pop(name, None)
             result.append(self.repeated(run, names, block))
             at += run.size * run.turns
-            self.folded = True
         return result
 
     def elements_in(self, item: ast.expr) -> list[_Index]:
@@ -118,68 +138,31 @@ class _Folder(ast.NodeTransformer):
         found = []
         for node in ast.walk(item):
             if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
-                    and type(node.slice.value) is int and node is not item):
+                    and type(node.slice.value) is int):
                 continue
             owner = self.paths.of(node.value)
             if owner is not None and self.paths.facts.length(owner):
                 found.append(_Index(ast.unparse(node.value), node.slice.value))
         return sorted(found, key=lambda each: len(each.owner))
 
-    def longest_run(self, items: Sequence[ast.expr], places: Sequence[list[_Index]], at: int) -> _Run | None:
-        """The run that begins at an item and covers most items."""
-        best: _Run | None = None
-        for owner, first in places[at]:
-            # Items of the first turn: as long as elements of one number are meant, the first of a list as before.
-            owners, size = [owner], 0
-            for item in places[at:]:
-                here = [each.owner for each in item if each.number == first]
-                if not here or any(each.owner in owners and each.number != first for each in item):
-                    break
-                if not set(here) & set(owners):
-                    owners.append(here[0])
-                size += 1
-            if not size:
-                continue  # the item goes through two elements of one list
-            run = self.run(items, at, _Run(tuple(owners), first, 1, size))
-            if run is None and len(owners) > 1:
-                size = next(n for n, item in enumerate([*places[at:], []])
-                            if not any(each == _Index(owner, first) for each in item))
-                run = self.run(items, at, _Run((owner,), first, 1, size))
-            if run is not None and (best is None or run.size * run.turns > best.size * best.turns):
-                best = run
-        return best
-
-    def run(self, items: Sequence[ast.expr], at: int, start: _Run) -> _Run | None:
-        template = [self.pattern(item, start.owners, start.first) for item in items[at : at + start.size]]
-        count = 1
-        while True:
-            begin = at + start.size * count
-            block = items[begin : begin + start.size]
-            if len(block) < start.size or [
-                    self.pattern(item, start.owners, start.first + count) for item in block] != template:
-                break
-            count += 1
-        return start._replace(turns=count) if count > 1 else None
-
-    def pattern(self, item: ast.expr, owners: Sequence[str], number: int) -> str:
-        """The text of an item with the elements of the lists taken out."""
+    def text(self, item: ast.expr) -> str:
         known = self.texts.get(id(item))
         if known is None or known[0] is not item:
             known = self.texts[id(item)] = item, ast.unparse(item)
-        text = known[1]
-        for place, owner in enumerate(owners):
-            if f"{owner}[{number}]" in text:
-                text = re.sub(_element(owner, number), f"\0{place}", text)
-        return text if "\0" in text else ""
+        return known[1]
 
     def repeated(self, run: _Run, names: dict[str, str], block: list[ast.expr]) -> ast.Starred:
         lists = [self.part(owner, run.first, run.turns) for owner in run.owners]
+        if run.is_list:
+            self.has_starred = True
+            return ast.Starred(lists[0], ast.Load())
         target, over = _loop([names[owner] for owner in run.owners], lists)
         loops = [ast.comprehension(target, over, [], 0)]
         if len(block) == 1 and not isinstance(block[0], ast.Starred):
             return ast.Starred(ast.GeneratorExp(block[0], loops), ast.Load())
         if not self.value:
-            self.value = self.fresh("value")
+            self.value = free_name("value", self.taken)
+            self.taken.add(self.value)
         inner = ast.Tuple(block, ast.Load())
         loops.append(ast.comprehension(ast.Name(self.value, ast.Store()), inner, [], 0))
         return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
@@ -201,16 +184,7 @@ class _Folder(ast.NodeTransformer):
             name = "layer"
         if name in used and len(parts) > 1 and f"{parts[-2]}_{name}".isidentifier():
             name = f"{parts[-2]}_{name}"
-        return self.fresh(name if name not in used else f"inner_{name}", keep=True)
-
-    def fresh(self, name: str, keep: bool = False) -> str:
-        candidate, number = name, 0
-        while candidate in self.taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        if not keep:
-            self.taken.add(candidate)
-        return candidate
+        return free_name(f"inner_{name}" if name in used else name, self.taken | used)
 
     # --- items of graphs ----------------------------------------------------------------------------
     def slices(self, items: list[ast.expr]) -> list[ast.expr]:
@@ -228,7 +202,6 @@ class _Folder(ast.NodeTransformer):
             else:
                 sliced = _slice(_expression(start[0]), start[1], start[1] + count, 1)
                 result.append(ast.Starred(sliced, ast.Load()))
-                self.folded = True
             at += count
         return result
 
@@ -240,7 +213,6 @@ class _Folder(ast.NodeTransformer):
         if all(isinstance(item, ast.Call) and len(item.args) + len(item.keywords) > 2 for item in node.elts):
             folded = self.alike(node.elts)
             if folded is not None:
-                self.folded = True
                 return folded
         node.elts = self.slices(node.elts)
         return node
@@ -269,6 +241,87 @@ class _Folder(ast.NodeTransformer):
         return path is not None and not first and step == 1 and self.paths.facts.length(path) == count
 
 
+class _Runs:
+    """Runs among items, from the first to the last.
+
+    Args:
+        folder: knows lists and texts.
+        items: in which runs are looked for.
+    """
+
+    def __init__(self, folder: _Folder, items: Sequence[ast.expr]) -> None:
+        self.folder = folder
+        self.items = items
+        self.places = [folder.elements_in(item) for item in items]
+        self.indices = {place for places in self.places for place in places}
+        #: Items in a row that go through one element: where they end, and the lists that they go through side by side.
+        #: Kept until the end is passed, or many arguments would be looked at from each of them on.
+        self.stretches: dict[tuple[_Index, bool], tuple[int, list[str]]] = {}
+
+    def longest(self, at: int) -> _Run | None:
+        """The run that begins at an item and covers most items."""
+        best: _Run | None = None
+        for place in self.places[at]:
+            if _Index(place.owner, place.number + 1) not in self.indices:
+                continue
+            for alone in (False, True):
+                end, owners = self.stretch(at, place, alone)
+                run = self.run(at, end, owners, place.number) if end > at else None
+                if run is not None and (best is None or run.size * run.turns > best.size * best.turns):
+                    best = run
+                if run is not None or len(owners) == 1:
+                    break
+        return best
+
+    def stretch(self, at: int, place: _Index, alone: bool) -> tuple[int, list[str]]:
+        """The end of the first turn, and the lists: as long as elements of one number are meant, the first of a list
+        as before; or of one list alone."""
+        known = self.stretches.get((place, alone))
+        if known is not None and known[0] > at:
+            return known
+        owners, end = [place.owner], at
+        for places in self.places[at:]:
+            if alone and place not in places:
+                break
+            here = [each.owner for each in places if each.number == place.number]
+            if not here or any(each.owner in owners and each.number != place.number for each in places):
+                break  # (at the first item: it goes through two elements of one list)
+            if not alone and not set(here) & set(owners):
+                owners.append(here[0])
+            end += 1
+        self.stretches[place, alone] = end, owners
+        return end, owners
+
+    def run(self, at: int, end: int, owners: Sequence[str], number: int) -> _Run | None:
+        """The run whose first turn is items in a row; ``None`` if there is no second turn."""
+        size, turns = end - at, 1
+        template: list[str] = []
+        while at + size * (turns + 1) <= len(self.items):
+            for place in range(size):
+                if place == len(template):
+                    template.append(self.pattern(at + place, owners, number))
+                if self.pattern(at + size * turns + place, owners, number + turns) != template[place]:
+                    break
+            else:
+                turns += 1
+                continue
+            break
+        is_list = template == [_mark(0)]
+        if turns == 1 or not all(template) or is_list and (turns < _SHORTEST_SLICE or not self.folder.may_star):
+            return None
+        gone_over = tuple(owner for index, owner in enumerate(owners)
+                          if any(_mark(index) in text for text in template))
+        return _Run(gone_over, number, turns, size, is_list)
+
+    def pattern(self, at: int, owners: Sequence[str], number: int) -> str:
+        """The text of an item with the elements of the lists taken out; empty if it goes through none."""
+        text = self.folder.text(self.items[at])
+        for index, owner in enumerate(owners):
+            if f"{owner}[{number}]" in text:
+                text = re.sub(_element(owner, number), _mark(index), text)
+        return text if "\0" in text else ""
+
+
 class _Hints:
     """Names for variables, from where their values stand."""
 
@@ -276,10 +329,7 @@ class _Hints:
         self.names: set[str] = set()
 
     def give(self, wanted: str, folder: _Folder) -> str:
-        name, number = wanted, 0
-        while name in self.names or name in folder.taken:
-            number += 1
-            name = f"{wanted}_{number}"
+        name = free_name(wanted, self.names | folder.taken)
         self.names.add(name)
         return name
 
@@ -364,10 +414,15 @@ def _numbered(item: ast.expr, folder: _Folder) -> _Index | None:
 
 def _graph_item(node: ast.expr) -> tuple[str, int] | None:
     """``("graph_out_0", 3)`` of ``graph_out_0[3]``."""
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.startswith("graph_out_") \
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.startswith(GRAPH_RESULT) \
             and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
         return node.value.id, node.slice.value
     return None
+
+
+def _mark(index: int) -> str:
+    """What stands for an element of one of the lists of a run."""
+    return f"\0{index}\0"
 
 
 def _element(owner: str, number: int) -> str:

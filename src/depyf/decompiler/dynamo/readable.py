@@ -12,8 +12,9 @@ import re
 from collections.abc import Mapping
 
 from ..dynamo_names import BUILTINS_PREFIX, IMPORT_PREFIXES
+from ..names import free_name
 from .facts import ALWAYS, Facts
-from .folding import fold
+from .folding import Folded, fold
 from .live_paths import LivePaths
 from .written_out import UTILITIES, written_out
 
@@ -52,8 +53,7 @@ class Readable:
         self._sizes = _Sizes.of(tree)
         imports = _Imports(self)
         imports.visit(function)
-        if folds:
-            fold(tree, self.paths, self._taken | set(self.names))
+        self._folded = fold(tree, self.paths, self._taken | set(self.names)) if folds else Folded()
         function.body[:0] = imports.statements()
 
     def _say_constants(self, tree: ast.Module, constants: Mapping[str, str]) -> None:
@@ -74,11 +74,7 @@ class Readable:
             _Constants(words).visit(tree)
 
     def fresh(self, name: str) -> str:
-        candidate, number = name, 0
-        while candidate in self._taken or candidate in self.names:
-            number += 1
-            candidate = f"{name}_{number}"
-        return candidate
+        return free_name(name, self._taken | set(self.names))
 
     def written_out(self, tree: ast.Module) -> ast.Module:
         """Write the forms of a text out, in place.
@@ -90,7 +86,8 @@ class Readable:
             The program that it stands for, with the places of the text.
         """
         self.paths.meanwhile.clear()
-        return written_out(tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes)
+        return written_out(
+            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded)
 
 
 def _root(node: ast.expr) -> str:

@@ -7,6 +7,7 @@ the text                               written out
                                        that are used again kept in variables without a name in the text
 ``*(v for l in layers for v in (..))`` an argument for each layer and value
 ``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
+``f(*out[0:4], *xs)``                  the items and elements, each an argument
 ``new(cls, a=x)``                      ``cls.__new__(cls)``, then an entry in its dictionary
 ``from m import name``                 ``name = __import_m.name``: the module that Dynamo put among the globals
 ``x.size(1)``                          ``call_size(x, 1)``, Dynamo's function for that
@@ -23,8 +24,10 @@ import copy
 from collections.abc import Mapping
 from typing import TypeVar
 
+from ..dynamo_names import GRAPH_RESULT
 from . import forms
 from .facts import Path, is_member
+from .folding import Folded
 from .live_paths import LivePaths, attribute_asked
 
 #: Dynamo's name for the module of its helpers.
@@ -38,7 +41,7 @@ class CannotWriteOut(Exception):
 
 def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-    sizes: bool = False,
+    sizes: bool, folded: Folded,
 ) -> ast.Module:
     """The tree of a text with its forms written out.
 
@@ -50,11 +53,12 @@ def written_out(
             have among globals.
         sets_entries: whether Dynamo's code imports the function that makes entries in an object's dictionary.
         sizes: whether calls of ``size`` stand for Dynamo's function.
+        folded: what stands for more than it says.
 
     Raises:
         CannotWriteOut: there is a form that is not known.
     """
-    writer = _Writer(paths, names, constants, sets_entries, sizes)
+    writer = _Writer(paths, names, constants, sets_entries, sizes, folded)
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     writer.function(function)
@@ -64,9 +68,9 @@ def written_out(
 class _Writer(ast.NodeTransformer):
     def __init__(
         self, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-        sizes: bool,
+        sizes: bool, folded: Folded,
     ) -> None:
-        self.sizes = sizes
+        self.sizes, self.folded = sizes, folded
         self.paths = paths
         self.names = names
         self.constants = constants
@@ -204,6 +208,15 @@ class _Writer(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return self.uncertain(node)
 
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        return self.uncertain(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
+        return self.uncertain(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        return self.uncertain(node)
+
     def uncertain(self, node: ast.expr) -> ast.expr:
         """What is inside may not happen: nothing is kept there for what comes later."""
         before, self.certain = self.certain, False
@@ -253,17 +266,18 @@ class _Writer(ast.NodeTransformer):
         value = item.value
         if isinstance(value, ast.GeneratorExp) and self.is_fold(value):
             return self.repeated(value)
-        elements = _sliced(value)
-        if elements is not None and isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) \
-                and value.value.id.startswith("graph_out_"):
-            return [self.visit(each) for each in elements]  # type: ignore[misc]
-        return None
+        of_graph = isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) \
+            and value.value.id.startswith(GRAPH_RESULT)
+        elements = self.column(value) if self.folded.lists or of_graph else None
+        return None if elements is None else [self.visit(each) for each in elements]  # type: ignore[misc]
 
     def is_fold(self, node: ast.GeneratorExp | ast.ListComp) -> bool:
         return self.elements(node.generators[0]) is not None
 
     def elements(self, loop: ast.comprehension) -> list[list[ast.expr]] | None:
-        """What the variables of a loop are in each turn."""
+        """What the variables of a loop are in each turn; ``None`` of a loop that the program has itself."""
+        if not self.folded.loops:
+            return None
         over = loop.iter
         if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "zip":
             columns = [self.column(each) for each in over.args]
