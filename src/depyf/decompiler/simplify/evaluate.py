@@ -347,14 +347,10 @@ class Runner:
             self.in_place(op)
 
     def in_place(self, op: Op) -> None:
-        """An operation on a container further down: everything between goes to its place first."""
-        count = effect(op)[0] + op.arg
+        """An operation on a container that is being built: part of the expression that builds it."""
         if op.arg != 1:
             raise CannotSimplify(f"{op!r} reaches below the top")
-        operands = self.pop(count)
-        let = self.let(op, operands)
-        let.results = [Let(None, (), self.block.id)]
-        self.stack.extend(let.results)
+        self.stack.append(self.let(op, self.pop(effect(op)[0] + 1)))
 
     op_SET_ADD = op_MAP_ADD = op_SET_UPDATE = op_DICT_UPDATE = op_DICT_MERGE = in_place
 

@@ -15,6 +15,9 @@ from .naming import Namer
 from .values import CannotSimplify, Const, Let, Local, Plan, Value
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
+#: What changes a container that is being built, which stays on the stack.
+_IN_PLACE = frozenset({
+    o.LIST_APPEND, o.LIST_EXTEND, o.SET_ADD, o.SET_UPDATE, o.MAP_ADD, o.DICT_UPDATE, o.DICT_MERGE})
 
 
 class BlockWriter:
@@ -50,7 +53,7 @@ class BlockWriter:
             return
         fragment = self.consume(let.operands, let.op)
         fragment.append(let.op)
-        pushes = effect(let.op)[1]
+        pushes = 1 if let.op.kind in _IN_PLACE else effect(let.op)[1]
         if let.results:
             self.flush()
             self.ops += fragment
