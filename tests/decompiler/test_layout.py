@@ -26,6 +26,34 @@ LONG = [
     "try:\n    f(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccc, 1)\n"
     "except ValueError:\n    pass\nfinally:\n    y = 1",
     "x = [new(Layer, keys=keys, values=values, initialized=True) for keys, values in zip(graph_out_0[1:4:2], graph_out_0[0:3:2])]",
+    "for kkkkkkkkkkkk, vvvvvvvvvvvvvvvv in OrderedDict({'aaaaaaaaaaaaaaaaaaaaa': bbbbbbbbbbbbbbbb, 'cccccccc': ddddd}).items():\n"
+    "    f(k)",
+    "while aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa and bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb(ccccccccccccccccccc):\n"
+    "    pass",
+    "with aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa(bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccccccc) as ddddd:\n"
+    "    pass",
+    "class C:\n    def f():\n        f(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccc, 1)\n"
+    "    x = 1",
+    "match x:\n    case 1:\n"
+    "        f(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccc, 1)\n"
+    "    case _:\n        pass",
+    "raise ValueError(f'If training, the sequence length {input_shape[-1]} has to be a multiple of {least_common_mult:>10}. "
+    "Please consider padding the input to a length of {input_shape[-1] * (pad // least_common_mult)} {{or}} less.') from e",
+    "raise ValueError('It\\'s a \"long\" sentence, \\n\\tof which the words do not fit on a line of a hundred columns, ' % x)",
+    "x = b'bytes that are many more than would fit on a line of one hundred columns, and are to be broken, \\x00 and so on'",
+    "f(key='" + "x" * 150 + "', other={'k': 'a b c " + "y" * 60 + " z " + "w" * 60 + "'})",
+    "assert aaaaaaaaaaaaaaaaaaaaaaaaa, 'what was asserted is not so, which is told here in far too many words to fit in'",
+    "assert aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa == bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb + ccccccccccccccccccccc, 'x'",
+    "x: dict[str, int] = {'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa': bbbbbbbbbbbbbbbbbbbbbbbbb, 'cccccccccccccccccccc': ddddddddd}",
+    "x = {kkkkkkkkkkkkkkkkkkkkk: vvvvvvvvvvvvvvvvvvvvvvv for kkkkkkkkkkkkkkkkkkkkk, vvvvvvvvvvvvvvvvvvvvvvv in xs.items() if x}",
+    "x = {kkkkkkkkkkkkkkkkkkkkk(vvvvvvvvvvvvvvvvvvvvvvv) for kkkkkkkkkkkkkkkkkkkkk, vvvvvvvvvvvvvvvvvvvvvvv in xs.items() if x}",
+    "x = aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa is not bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb not in ccccccccccccccccccccccc < (a or bbb)",
+    "x = aaaaaaaaaaaaaaaaaaaaaaaaaa if bbbbbbbbbbbbbbbbbbbbbbbbbbb else ccccccccccccccccccccccc if ddddddddd else lambda: eee",
+    "class C:\n    '''What it is.\n\n    And more.\n    '''\n\n    def f(self):\n        '''Does it.\n\n        In two lines.'''\n"
+    "        x = f'''{a}\n  {b}'''\n        return f(aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, ccccccccccccccccccc, 1)",
+    "x = aaaaaaaaaaaaaaaaaaaaaaa and (bbbbbbbbbbbbbbbbbbbbbbb or cccccccccccccccccccccccccccccccc or ddddddddddddddddddddd"
+    " or eeeeeeeeeeeeeeeeeeee) and (ffffffffffffffffffffffff if gggggggggggggggggggggggggggg else hhhhhhhhhhhhhhhhhhhhhhh)",
+    "x = not (aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa and bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb and ccccccccccccccccccccc)",
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxx += sum(yyyyyyyyyyyyyyyyyyyyyyyyyyyy for yyyyyyyyyyyyyyyyyyyyyyyyyyyy in zzzzzzzzzzzzzzzzzzzzz)",
 ]
 

@@ -7,7 +7,12 @@ bracket, one item a line with a comma behind each; an item that is still too lon
 from __future__ import annotations
 
 import ast
+import copy
+import re
 from collections.abc import Callable
+from typing import Any
+
+from .dynamo.forms import NEW, SIDE_BY_SIDE
 
 #: Columns of a line, as in the code of this project.
 WIDTH = 120
@@ -18,7 +23,7 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
 
     Args:
         tree: the module, with line numbers as ``ast.unparse`` asks for.
-        width: columns that no line should exceed. (A long name or string is not broken.)
+        width: columns that no line should exceed. (A long name is not broken.)
     """
     text = ast.unparse(tree)
     if len(text) < width or max(map(len, text.splitlines()), default=0) <= width:
@@ -29,51 +34,58 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
     return "\n".join(lines) + "\n"
 
 
-_COMPOUND = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With,
-             ast.AsyncWith)
-
-
 def _write(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
-    text = ast.unparse(statement)
-    written = text.splitlines()
     margin = " " * indent
-    if max(map(len, written), default=0) + indent <= width or _has_text_over_lines(statement):
-        lines += [margin + line if line else line for line in written]
-        return
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        _write_function(statement, indent, width, lines)
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        _write_definition(statement, indent, width, lines)
     elif isinstance(statement, ast.If):
         _write_if(statement, "if", indent, width, lines)
-    elif isinstance(statement, (ast.For, ast.With, ast.While, ast.Try)):
-        _write_blocks(statement, written, indent, width, lines)
+    elif _blocks(statement):
+        _write_blocks(statement, indent, width, lines)
     else:
-        broken = _broken_statement(statement, indent, width)
-        lines += broken if broken is not None else [margin + line if line else line for line in written]
+        first, *inside = ast.unparse(statement).splitlines()  # (lines of a string, if there is more than one)
+        fits = max(len(margin) + len(first), *map(len, inside), 0) <= width
+        broken = None if fits or _is_text(statement) else _broken_statement(statement, indent, width)
+        lines += broken if broken is not None else [margin + first, *inside]
 
 
-def _write_function(
-    statement: ast.FunctionDef | ast.AsyncFunctionDef, indent: int, width: int, lines: list[str],
+def _write_definition(
+    statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, indent: int, width: int, lines: list[str],
 ) -> None:
     margin = " " * indent
+    if lines and lines[-1].strip() and not lines[-1].endswith(":"):
+        lines.append("")
     for decorator in statement.decorator_list:
-        lines.append(f"{margin}@{ast.unparse(decorator)}")
-    arguments = ast.unparse(statement.args)
-    returns = f" -> {ast.unparse(statement.returns)}" if statement.returns is not None else ""
-    word = "async def" if isinstance(statement, ast.AsyncFunctionDef) else "def"
-    head = f"{margin}{word} {statement.name}({arguments}){returns}:"
-    if len(head) <= width:
-        lines.append(head)
-    else:
-        lines.append(f"{margin}{word} {statement.name}(")
-        lines += _filled(_parameters(statement.args), indent + 4, width)
-        lines.append(f"{margin}){returns}:")
+        lines += _broken(decorator, f"{margin}@", "", indent, width)
+    alone = copy.copy(statement)
+    alone.body, alone.decorator_list = [ast.Pass()], []
+    head = [margin + line for line in ast.unparse(alone).splitlines()[:-1] if line]
+    if len(head) == 1 and len(head[0]) > width and not getattr(statement, "type_params", None):
+        head = _head_of_definition(statement, indent, width)
+    lines += head
     body = statement.body
-    if not indent and ast.get_docstring(statement, clean=False) is not None:
+    if _is_text(body[0]):
+        # as it is: what stands in its lines is what it says
         text = ast.unparse(ast.FunctionDef("_", ast.arguments([], [], None, [], [], None, []), body[:1], [], lineno=1))
-        lines += text.splitlines()[1:]
+        first, *inside = text.splitlines()[1:]
+        lines += [margin + first, *inside]
         body = body[1:]
     for inner in body:
         _write(inner, indent + 4, width, lines)
+
+
+def _head_of_definition(
+    statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, indent: int, width: int,
+) -> list[str]:
+    """The lines of the head of a function or class that does not fit on one."""
+    margin = " " * indent
+    if isinstance(statement, ast.ClassDef):
+        called = ast.Call(ast.Name(statement.name), statement.bases, statement.keywords)
+        return _broken(called, f"{margin}class ", ":", indent, width)
+    returns = f" -> {ast.unparse(statement.returns)}" if statement.returns is not None else ""
+    word = "async def" if isinstance(statement, ast.AsyncFunctionDef) else "def"
+    return [f"{margin}{word} {statement.name}(", *_filled(_parameters(statement.args), indent + 4, width),
+            f"{margin}){returns}:"]
 
 
 def _write_if(statement: ast.If, word: str, indent: int, width: int, lines: list[str]) -> None:
@@ -129,42 +141,95 @@ def _filled(items: list[str], indent: int, width: int) -> list[str]:
     return [*lines, margin + line] if line else lines
 
 
-def _write_blocks(statement: ast.stmt, written: list[str], indent: int, width: int, lines: list[str]) -> None:
-    """A compound statement: its heads as they are, the statements inside laid out."""
+def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The blocks of a compound statement, in order; none of a simple one."""
     blocks: list[list[ast.stmt]] = [getattr(statement, name) for name in ("body", "orelse", "finalbody")
                                     if getattr(statement, name, None)]
-    if isinstance(statement, ast.Try):
-        blocks[1:1] = [handler.body for handler in statement.handlers]
+    blocks[1:1] = [handler.body for handler in getattr(statement, "handlers", ())]
+    return blocks + [case.body for case in getattr(statement, "cases", ())]
+
+
+def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
+    """A compound statement: its head, and what stands between its blocks, as they are where they fit."""
+    blocks = _blocks(statement)
+    alone = _without_blocks(statement)
+    written = [" " * indent + line for line in ast.unparse(alone).splitlines()]
+    head = _head(statement, indent, width) if len(written[0]) > width else []
+    for line in [*head, *written[bool(head):]]:
+        if line.strip() == "pass" and blocks:
+            for inner in blocks.pop(0):
+                _write(inner, len(line) - len("pass"), width, lines)
+        else:
+            lines.append(line)
+
+
+def _without_blocks(statement: ast.stmt) -> ast.stmt:
+    """A compound statement with nothing in its blocks."""
+    def empty(node: Any) -> Any:
+        alone = copy.copy(node)
+        for name in ("body", "orelse", "finalbody"):
+            if getattr(alone, name, None):
+                setattr(alone, name, [ast.Pass()])
+        return alone
+
+    alone: ast.stmt = empty(statement)
+    for name in ("handlers", "cases"):
+        if getattr(alone, name, None):
+            setattr(alone, name, list(map(empty, getattr(alone, name))))
+    return alone
+
+
+def _head(statement: ast.stmt, indent: int, width: int) -> list[str]:
+    """The lines of the head of a loop or ``with``; none where that is not known how."""
     margin = " " * indent
-    at = 0
-    for block in blocks:
-        plain = "\n".join(ast.unparse(inner) for inner in block).splitlines()
-        shown = ["    " + line if line else line for line in plain]
-        while at < len(written) and written[at : at + len(shown)] != shown:
-            lines.append(margin + written[at])
-            at += 1
-        for inner in block:
-            _write(inner, indent + 4, width, lines)
-        at += len(shown)
-    lines += [margin + line for line in written[at:]]
+    if isinstance(statement, (ast.For, ast.AsyncFor)):
+        word = "async for" if isinstance(statement, ast.AsyncFor) else "for"
+        return _broken(statement.iter, f"{margin}{word} {_target(statement.target)} in ", ":", indent, width)
+    if isinstance(statement, ast.While):
+        return _broken(statement.test, f"{margin}while ", ":", indent, width)
+    if isinstance(statement, (ast.With, ast.AsyncWith)) and len(statement.items) == 1:
+        word = "async with" if isinstance(statement, ast.AsyncWith) else "with"
+        (only,) = statement.items
+        name = f" as {ast.unparse(only.optional_vars)}" if only.optional_vars is not None else ""
+        return _broken(only.context_expr, f"{margin}{word} ", f"{name}:", indent, width)
+    return []
 
 
-def _has_text_over_lines(statement: ast.stmt) -> bool:
-    """Whether a string in it may be written over several lines: then it is left as it is."""
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+def _target(node: ast.expr) -> str:
+    """The target of a loop."""
+    text = ast.unparse(node)
+    return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Whether a statement is nothing but a string, as a docstring is."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) \
+        and isinstance(statement.value.value, str)
 
 
 def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str] | None:
     """The lines of a simple statement of which the value is broken; ``None`` where that is not known how."""
+    tail = ""
     if isinstance(statement, ast.Assign):
         head = "".join(f"{ast.unparse(target)} = " for target in statement.targets)
         value: ast.expr | None = statement.value
     elif isinstance(statement, ast.AugAssign):
         head, _, _ = ast.unparse(statement).partition("= ")
         head, value = head + "= ", statement.value
+    elif isinstance(statement, ast.AnnAssign) and statement.simple:
+        head = f"{ast.unparse(statement.target)}: {ast.unparse(statement.annotation)} = "
+        value = statement.value
     elif isinstance(statement, ast.Return):
         head, value = "return ", statement.value
-    elif isinstance(statement, ast.Expr):
+    elif isinstance(statement, ast.Raise):
+        head, value = "raise ", statement.exc
+        tail = f" from {ast.unparse(statement.cause)}" if statement.cause is not None else ""
+    elif isinstance(statement, ast.Assert):
+        head, value = "assert ", statement.test
+        tail = f", {ast.unparse(statement.msg)}" if statement.msg is not None else ""
+        if statement.msg is not None and indent + len(head) + len(ast.unparse(value)) + 3 <= width:
+            head, value, tail = f"{head}{ast.unparse(value)}, ", statement.msg, ""
+    elif isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.JoinedStr):
         head, value = "", statement.value
     elif isinstance(statement, ast.ImportFrom):
         dots = "." * statement.level
@@ -175,18 +240,21 @@ def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str]
         return None
     if value is None:
         return None
-    return _broken(value, " " * indent + head, "", indent, width)
+    return _broken(value, " " * indent + head, tail, indent, width)
 
 
-def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> list[str]:
+def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
     """The lines of an expression behind ``head`` and before ``tail``.
 
     Args:
         indent: of the statement or item that it belongs to.
+        fits: whether it may stand on one line, if it fits there.
     """
     text = ast.unparse(node)
-    if "\n" not in text and len(head) + len(text) + len(tail) <= width:
+    if fits and "\n" not in text and len(head) + len(text) + len(tail) <= width:
         return [head + text + tail]
+    if isinstance(node, (ast.Constant, ast.JoinedStr)):
+        return _broken_string(node, head, tail, indent, width)
     parts = _parts(node)
     if parts is None:
         return [head + text + tail]
@@ -215,6 +283,59 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> li
     return [*lines, " " * indent + closing + tail]
 
 
+def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, indent: int, width: int) -> list[str]:
+    """A string as several that Python reads as one; any other constant as it is."""
+    alone = bool(head.strip())  # else it stands in brackets, on a line of its own
+    margin = " " * (indent + 4) if alone else head
+    pieces = _pieces(node, width - len(margin) - len(tail))
+    if not pieces or len(pieces) == 1 and not alone:
+        return [head + ast.unparse(node) + tail]
+    lines = [margin + piece for piece in pieces]
+    if alone:
+        return [f"{head}(", *lines, f"{' ' * indent}){tail}"]
+    return [*lines[:-1], lines[-1] + tail]
+
+
+def _words(text: str | bytes) -> list[str] | list[bytes]:
+    """The words of a text, each with the spaces behind it."""
+    return re.findall(r"\S*\s*", text) if isinstance(text, str) else re.findall(rb"\S*\s*", text)
+
+
+def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
+    """The texts of strings that are one behind each other, broken behind spaces where that is possible."""
+    parts: list[tuple[int, str | bytes | ast.FormattedValue]] = []
+    for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
+        if not isinstance(part, ast.Constant):
+            assert isinstance(part, ast.FormattedValue)
+            parts.append((len(ast.unparse(ast.JoinedStr([part]))) - 3, part))
+        elif isinstance(part.value, (str, bytes)):
+            for word in _words(part.value):
+                step = max(room // 10, 1) if _columns(word) + 3 > room else len(word) or 1
+                parts += [(_columns(word[at : at + step]), word[at : at + step]) for at in range(0, len(word), step)]
+    groups: list[list[str | bytes | ast.FormattedValue]] = []
+    used = 0
+    for columns, value in parts:
+        if not groups or used + columns + 3 > room:  # (two quotes and a prefix)
+            groups.append([])
+            used = 0
+        groups[-1].append(value)
+        used += columns
+    return list(map(_piece, groups))
+
+
+def _columns(part: str | bytes) -> int:
+    """The most columns that a part of a string can take: quotes that are escaped, braces that are doubled."""
+    text = repr(part)
+    return len(text) - 2 + sum(map(text.count, "'\"{}"))
+
+
+def _piece(group: list[Any]) -> str:
+    if any(isinstance(each, ast.FormattedValue) for each in group):
+        return ast.unparse(ast.JoinedStr([each if isinstance(each, ast.FormattedValue) else ast.Constant(each)
+                                          for each in group]))
+    return repr(group[0][:0].join(group))
+
+
 def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> list[str]:
     """The lines of what is called, where that alone is too long for one."""
     if isinstance(node, ast.Attribute):
@@ -232,9 +353,9 @@ def _together(node: ast.expr) -> list[str]:
         return _together(node.generators[-1].iter)
     if isinstance(node, (ast.Tuple, ast.List)):
         return list(map(_owner, node.elts))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == SIDE_BY_SIDE:
         return ["simple"] * len(node.args)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "new":
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == NEW:
         # the class, and what an object of it holds
         return ["class"] * len(node.args) + ["simple" if _is_simple(keyword.value) else "" for keyword in node.keywords]
     if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
@@ -276,7 +397,10 @@ def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
             if hugged is not None:
                 return f"{_called(node.func)}({hugged[0]}", hugged[1], f"{hugged[2]})", hugged[3]
         items = [_plain(argument) for argument in node.args] + [_keyword(keyword) for keyword in node.keywords]
-        return (f"{_called(node.func)}(", items, ")", ",") if items else None
+        if items:
+            return f"{_called(node.func)}(", items, ")", ","
+        owner = _parts(node.func)
+        return None if owner is None else (owner[0], owner[1], f"{owner[2]}()", owner[3])
     if isinstance(node, (ast.List, ast.Set)) and node.elts:
         return ("[", list(map(_plain, node.elts)), "]", ",") if isinstance(node, ast.List) else (
             "{", list(map(_plain, node.elts)), "}", ",")
@@ -294,6 +418,10 @@ def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
         return "(", _comprehension(node), ")", ""
     if isinstance(node, ast.ListComp):
         return "[", _comprehension(node), "]", ""
+    if isinstance(node, ast.SetComp):
+        return "{", _comprehension(node), "}", ""
+    if isinstance(node, ast.DictComp):
+        return "{", [_entry(node.key, node.value), *map(_loop, node.generators)], "}", ""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         owner = _parts(node.value)
         return None if owner is None else (owner[0], owner[1], f"{owner[2]}[{ast.unparse(node.slice)}]", owner[3])
@@ -311,6 +439,14 @@ def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
         word = "and" if isinstance(node.op, ast.And) else "or"
         first, *rest = node.values
         return "(", [_operand(first, ""), *(_operand(each, f"{word} ") for each in rest)], ")", ""
+    if isinstance(node, ast.Compare):
+        words = [ast.unparse(ast.Compare(ast.Name("a"), [each], [ast.Name("b")]))[2:-1] for each in node.ops]
+        return "(", [_operand(node.left, ""), *map(_operand, node.comparators, words)], ")", ""
+    if isinstance(node, ast.IfExp):
+        return "(", [_operand(node.body, ""), _operand(node.test, "if "), _operand(node.orelse, "else ")], ")", ""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        operand = _parts(node.operand)
+        return None if operand is None else (f"not {operand[0]}", *operand[1:])
     return None
 
 
@@ -341,16 +477,28 @@ def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
     alone = ast.unparse(node)
     if alone in ast.unparse(pair) and f"({alone})" not in ast.unparse(pair):
         return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
-    return lambda head, tail, indent, width: [f"{head}{word}({alone}){tail}"]
+    return _in_parentheses(node, word)
+
+
+def _in_parentheses(node: ast.expr, word: str) -> _Item:
+    """An operand that has to stand in parentheses; those that it is broken in do."""
+    def item(head: str, tail: str, indent: int, width: int) -> list[str]:
+        line = f"{head}{word}({ast.unparse(node)}){tail}"
+        if len(line) <= width or not isinstance(node, (ast.BoolOp, ast.BinOp, ast.Compare, ast.IfExp)):
+            return [line]
+        return _broken(node, head + word, tail, indent, width, fits=False)
+
+    return item
 
 
 def _operand(node: ast.expr, word: str) -> _Item:
-    if isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)):
-        return lambda head, tail, indent, width: [f"{head}{word}({ast.unparse(node)}){tail}"]
+    if isinstance(node, (ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr)) or \
+            isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _in_parentheses(node, word)
     return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
 
 
-def _comprehension(node: ast.GeneratorExp | ast.ListComp) -> list[_Item]:
+def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[_Item]:
     """The element on one line (or broken), each ``for`` on one of its own."""
     items: list[_Item] = [_plain(node.elt)]
     for loop in node.generators:
@@ -359,9 +507,15 @@ def _comprehension(node: ast.GeneratorExp | ast.ListComp) -> list[_Item]:
 
 
 def _loop(loop: ast.comprehension) -> _Item:
-    conditions = "".join(f" if {ast.unparse(test)}" for test in loop.ifs)
-    target = ast.unparse(loop.target)
-    if isinstance(loop.target, ast.Tuple) and loop.target.elts:
-        target = target.strip("()")
-    head = f"{'async ' if loop.is_async else ''}for {target} in "
-    return lambda start, tail, indent, width: _broken(loop.iter, start + head, conditions + tail, indent, width)
+    conditions = " ".join(f"if {ast.unparse(test)}" for test in loop.ifs)
+    head = f"{'async ' if loop.is_async else ''}for {_target(loop.target)} in "
+
+    def item(start: str, tail: str, indent: int, width: int) -> list[str]:
+        written = _broken(loop.iter, start + head, "" if conditions else tail, indent, width)
+        if not conditions:
+            return written
+        if len(written[-1]) + 1 + len(conditions) + len(tail) <= width:
+            return [*written[:-1], f"{written[-1]} {conditions}{tail}"]
+        return [*written, f"{start}    {conditions}{tail}"]
+
+    return item

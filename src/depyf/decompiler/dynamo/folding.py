@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from ..dynamo_names import GRAPH_RESULT
 from ..names import free_name
+from . import forms
 from .live_paths import LivePaths
 
 #: As many items of a graph, or elements of a list, in a row become a slice.
@@ -442,7 +443,7 @@ def _loop(names: Sequence[str], lists: Sequence[ast.expr]) -> tuple[ast.expr, as
     if len(names) == 1:
         return ast.Name(names[0], ast.Store()), lists[0]
     target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-    return target, ast.Call(ast.Name("zip", ast.Load()), list(lists), [])
+    return target, ast.Call(ast.Name(forms.SIDE_BY_SIDE, ast.Load()), list(lists), [])
 
 
 def _expression(text: str) -> ast.expr:

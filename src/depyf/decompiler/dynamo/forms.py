@@ -15,5 +15,7 @@ from __future__ import annotations
 NEW = "new"
 #: The entries of an object.
 ENTRIES = "vars"
+#: Goes over lists side by side, where what repeats is written once.
+SIDE_BY_SIDE = "zip"
 #: Stands for ``for k, v in entries.items(): cls.__setitem__(made, k, v)`` while code is simplified.
 UPDATE = "<update>"

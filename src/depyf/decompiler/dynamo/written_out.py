@@ -279,7 +279,7 @@ class _Writer(ast.NodeTransformer):
         if not self.folded.loops:
             return None
         over = loop.iter
-        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "zip":
+        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == forms.SIDE_BY_SIDE:
             columns = [self.column(each) for each in over.args]
         else:
             columns = [self.column(over)]
