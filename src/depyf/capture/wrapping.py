@@ -11,7 +11,8 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 
-WIDTH = 120
+from ..decompiler.layout import WIDTH
+
 INDENT = 4
 
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[()\[\]{},]')
@@ -37,12 +38,27 @@ def _first(code: str, indent: int, *forms: Callable[[str, int], list[str]]) -> l
     return next(filter(None, (form(code, indent) for form in forms)), [" " * indent + code])
 
 
-def comment(text: str, indent: int) -> list[str]:
-    """Return a comment as lines; ``text`` is without the mark."""
-    if indent + 2 + len(text) <= WIDTH:
-        return [" " * indent + "# " + text]
+def comment(text: str, indent: int = 0, deeper: int = 4) -> list[str]:
+    """Return a comment as lines. A path that does not fit is broken behind one of its folders.
+
+    Args:
+        text: without the mark.
+        indent: of the comment.
+        deeper: how much deeper all lines but the first are.
+    """
     mark = " " * indent + "# "
-    return textwrap.wrap(text, WIDTH, initial_indent=mark, subsequent_indent=mark + "    ", break_on_hyphens=False)
+    if len(mark) + len(text) <= WIDTH:
+        return [mark + text]
+    lines: list[str] = []
+    behind = mark + " " * deeper
+    for line in textwrap.wrap(text, WIDTH, initial_indent=mark, subsequent_indent=behind, break_long_words=False,
+                              break_on_hyphens=False):
+        while len(line) > WIDTH:
+            place = line.rfind("/", len(behind) + 4, WIDTH) + 1 or WIDTH
+            lines.append(line[:place])
+            line = behind + line[place:]
+        lines.append(line)
+    return lines
 
 
 def top_level(text: str) -> Iterator[tuple[str, int]]:

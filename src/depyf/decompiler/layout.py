@@ -298,7 +298,8 @@ def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, ind
 
 def _words(text: str | bytes) -> list[str] | list[bytes]:
     """The words of a text, each with the spaces behind it."""
-    return re.findall(r"\S*\s*", text) if isinstance(text, str) else re.findall(rb"\S*\s*", text)
+    pattern = r"\S*[^\S\n]*\n?"
+    return re.findall(pattern, text) if isinstance(text, str) else re.findall(pattern.encode(), text)
 
 
 def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
@@ -313,13 +314,14 @@ def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
                 step = max(room // 10, 1) if _columns(word) + 3 > room else len(word) or 1
                 parts += [(_columns(word[at : at + step]), word[at : at + step]) for at in range(0, len(word), step)]
     groups: list[list[str | bytes | ast.FormattedValue]] = []
-    used = 0
+    used, ends_line = 0, True
     for columns, value in parts:
-        if not groups or used + columns + 3 > room:  # (two quotes and a prefix)
+        if ends_line or used + columns + 3 > room:  # (two quotes and a prefix)
             groups.append([])
             used = 0
         groups[-1].append(value)
         used += columns
+        ends_line = isinstance(value, str) and value.endswith("\n")
     return list(map(_piece, groups))
 
 

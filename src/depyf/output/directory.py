@@ -11,7 +11,6 @@ import itertools
 import marshal
 import os
 import re
-import textwrap
 import threading
 import time
 import warnings
@@ -24,7 +23,7 @@ from ..capture import store
 from ..capture.environment import environment, launch, rank_and_world
 from ..capture.records import GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ..capture.resumes import resumed_function
-from ..decompiler.layout import WIDTH
+from ..capture.wrapping import comment
 from .graph_file import graph_file
 from .naming import FileNames, legal_identifier
 from .words import after_break, called_through
@@ -266,28 +265,15 @@ def transformed_header(code: TransformedCode, function: UserFunction) -> str:
     fidelity = code.source.fidelity
     location = function.location
     resumed = resumed_function(location.function) if location else None
-    lines = [f"# what torch.compile made of {code.function_name if resumed else function.name}, "
+    lines = [f"what torch.compile made of {code.function_name if resumed else function.name}, "
              f"compilation {code.compile_id}"]
     if resumed:
-        lines.append(f"# continues {function.name} {after_break(resumed[1])}")
+        lines.append(f"continues {function.name} {after_break(resumed[1])}")
     if location is not None:
-        lines.append(f"# original: {location.filename}:{location.line}")
-    lines += [f"# {line}" for line in called_through(function.wrappers)]
+        lines.append(f"original: {location.filename}:{location.line}")
+    lines += called_through(function.wrappers)
     notes = [part.strip() for part in code.source.note.split(";") if part.strip()]
-    lines.append("; ".join([f"# fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}", *notes]))
-    lines = [part for line in lines for part in _comment_lines(line)]
+    lines.append("; ".join([f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}", *notes]))
+    lines = [part for line in lines for part in comment(" ".join(line.split()), deeper=2)]
     return "\n".join(line.encode("ascii", "replace").decode() if not line.isprintable() else line
                      for line in lines) + "\n\n"
-
-
-def _comment_lines(comment: str) -> list[str]:
-    """A comment as lines that fit a screen; a path that does not fit is broken behind one of its folders."""
-    lines: list[str] = []
-    for line in textwrap.wrap(
-            " ".join(comment.split()), WIDTH, subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False):
-        while len(line) > WIDTH and "/" in line[8:WIDTH]:
-            place = line.rindex("/", 8, WIDTH) + 1
-            lines.append(line[:place])
-            line = f"#   {line[place:]}"
-        lines.append(line)
-    return lines

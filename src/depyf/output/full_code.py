@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from ..capture.records import Compilation, CompiledFunction, CompiledGraph, Frame
 from ..capture.resumes import resumed_function
+from ..capture.wrapping import comment
 from .graph_changes import like_before
 from .graph_file import files_table, stage_view
 from .guards.call import call_guards
@@ -21,8 +22,9 @@ from .guards.changes import as_comment
 from .guards.helpers import helpers
 from .guards.symbols import symbol_table
 from .guards.versions import Version, by_compile_id, versions
-from .line_breaks import WIDTH, broken
+from .line_breaks import broken
 from .naming import legal_identifier
+from .source_copy import with_short_lines
 from .words import after_break, called_through
 
 PREAMBLE = '''\
@@ -75,9 +77,9 @@ def _frame(
     resumed = resumed_function(frame.code_name)
     parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1])}"
                       if resumed else frame.title or frame.name)]
-    place = f"# {frame.location.filename}:{frame.location.line}\n" if frame.location else ""
-    place += "".join(f"{line}\n" for text in called_through(frame.wrappers) for line in textwrap.wrap(
-        f"# {text}", WIDTH, subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False))
+    place = "".join(f"{line}\n" for text in [
+        *([f"{frame.location.filename}:{frame.location.line}"] if frame.location else []),
+        *called_through(frame.wrappers)] for line in comment(text, deeper=2))
     if frame.original_is_user_text:
         parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame)}")
     else:
@@ -111,8 +113,8 @@ def _original(frame: Frame) -> str:
     if function is not None:
         lines = text.splitlines()
         above = function.lineno - 1  # the line of ``def``, below all decorators
-        return "\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]])
-    commented = "\n".join(f"# {line}" for line in text.splitlines())
+        return with_short_lines("\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]]))
+    commented = "\n".join(part for line in text.splitlines() for part in comment(line))
     return f"{commented}\ndef {_called(frame)}({frame.signature}):\n    ...  # see the text above"
 
 
@@ -189,8 +191,7 @@ def _transformed(version: Version, before: Version | None) -> str:
 
 def _notes(note: str) -> list[str]:
     parts = [part.strip() for part in note.replace("\n", " ").split(";") if part.strip()]
-    return [line for part in parts for line in textwrap.wrap(
-        part, WIDTH, initial_indent="#   ", subsequent_indent="#       ", break_on_hyphens=False)]
+    return [line for part in parts for line in comment(f"  {part}", deeper=6)]
 
 
 def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:

@@ -7,7 +7,8 @@ import re
 import tokenize
 from functools import lru_cache
 
-WIDTH = 120
+from ..decompiler.layout import WIDTH
+
 _OPERATORS = {"and", "or", "is", "in", "not", "if", "else", "for", "==", "!=", "<=", ">=", "<", ">"}
 #: What a break at a dot costs against one at an operator or a comma, in levels of nesting.
 _DOT = 100
