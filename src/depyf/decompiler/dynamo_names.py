@@ -24,10 +24,12 @@ IMPORT_PREFIXES = ("__import_", "___module_")
 #: gives the same, so it does not matter when it happens.
 OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", BUILTINS_PREFIX, CONSTANT_PREFIX)
 
+#: Dynamo's name for the module of its helpers.
+UTILITIES = "__import_torch_dot__dynamo_dot_utils"
 #: Functions of torch's own that only mark time for its profiler: ``module alias -> attribute names``.
 #: (torch/_dynamo/output_graph.py, since 2.12)
 PROFILER_MARKERS: Mapping[str, frozenset[str]] = {
-    "__import_torch_dot__dynamo_dot_utils": frozenset({
+    UTILITIES: frozenset({
         "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit",
     }),
 }

@@ -202,6 +202,36 @@ def f(self):
     return {key: 1 for key in (self.head.bias, self.head.weight)}
 """, self=Model())
 
+case("what_is_stored_runs_before_where_it_is_stored", """
+def f(self, x):
+    tmp_1 = self._modules['head']._parameters
+    tmp_2 = (tmp_1['bias'], tmp_1['weight'])
+    x[tmp_1['weight']] = tmp_2
+    return x
+""", """
+def f(self, x):
+    x[self.head.weight] = (self.head.bias, self.head.weight)
+    return x
+""", self=Model(), x={})
+
+case("objects_of_the_layers_beside_their_members", """
+def f(self):
+    set = __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor
+    tmp_1 = self._modules['layers']._modules
+    tmp_2 = Cache.__new__(Cache)
+    set(tmp_2, 'layer', tmp_1['0'])
+    set(tmp_2, 'bias', 1)
+    tmp_3 = Cache.__new__(Cache)
+    set(tmp_3, 'layer', tmp_1['1'])
+    set(tmp_3, 'bias', 1)
+    return __compiled_fn_1(tmp_1['0']._modules['norm']._parameters['bias'], [tmp_2, tmp_3],
+        tmp_1['1']._modules['norm']._parameters['bias'])
+""", """
+def f(self):
+    items = [new(Cache, layer=layer, bias=1) for layer in self.layers]
+    return __compiled_fn_1(self.layers[0].norm.bias, items, self.layers[1].norm.bias)
+""", self=Model(2))
+
 case("keywords_of_a_dictionary_of_the_program", """
 def f(options, x):
     return __compiled_fn_1(x, b=x, **options, **dict(options, a=x))

@@ -104,7 +104,9 @@ class _Folder(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         if len(node.args) > 1:
-            node.args = self.over_layers(node.args, frozenset())
+            inside = (part.target for part in ast.walk(node) if isinstance(part, ast.comprehension))
+            node.args = self.over_layers(node.args, frozenset(
+                name.id for target in inside for name in ast.walk(target) if isinstance(name, ast.Name)))
             node.args = self.slices(node.args)
         return node
 

@@ -67,3 +67,10 @@ def attribute_asked(node: ast.Call) -> str:
         return ""
     name = node.args[1].value if isinstance(node.args[1], ast.Constant) and not node.keywords else None
     return name if isinstance(name, str) else ""
+
+
+def root_name(node: ast.expr) -> str:
+    """``torch`` of ``torch.device('cpu').type``; empty where it is no name."""
+    while isinstance(node, (ast.Attribute, ast.Call)):
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    return node.id if isinstance(node, ast.Name) else ""

@@ -11,12 +11,12 @@ import builtins
 import re
 from collections.abc import Mapping
 
-from ..dynamo_names import BUILTINS_PREFIX, IMPORT_PREFIXES
+from ..dynamo_names import BUILTINS_PREFIX, IMPORT_PREFIXES, UTILITIES
 from ..names import free_name
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
-from .live_paths import LivePaths
-from .written_out import UTILITIES, written_out
+from .live_paths import LivePaths, root_name
+from .written_out import written_out
 
 #: Constants of torch's whose text is their meaning, and the words before which ``torch`` is left out in it.
 _WORDS = re.compile(r"(torch\.\w+|device\(type='\w+'(, index=\d+)?\))")
@@ -42,7 +42,7 @@ class Readable:
         self.facts = facts
         self.names: dict[str, ast.expr] = {}
         self.constants: dict[str, str] = {}
-        self._sets_entries = "__import_torch_dot__dynamo_dot_utils" in global_names
+        self._sets_entries = UTILITIES in global_names
         self._real = {shown: name for name, shown in rename.items()}
         function = tree.body[0]
         assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -59,7 +59,7 @@ class Readable:
     def _say_constants(self, tree: ast.Module, constants: Mapping[str, str]) -> None:
         """Constants of torch's in the words that a program has for them."""
         said = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Call))
-                and _root(node) == "torch"}
+                and root_name(node) == "torch"}
         words: dict[str, str] = {}
         for name, meaning in constants.items():
             if not _WORDS.fullmatch(meaning):
@@ -90,12 +90,6 @@ class Readable:
             tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded)
 
 
-def _root(node: ast.expr) -> str:
-    while isinstance(node, (ast.Attribute, ast.Call)):
-        node = node.value if isinstance(node, ast.Attribute) else node.func
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 class _Constants(ast.NodeTransformer):
     def __init__(self, words: Mapping[str, str]) -> None:
         self._words = words
@@ -120,7 +114,7 @@ class _Sizes(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         function = node.func
-        if isinstance(function, ast.Attribute) and function.attr == "call_size" and _root(function) == UTILITIES \
+        if isinstance(function, ast.Attribute) and function.attr == "call_size" and root_name(function) == UTILITIES \
                 and len(node.args) == 2 and not node.keywords:
             return ast.Call(ast.Attribute(node.args[0], "size", ast.Load()), [node.args[1]], [])
         return node

@@ -21,17 +21,15 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from ..dynamo_names import GRAPH_RESULT
+from ..dynamo_names import GRAPH_RESULT, UTILITIES
 from . import forms
 from .facts import Path, is_member
 from .folding import Folded
-from .live_paths import LivePaths, attribute_asked
+from .live_paths import LivePaths, attribute_asked, root_name
 
-#: Dynamo's name for the module of its helpers.
-UTILITIES = "__import_torch_dot__dynamo_dot_utils"
 _SET_ENTRY = UTILITIES, "object_setattr_ignore_descriptor"
 
 
@@ -102,16 +100,19 @@ class _Writer(ast.NodeTransformer):
             block = getattr(node, field, None)
             if block:
                 setattr(node, field, [inner for each in block for inner in self.statement(each)])
-        for handler in getattr(node, "handlers", ()):
-            handler.body = [inner for each in handler.body for inner in self.statement(each)]
+        for holder in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            holder.body = [inner for each in holder.body for inner in self.statement(each)]
         entry = self.entry(node)
         if entry is not None:
             node = entry
-        self.shared, self.reads = {}, {}
-        parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.expr, ast.withitem))]
-        for part in parts:
-            self.count(part)
-        for name, value in ast.iter_fields(node):
+        counter = _Counter(self)
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.expr, ast.withitem)):
+                counter.visit(child)
+        self.shared, self.reads = {}, counter.reads
+        # What is kept is kept by what runs first: the value of an assignment runs before its targets.
+        for name in sorted(node._fields, key=lambda field: field in ("target", "targets")):
+            value = getattr(node, name, None)
             if isinstance(value, ast.expr):
                 setattr(node, name, self.visit(value))
             elif isinstance(value, list) and value and isinstance(value[0], (ast.expr, ast.withitem)):
@@ -135,7 +136,7 @@ class _Writer(ast.NodeTransformer):
 
     # --- constants and names ------------------------------------------------------------------------
     def visit(self, node: ast.AST) -> ast.AST:
-        if self.constants and isinstance(node, (ast.Call, ast.Attribute)):
+        if self.constants and isinstance(node, (ast.Call, ast.Attribute)) and root_name(node) == "torch":
             name = self.constants.get(ast.unparse(node))
             if name is not None:
                 return _placed(ast.Name(name, ast.Load()), node)
@@ -166,11 +167,11 @@ class _Writer(ast.NodeTransformer):
         """A read through the dictionary of a module; ``None`` if it is no member of one, or is written so already."""
         if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return None
-        path = self.path(node)
+        path = self.paths.of(node)
         if path is None or not is_member(path):
             return None
         owner = node.args[0] if isinstance(node, ast.Call) else node.value
-        if self.path(owner) == path[:-1]:
+        if self.paths.of(owner) == path[:-1]:
             return None
         dictionary = self.dictionary(node, owner, path[:-1])
         return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), ast.Load()), node)
@@ -185,15 +186,6 @@ class _Writer(ast.NodeTransformer):
             self.shared[path] = name = self.fresh()
             found = _placed(ast.NamedExpr(ast.Name(name, ast.Store()), found), node)
         return found
-
-    def path(self, node: ast.expr) -> Path | None:
-        return self.paths.of(node)
-
-    def count(self, node: ast.AST) -> None:
-        """Counts how often the dictionaries of modules are needed in an expression."""
-        counter = _Counter(self)
-        counter.visit(node)
-        self.reads = counter.reads
 
     def fresh(self) -> str:
         self.made += 1
@@ -291,38 +283,35 @@ class _Writer(ast.NodeTransformer):
         sliced = _sliced(node)
         if sliced is not None:
             return sliced
-        path = self.path(node)
+        path = self.paths.of(node)
         if path is None or not self.paths.facts.length(path):
             return None
         return [_placed(ast.Subscript(node, ast.Constant(index), ast.Load()), node)
                 for index in range(self.paths.facts.length(path))]
 
     def repeated(self, node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
-        loop = node.generators[0]
-        turns = self.elements(loop)
-        assert turns is not None
-        targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
-        names = [target.id for target in targets if isinstance(target, ast.Name)]
         result: list[ast.expr] = []
-        for turn in turns:
-            self.bind(names, turn)
-            if len(node.generators) == 1:
-                result.append(self.visit(copy.deepcopy(node.elt)))  # type: ignore[arg-type]
-            else:
-                inner = node.generators[1].iter
-                assert isinstance(inner, ast.Tuple)
-                result += self.items(copy.deepcopy(inner.elts))
-            for name in names:
+        for turn in self.turns(node):
+            self.variables.update(turn)
+            result += self.items([copy.deepcopy(each) for each in _repeated(node)])
+            for name in turn:
                 self.variables.pop(name, None)
-                self.paths.meanwhile.pop(name, None)
         return result
 
-    def bind(self, names: list[str], turn: list[ast.expr]) -> None:
-        for name, element in zip(names, turn):
-            path = self.path(element)
-            self.variables[name] = element
-            if path is not None:
-                self.paths.meanwhile[name] = path
+    def turns(self, node: ast.GeneratorExp | ast.ListComp) -> Iterator[dict[str, ast.expr]]:
+        """For each turn of a loop what its variables are; meanwhile their paths are known."""
+        target = node.generators[0].target
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = [each.id for each in targets if isinstance(each, ast.Name)]
+        for elements in self.elements(node.generators[0]) or ():
+            turn = dict(zip(names, elements))
+            for name, element in turn.items():
+                path = self.paths.of(element)
+                if path is not None:
+                    self.paths.meanwhile[name] = path
+            yield turn
+            for name in names:
+                self.paths.meanwhile.pop(name, None)
 
     def variable(self, node: ast.Name) -> ast.expr:
         """The variable of a comprehension: bound where it is first used in a turn."""
@@ -398,7 +387,7 @@ class _Counter(ast.NodeVisitor):
         self.member(node)
 
     def member(self, node: ast.expr) -> None:
-        path = self.writer.path(node)
+        path = self.writer.paths.of(node)
         if path is not None:
             for end in range(3, len(path) + 1):
                 if is_member(path[:end]):
@@ -407,7 +396,7 @@ class _Counter(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
-        path = self.writer.path(node) if attribute_asked(node) else None
+        path = self.writer.paths.of(node) if attribute_asked(node) else None
         if path is not None:
             self.member(node)
         else:
@@ -420,23 +409,18 @@ class _Counter(ast.NodeVisitor):
         self.fold(node)
 
     def fold(self, node: ast.GeneratorExp | ast.ListComp) -> None:
-        writer = self.writer
-        turns = writer.elements(node.generators[0])
-        if turns is None:
-            return
-        target = node.generators[0].target
-        targets = target.elts if isinstance(target, ast.Tuple) else [target]
-        names = [each.id for each in targets if isinstance(each, ast.Name)]
-        inner = node.generators[1].iter if len(node.generators) > 1 else node.elt
-        for turn in turns:
-            for name, element in zip(names, turn):
-                path = writer.path(element)
-                if path is not None:
-                    writer.paths.meanwhile[name] = path
-                self.visit(element)
-            self.visit(inner)
-            for name in names:
-                writer.paths.meanwhile.pop(name, None)
+        for turn in self.writer.turns(node):
+            for each in (*turn.values(), *_repeated(node)):
+                self.visit(each)
+
+
+def _repeated(node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
+    """What a loop gives in each turn."""
+    if len(node.generators) == 1:
+        return [node.elt]
+    inner = node.generators[1].iter
+    assert isinstance(inner, ast.Tuple)
+    return inner.elts
 
 
 def _sliced(node: ast.expr) -> list[ast.expr] | None:
