@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..decompiler.names import free_name
 from .records import CompiledGraph, CompileId, GraphInput, GraphStage, Kernel, ModuleCall
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
@@ -167,11 +168,7 @@ class GraphDrafts:
 
     def name(self, draft: GraphDraft, torch_name: str) -> None:
         found = hooks.GRAPH_NAME.match(torch_name)
-        base = shown = found.group(1) if found else torch_name
-        count = 1
-        while shown in self._taken:
-            count += 1
-            shown = f"{base}_{count}"
+        shown = free_name(found.group(1) if found else torch_name, self._taken, first=2)
         self._taken.add(shown)
         draft.torch_name, draft.name = torch_name, shown
         self.names[torch_name] = shown

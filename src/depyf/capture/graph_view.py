@@ -32,6 +32,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..decompiler.names import free_name
 from . import wrapping
 from .graphs import NOT_PYTHON
 from .records import GraphInput
@@ -238,9 +239,10 @@ class _View:
         # (What names the parameters now is free.)
         text = "\n".join(body)
         taken = {name for pair in _NAMES.findall(text) for name in pair} | set(_SECOND_NAMES.findall(text))
-        taken = taken - set(other.values()) | {name for name in names if name not in changed}
+        taken = taken - set(other.values()) | {name for name in names if name not in changed} | _RESERVED
         for name in changed:
-            shown[name] = _free(wanted.get(name, "") or _guessed(name), taken)
+            # torch counts its own names from 1, so a parameter is 0
+            shown[name] = free_name(wanted.get(name, "") or _guessed(name), taken, first=0)
             taken.add(shown[name])
         return shown
 
@@ -421,11 +423,3 @@ def _plain(name: str) -> str:
     name = name.strip("_") or "value"
     name = f"value_{name}" if name[0].isdigit() else name
     return f"{name}_" if name in _RESERVED else name
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, with a number where another has it: torch counts its own from 1, so a parameter is 0."""
-    number, free = 0, name
-    while free in taken or free in _RESERVED:
-        free, number = f"{name}_{number}", number + 1
-    return free

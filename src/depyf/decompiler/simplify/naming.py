@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...bytecode import operations as o
 from ..dynamo.facts import MODULE_DICTIONARIES
 from ..dynamo_names import BUILTINS_PREFIX
+from ..names import free_name
 from .values import Const, Let, Local, Value
 
 if TYPE_CHECKING:
@@ -41,13 +42,9 @@ class Namer:
     def name(self, let: Let) -> str:
         if let.variable is None:
             names = list(dict.fromkeys(self.candidates(let))) or [self.kind(let)]
-            candidate = base = next((name for name in names if name not in self.taken), names[0])
-            count = 0
-            while candidate in self.taken:
-                count += 1
-                candidate = f"{base}_{count}"
-            self.taken.add(candidate)
-            let.variable = candidate
+            wanted = next((name for name in names if name not in self.taken), names[0])
+            let.variable = free_name(wanted, self.taken)
+            self.taken.add(let.variable)
         return let.variable
 
     def has_no_name(self, let: Let) -> bool:

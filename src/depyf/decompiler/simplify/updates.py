@@ -19,6 +19,7 @@ from ...bytecode.operations import Op
 from ...flow import graph as g
 from ...flow.graph import Block, Graph
 from ..dynamo.forms import UPDATE
+from ..names import free_name
 from .naming import is_torch_name
 
 _BODY = (o.UNPACK, o.STORE_FAST, o.STORE_FAST, o.LOAD_FAST, o.LOAD_ATTR, o.LOAD_FAST, o.LOAD_FAST, o.LOAD_FAST, o.CALL,
@@ -64,11 +65,8 @@ def with_telling_names(graph: Graph) -> Graph:
     taken = {op.arg for block in graph.blocks.values() for op in block.ops if isinstance(op.arg, str)}
     chosen: dict[str, str] = {}
     for old, name in names.items():
-        number, new = 0, name
-        while new in taken:
-            number, new = number + 1, f"{name}_{number + 1}"
-        taken.add(new)
-        chosen[old] = new
+        chosen[old] = free_name(name, taken)
+        taken.add(chosen[old])
     if not chosen:
         return graph
     variables = (o.LOAD_FAST, o.STORE_FAST, o.DELETE_FAST)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from ...capture.records import Compilation, Frame
 from ...capture.user_expressions import user_expression
+from ...decompiler.names import free_name
 from .conditions import Condition, tensor_check
 
 _SIZE = r"[A-Za-z_][^\s()]*\.shape\[\d+\]"
@@ -197,10 +198,7 @@ def _free(wanted: str, taken: set[str]) -> str:
         for letter in _LETTERS:
             if letter not in taken:
                 return letter
-    number = 2
-    while f"{wanted}_{number}" in taken:
-        number += 1
-    return f"{wanted}_{number}"
+    return free_name(wanted, taken, first=2)
 
 
 def _tree(frame: Frame) -> ast.Module:
