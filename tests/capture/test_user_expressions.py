@@ -2,7 +2,8 @@
 
 import pytest
 
-from depyf.capture.user_expressions import module_of_import, user_expression
+from depyf.capture.user_expressions import user_expression
+from depyf.decompiler.dynamo_names import module_of_import
 
 
 @pytest.mark.parametrize(("source", "expected"), [
@@ -43,4 +44,5 @@ def test_simple_forms_read_alike_whether_they_are_parsed_or_not(source):
 
 def test_module_of_import():
     assert module_of_import("__import_torch_dot__dynamo_dot_utils") == "torch._dynamo.utils"
+    assert module_of_import("___module_collections") == "collections"
     assert module_of_import("torch") is None

@@ -32,12 +32,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..decompiler.dynamo_names import MODULE_DICTIONARIES
 from ..decompiler.names import free_name
 from . import wrapping
 from .graphs import NOT_PYTHON
 from .records import GraphInput
 from .resumes import plain_name
-from .user_expressions import MODULE_DICTIONARIES, user_expression
+from .user_expressions import user_expression
 
 _CLASS = re.compile(r"class (?P<name>\w+)\b")
 _ALIAS = re.compile(r" *(?P<name>\w+) = (?P<parameter>\w+)$")

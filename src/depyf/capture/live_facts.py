@@ -12,7 +12,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..decompiler.dynamo.facts import ALWAYS, MODULE_DICTIONARIES, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
+from ..decompiler.dynamo.facts import ALWAYS, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
+from ..decompiler.dynamo_names import MODULE_DICTIONARIES
 
 _MISSING = object()
 _CONTAINERS = (list, dict, set, collections.OrderedDict)

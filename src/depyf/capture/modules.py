@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..decompiler.dynamo_names import MODULE_DICTIONARIES
 from .records import ModuleCall
 
 #: Dictionaries in which a module keeps its parts: the name of the part follows.
-_HOLDERS = ("_modules", "_parameters", "_buffers", "__dict__")
+_HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
 
 
 def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -> tuple[ModuleCall, ...]:

@@ -17,19 +17,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-#: Dictionaries in which ``torch.nn.Module`` keeps what attributes give (``torch/nn/modules/module.py``).
-MODULE_DICTIONARIES = frozenset({"_modules", "_parameters", "_buffers"})
-#: Beginning of the names of globals that Dynamo adds for modules (``OutputGraph.install_global``).
-IMPORT_PREFIX = "__import_"
-#: The dictionary of built-in functions, as Dynamo names it.
-BUILTINS_PREFIX = "__builtins_dict__"
-
-
-def module_of_import(name: str) -> str | None:
-    """Return the module that a global of Dynamo's stands for: ``__import_torch_dot_nn`` is ``torch.nn``."""
-    if not name.startswith(IMPORT_PREFIX):
-        return None
-    return name.removeprefix(IMPORT_PREFIX).replace("_dot_", ".")
+from ..decompiler.dynamo_names import BUILTINS_PREFIX, IMPORT_PREFIXES, MODULE_DICTIONARIES, module_of_import
 
 
 def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
@@ -121,7 +109,7 @@ class _UserWords(ast.NodeTransformer):
         return _value_of_first_key(node) or _list_of_keys(node) or _class_dictionary(node) or node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._global(node.id) if node.id.startswith(IMPORT_PREFIX) or node.id in self._names else node
+        return self._global(node.id) if node.id.startswith(IMPORT_PREFIXES) or node.id in self._names else node
 
     def _global(self, name: str) -> ast.expr:
         wanted = self._names.get(name) or module_of_import(name) or name

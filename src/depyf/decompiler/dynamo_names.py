@@ -18,11 +18,13 @@ GRAPH_RESULT = "graph_out_"
 CONSTANT_PREFIX = "__constant_"
 #: What names start with that stand for the dictionary of built-in functions.
 BUILTINS_PREFIX = "__builtins_dict__"
-#: What names start with that stand for Python modules.
+#: What names start with that stand for Python modules (``OutputGraph.install_global``, ``install_global_by_id``).
 IMPORT_PREFIXES = ("__import_", "___module_")
+#: Dictionaries in which ``torch.nn.Module`` keeps what its attributes give, in the order in which they are asked.
+MODULE_DICTIONARIES = ("_parameters", "_buffers", "_modules")
 #: What globals start with that Dynamo puts into the module itself, once: reading them always works and
 #: gives the same, so it does not matter when it happens.
-OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", "__import_", BUILTINS_PREFIX, CONSTANT_PREFIX)
+OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", IMPORT_PREFIXES[0], BUILTINS_PREFIX, CONSTANT_PREFIX)
 
 #: Dynamo's name for the module of its helpers.
 UTILITIES = "__import_torch_dot__dynamo_dot_utils"
@@ -33,3 +35,11 @@ PROFILER_MARKERS: Mapping[str, frozenset[str]] = {
         "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit",
     }),
 }
+
+
+def module_of_import(name: str) -> str | None:
+    """Return the module that a global of Dynamo's stands for: ``__import_torch_dot_nn`` is ``torch.nn``."""
+    for prefix in IMPORT_PREFIXES:
+        if name.startswith(prefix):
+            return name[len(prefix) :].replace("_dot_", ".")
+    return None

@@ -15,8 +15,9 @@ from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..flow.graph import Graph, build
 from .constants import name_constants
-from .dynamo.facts import MODULE_DICTIONARIES, Facts
+from .dynamo.facts import Facts
 from .dynamo.readable import Readable
+from .dynamo_names import MODULE_DICTIONARIES
 from .emit import emit
 from .equivalence.silent import ITEMS_NOTE
 from .fallback import dispatch_loop

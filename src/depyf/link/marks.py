@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection
 from types import ModuleType
 
-from ..decompiler.dynamo_names import GRAPH_PREFIX, PROFILER_FLAGS, PROFILER_MARKERS
+from ..decompiler.dynamo_names import GRAPH_PREFIX, PROFILER_FLAGS, PROFILER_MARKERS, module_of_import
 from .trees import nodes_of
 
 _ENTER, _EXIT = "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit"
@@ -60,7 +60,7 @@ def flag_modules() -> dict[str, ModuleType]:
 
     Dynamo puts them among a function's globals only where its own code asks; ours holds the module itself.
     """
-    found = {alias: sys.modules.get(alias.removeprefix("__import_").replace("_dot_", ".")) for alias in PROFILER_FLAGS}
+    found = {alias: sys.modules.get(module_of_import(alias) or "") for alias in PROFILER_FLAGS}
     return {alias: module for alias, module in found.items()
             if module is not None and all(hasattr(module, flag) for flag in PROFILER_FLAGS[alias])}
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from ..dynamo_names import MODULE_DICTIONARIES
+
 #: A root, ``("local", name)`` or ``("global", name)``, and steps, ``("attr", name)`` or ``("item", key)``.
 Path = tuple[tuple[str, Any], ...]
 
@@ -21,9 +23,6 @@ ALWAYS = "always"
 MODULES = "modules"
 #: It stays until anything happens that could run code.
 PLAIN = "plain"
-
-#: Dictionaries in which ``torch.nn.Module`` keeps what its attributes give.
-MODULE_DICTIONARIES = ("_parameters", "_buffers", "_modules")
 
 
 def is_member(path: Path) -> bool:

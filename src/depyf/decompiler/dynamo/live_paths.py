@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 
-from .facts import MODULE_DICTIONARIES, Facts, Path
+from ..dynamo_names import MODULE_DICTIONARIES
+from .facts import Facts, Path
 
 
 class LivePaths:

@@ -11,7 +11,7 @@ import builtins
 import re
 from collections.abc import Mapping
 
-from ..dynamo_names import BUILTINS_PREFIX, IMPORT_PREFIXES, UTILITIES
+from ..dynamo_names import BUILTINS_PREFIX, UTILITIES, module_of_import
 from ..names import free_name
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
@@ -163,11 +163,9 @@ class _Imports(ast.NodeTransformer):
     def _module(self, node: ast.expr) -> str | None:
         if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
             return None
-        for prefix in IMPORT_PREFIXES:
-            if node.id.startswith(prefix) and self._readable.facts.reading(
-                    (("global", self._readable._real.get(node.id, node.id)),)) == ALWAYS:
-                return node.id.removeprefix(prefix).replace("_dot_", ".")
-        return None
+        module = module_of_import(node.id)
+        path = (("global", self._readable._real.get(node.id, node.id)),)
+        return module if module and self._readable.facts.reading(path) == ALWAYS else None
 
     def _name(self, module: str, name: str, node: ast.expr) -> str:
         known = self._known.get((module, name))

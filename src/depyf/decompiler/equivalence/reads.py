@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..dynamo.facts import ALWAYS, MODULE_DICTIONARIES, MODULES, Path, is_member
+from ..dynamo.facts import ALWAYS, MODULES, Path, is_member
+from ..dynamo_names import MODULE_DICTIONARIES
 from .sides import Side
 from .values import Constant, Symbol, seen
 

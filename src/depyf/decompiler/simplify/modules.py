@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
-from ..dynamo.facts import ALWAYS, GETATTR, MODULE_DICTIONARIES, MODULES, Path
+from ..dynamo.facts import ALWAYS, GETATTR, MODULES, Path
+from ..dynamo_names import MODULE_DICTIONARIES
 from .values import Const, Let, Value
 
 if TYPE_CHECKING:

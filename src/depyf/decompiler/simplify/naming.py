@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ...bytecode import operations as o
-from ..dynamo.facts import MODULE_DICTIONARIES
-from ..dynamo_names import BUILTINS_PREFIX
+from ..dynamo_names import BUILTINS_PREFIX, MODULE_DICTIONARIES
 from ..names import free_name
 from .values import Const, Let, Local, Value
 
