@@ -5,6 +5,7 @@ import glob
 import marshal
 import os
 import re
+import sys
 import types
 
 import pytest
@@ -41,7 +42,7 @@ def test_resume_functions_with_closures_are_shown_with_their_versions(tmp_path):
         return y * n
 
     _, text = dump(tmp_path, scaled, torch.ones(3))
-    assert "was never compiled" not in text
+    assert "was not compiled in this run" not in text
     resumed = re.split(r"\n# (?:__resume_at_|torch_dynamo_resume_in_scaled_at_)", text)
     assert len(resumed) == 2 and "return y * n" in resumed[1] and "__compiled_fn_" in resumed[1]
     assert "_make_fn" not in text
@@ -276,3 +277,96 @@ def test_long_lines_of_the_author_are_broken_and_places_stay(tmp_path):
     (graph,) = glob.glob(os.path.join(path, "*Captured_Graph.0.py"))
     written = open(graph, encoding="utf-8").read()
     assert f"{os.path.basename(__file__)}:{first + 2}" in written and f"{os.path.basename(__file__)}:{first + 5}" in written
+
+
+needs_places = pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
+
+
+@needs_places
+def test_a_resume_function_says_which_branch_it_continues(tmp_path):
+    def f(x):
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
+
+    _, text = dump(tmp_path, f, torch.ones(3))
+    headings = re.findall(r"__resume_at_\d+_\d+ continues [^#]*line \d+, where ([^#]*(?:true|false)) #",
+                          re.sub(r"\s+(# )?(?!=)", " ", text))
+    assert sorted(headings) == ["x.sum() > 0 is false", "x.sum() > 0 is true"]
+
+
+def twice(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args) * 2
+
+    return wrapper
+
+
+@twice
+def wrapped(x):
+    return x + 1
+
+
+def test_a_call_that_no_version_matches_runs_the_wrapper(tmp_path):
+    _, text = dump(tmp_path, wrapped, torch.ones(3))
+    assert "    return twice_wrapper(*args)\n" in text
+    assert re.search(r"\ndef twice_wrapper\(\*args\):\n    \.\.\.  # .*test_full_code\.py:\d+\n", text)
+
+
+class Counting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+        self.norm = torch.nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        self.seen.add_(1)
+        x[0].mul_(2)
+        return self.norm(x)
+
+
+def test_what_a_graph_writes_to_is_said_at_its_parameters_and_at_its_call(tmp_path):
+    path, text = dump(tmp_path, Counting(), torch.ones(4, 3))
+    written = re.findall(r"(?m)^    (\w+): .*# .*\bwritten to$", text)
+    assert set(written) >= {"seen", "x", "norm_running_mean", "norm_running_var"}
+    assert "norm_weight" not in written
+    said = re.search(r"    # __compiled_fn_\w+ writes to ((?:.*\n    #)*.*)\n    .*__compiled_fn_", text)[1]
+    assert set(re.findall(r"[\w.]+", said)) >= {"self.seen", "x", "self.norm.running_mean", "self.norm.running_var"}
+    (outline,) = glob.glob(os.path.join(path, "*.outline.txt"))
+    with open(outline, encoding="utf-8") as file:
+        assert "  add_" in file.read()
+
+
+def test_a_version_is_told_by_the_nearest_one(tmp_path):
+    def f(x, n, kind):
+        return x * n if kind == "a" else x + n * len(kind)
+
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        compiled = torch.compile(f, backend="eager", dynamic=False)
+        for n, kind in ((2, "a"), (3, "bcd"), (4, "a")):
+            compiled(torch.ones(3), n, kind)
+    (path,) = glob.glob(os.path.join(on.path, "full_code_for_*.py"))
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert "# version [0/2] differs from [0/0], of the earlier ones the most like it:\n#   n: 2 -> 4\ndef " in text
+
+
+def test_a_graph_that_is_not_shown_again_names_its_parameters(tmp_path):
+    def f(x, y):
+        for _ in range(30):
+            x = (x + y).sin()
+        return x
+
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        compiled = torch.compile(f, backend="eager", dynamic=False)
+        for size in (3, 4):
+            compiled(torch.ones(size), torch.ones(size))
+    (path,) = glob.glob(os.path.join(on.path, "full_code_for_*.py"))
+    with open(path, encoding="utf-8") as file:
+        stub = re.search(r"def (__compiled_fn_\w+)\((.*)\):\n    \.\.\.  # the whole of it: (\S+), line (\d+)\n", file.read())
+    with open(os.path.join(on.path, stub[3]), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    assert stub[3] == f"{stub[1]}.Captured_Graph.0.py" and lines[int(stub[4]) - 1].strip() == "def forward("
+    names = [re.match(r"\s*(\w+)", line)[1] for line in lines[int(stub[4]) : int(stub[4]) + 3]]
+    assert ["self", *stub[2].split(", ")] == names

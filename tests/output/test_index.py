@@ -86,7 +86,7 @@ def simple():
 def test_short_when_all_went_well():
     text = index(simple())
     check(text, {"full.py", "t.py", "__compiled_fn_1.Captured_Graph.0.py"})
-    assert "No graph breaks, no recompiles" in text and len(text.splitlines()) <= 22
+    assert "No graph breaks, no recompiles" in text and len(text.partition("## Words")[0].splitlines()) <= 22
     assert links(text) == ["full.py", "__compiled_fn_1.Captured_Graph.0.py", "t.py"]
 
 
@@ -119,7 +119,7 @@ def test_a_graph_break_says_where_why_and_how_it_goes_on():
     text = index(capture_of(compilation(breaks=(found,)), compilation(1, 0, "torch_dynamo_resume_in_f_at_9", 9),
                             functions=(function,)))
     check(text, {"t.py", "r.py", "full.py"})
-    assert "[1 graph break](#graph-breaks) at 1 place" in text
+    assert "[1 graph break](#graph-breaks) at 1 line" in text
     assert "### Data-dependent branching ([GB0170](https://example.org/gb0170))" in text
     for part in ("Detected `if`.", "* `model.py:9` in `f`: `line 9`", "Use `torch.cond`.", f"`model.py` is `{FILE}`",
                  "continues in [`__resume_at_1_2`](r.py), `__resume_at_1_3` (not compiled)",
@@ -162,7 +162,7 @@ def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
     text = index(capture_of(compilation(), *again, functions=(function,)))
     check(text, {"full.py"})
     assert "* `[0/11]` `x.shape[0]`: 10 → 11" in text and "* `[0/200]` `x.shape[0]`: 199 → 200" in text
-    assert "* ... 188 more" in text and len(text.splitlines()) < 75
+    assert "* ... 188 more" in text and len(text.partition("## Words")[0].splitlines()) < 75
     assert "expected 199, actual 200` (of `[0/199]`, likewise of `[0/198]`, `[0/197]`, " in text
 
 

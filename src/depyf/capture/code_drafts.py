@@ -12,11 +12,13 @@ from types import CodeType
 from typing import Any
 
 from ..output.naming import function_identifier, legal_identifier
+from .branch_conditions import branch_condition
 from .events import EventReader
 from .frames import location, make_frame, user_function
 from .global_names import without_ids
 from .guards import GuardReader, unread_guards
-from .records import CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
+from .records import Branch, CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
+from .resumes import resumed_function
 from .shelf import Kept, Shelf
 from .stack_values import expressions_on_stack
 from .store import CompiledCode
@@ -173,7 +175,7 @@ class CodeDrafts:
             if id(code) in children:
                 broken, name = children[id(code)]
                 stack: tuple[str, ...] = self._attempt(lambda: expressions_on_stack(broken, name), ())
-                frame = replace(frame, stack=stack)
+                frame = replace(frame, stack=stack, branch=self._attempt(lambda: _branch(broken, name, code), None))
             frames.append(frame)
             pending += [(resume, self._resumed(resume)) for resume in resumed_by.get(key, ())]
         return CompiledFunction(frames[0].name, tuple(frames))
@@ -209,6 +211,12 @@ class CodeDrafts:
         text = self._guards.looked_at(ids.key) if ids.key in self._guards else ""
         found: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
         return unread_guards(text) if found is None else found
+
+
+def _branch(broken: CodeType, name: str, resume: CodeType) -> Branch | None:
+    resumed = resumed_function(resume.co_name)
+    found = branch_condition(broken, name, resumed[1]) if resumed else None
+    return Branch(*found) if found else None
 
 
 def _key(original: CodeType, meant: Meant) -> Key:

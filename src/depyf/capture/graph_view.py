@@ -13,7 +13,7 @@ Torch prints a graph so that it can be run::
 The view of it is the same program, but for these:
 
 * each parameter stands on its own line, under a name made of what the user calls it, which a comment says; the
-  assignments that give it another name are gone;
+  assignments that give it another name are gone; behind one that the graph writes to stands ``written to``;
 * what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
   where torch does (:mod:`depyf.link.releases`);
 * the paths of the user's files are said once, at the head;
@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from ..decompiler.dynamo_names import MODULE_DICTIONARIES
 from ..decompiler.names import free_name
 from . import wrapping
+from .graph_writes import written_arguments
 from .graphs import NOT_PYTHON
 from .records import GraphInput
 from .resumes import plain_name
@@ -75,11 +76,15 @@ class GraphView:
         text: the view.
         files: ``(name in the text, path)`` of the user's files, in the order in which they come.
         names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
+        parameters: of the graph, as they are named in the text.
+        writes: the arguments that the graph writes to, in the user's words.
     """
 
     text: str
     files: tuple[tuple[str, str], ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
     _lines: Mapping[int, int] = field(default_factory=dict)
 
     def line(self, line: int) -> int:
@@ -117,7 +122,7 @@ def _commented(text: str, inputs: tuple[GraphInput, ...], captured: bool) -> Gra
         lines += wrapping.comment(line, 0) if line.strip() else ["#"]
     lines[-1:] = [""] if text.endswith("\n") else lines[-1:]
     shown = {number + 2: places[view.line(number + 1)] for number in range(len(commented)) if view.line(number + 1)}
-    return GraphView("\n".join(lines), view.files, view.names, shown)
+    return GraphView("\n".join(lines), view.files, view.names, view.parameters, view.writes, shown)
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
@@ -143,6 +148,8 @@ class _View:
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
         self.scopes: list[tuple[int, str]] = []  # indentations and names of classes that are open
         self.renamed: dict[str, str] = {}
+        self.parameters: tuple[str, ...] = ()
+        self.writes: tuple[str, ...] = ()
         self.outer: dict[str, str] = {}  # what is renamed in the graph itself; inner graphs have the same names
 
     def made(self) -> GraphView:
@@ -160,7 +167,8 @@ class _View:
         if not self.scopes:
             raise ValueError("no graph")
         return GraphView(
-            "\n".join(self.out), tuple((short, path) for path, short in self.files.items()), self.names, self.lines)
+            "\n".join(self.out), tuple((short, path) for path, short in self.files.items()), self.names,
+            self.parameters, self.writes, self.lines)
 
     def write(self, number: int, *lines: str) -> None:
         """Writes what a line of the text has become."""
@@ -211,11 +219,19 @@ class _View:
         else:
             self.write(first, f"{' ' * indent}def forward(")
             places = {}
+            written = set(written_arguments("\n".join(self.source))) if len(self.scopes) < 2 else set()
+            words = {}
             for each, parameter in zip(names, parameters):
                 places[each] = len(self.out) + 1
                 text = shown[each] + parameter[len(each) :] + ","
-                self.out += _with_comment(text, self.label(each, shown[each], told.get(each, "")), indent + 4)
+                label = self.label(each, shown[each], told.get(each, ""))
+                words[each] = label or shown[each]
+                mark = "written to" if each in written else ""
+                self.out += _with_comment(text, ", ".join(filter(None, (label, mark))), indent + 4)
             self.out.append(f"{' ' * indent}{code[closed:]}")
+            if len(self.scopes) < 2:
+                self.parameters = tuple(shown[each] for each in names if each != "self")
+                self.writes = tuple(words[each] for each in names if each in written)
             for number in range(last + 1, after):
                 self.lines[number] = places[_ALIAS.match(self.source[number - 1])["parameter"]]  # type: ignore[index]
         while after <= len(self.source) and not self.source[after - 1].strip():

@@ -145,11 +145,23 @@ class TransformedCode:
 
 @dataclass(frozen=True)
 class CacheEntry:
+    """A version of a frame. ``guards_file``: its conditions, a file in the dump."""
+
     compile_id: CompileId
     guards: tuple[Guard, ...]
     transformed: TransformedCode
     graph_names: tuple[str, ...]
     resume_names: tuple[str, ...] = ()
+    guards_file: str = ""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The branch that a resume function continues: ``condition`` is the user's expression that broke the graph, and
+    ``held`` says whether it was true."""
+
+    condition: str
+    held: bool
 
 
 @dataclass(frozen=True)
@@ -170,6 +182,8 @@ class Frame:
             continues.
         stack: of a resume function, the user's expressions of the values that lay on the stack at the break
             (``___stack0``, ``___stack1``, ...); ``""`` for one that is not known.
+        branch: of a resume function behind a break at a branch, which one it continues; ``None`` where that is not
+            known.
         wrappers: what the function is called through, outermost first. The first is what torch compiled: the code name,
             arguments, free variables and signature are its.
     """
@@ -186,6 +200,7 @@ class Frame:
     title: str = ""
     stack: tuple[str, ...] = ()
     wrappers: tuple[SourceLocation, ...] = ()
+    branch: Branch | None = None
 
 
 @dataclass(frozen=True)

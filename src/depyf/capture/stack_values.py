@@ -26,9 +26,12 @@ from ..bytecode.operations import Op
 from ..flow.graph import BRANCH, FOR_ITER, Block, Graph, build
 from ..flow.stack import effect
 
-_RESUME = re.compile(r"__resume_at_(?P<offset>\d+)_\d+")
+#: The name by which transformed code calls a resume function.
+RESUME = re.compile(r"__resume_at_(?P<offset>\d+)_\d+")
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
 _Stack = tuple[int | None, ...]
+#: First and last line, first and last column of an operation, as ``co_positions`` gives them.
+Position = tuple[int | None, int | None, int | None, int | None]
 
 
 def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
@@ -41,12 +44,12 @@ def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
     Returns:
         ``""`` for a value whose expression is not known; nothing where none is.
     """
-    found = _RESUME.fullmatch(resume_name)
+    found = RESUME.fullmatch(resume_name)
     if found is None or sys.version_info < (3, 11):
         return ()
     stack = _stack_at(build(canonicalise(Code.of(code))), int(found["offset"]))
     positions = list(code.co_positions())
-    texts = tuple(_text_at(code.co_filename, positions[pushed // 2]) if pushed is not None else "" for pushed in stack)
+    texts = tuple(text_at(code.co_filename, positions[pushed // 2]) if pushed is not None else "" for pushed in stack)
     return texts if any(texts) else ()
 
 
@@ -100,7 +103,7 @@ def _after(block: Block, stack: list[int | None]) -> list[tuple[int, _Stack]]:
     return [(successor, left) for successor in block.successors]
 
 
-def _text_at(filename: str, place: tuple[int | None, int | None, int | None, int | None]) -> str:
+def text_at(filename: str, place: Position) -> str:
     """The expression at a place of a file, on one line; ``""`` where there is none."""
     first, last, begin, end = place
     if first is None or last is None or begin is None or end is None:
@@ -111,6 +114,8 @@ def _text_at(filename: str, place: tuple[int | None, int | None, int | None, int
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][begin:]
     try:
-        return ast.unparse(ast.parse(f"({b''.join(lines).decode()})", mode="eval"))
+        text = b"".join(lines).decode()
+        node = ast.parse(f"({text})", mode="eval")
+        return ast.unparse(node) if "\n" in text else text
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""

@@ -31,10 +31,13 @@ def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
         The expression rewritten. Where it is no Python expression, ``source`` itself, or with its simple parts
         rewritten.
     """
+    source = _MEMBER_OF_DICTIONARY.sub(r".\1", source)
     plain = None if names else _plain(source)
     return _rewritten(source, tuple(sorted((names or {}).items()))) if plain is None else plain
 
 
+#: By which torch reads members of a module whose attributes are set while it is traced.
+_MEMBER_OF_DICTIONARY = re.compile(r"\.__dict__\['(_modules|_parameters|_buffers)'\](?=\[')")
 #: What most sources are made of, and forms that have to be parsed.
 _STEP = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?"
                    r"|\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")

@@ -10,20 +10,22 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..capture.records import Compilation, CompiledFunction, CompiledGraph, Frame
 from ..capture.resumes import resumed_function
 from ..capture.wrapping import comment
 from .graph_changes import like_before
-from .graph_file import files_table, stage_view
+from .graph_file import GraphFile, files_table, graph_file, stage_view
 from .guards.call import call_guards
 from .guards.changes import as_comment
 from .guards.helpers import helpers
 from .guards.symbols import symbol_table
-from .guards.versions import Version, by_compile_id, versions
-from .line_breaks import broken
-from .naming import legal_identifier
+from .guards.versions import Version, by_compile_id, nearest, versions
+from .line_breaks import WIDTH, broken
+from .markdown import some
+from .naming import function_identifier, legal_identifier
 from .source_copy import with_short_lines
 from .words import after_break, called_through
 
@@ -44,6 +46,10 @@ from torch import device, inf, nan
 _IMPORTS = "import torch\nfrom torch import device, inf, nan\n"
 #: Lines of differences between two versions; the file of the guards has all.
 LONGEST_DIFFERENCE = 40
+#: Lines of parameters of a graph that is not shown whole.
+LONGEST_STUB = 6
+#: Arguments that a graph writes to, named at its call.
+WRITES = 8
 
 
 def full_code(
@@ -58,7 +64,7 @@ def full_code(
     """
     title = function.frames[0].title or function.name
     parts = [PREAMBLE.format(name=title.replace("\\", "\\\\").replace('"', "'")).rstrip()]
-    shown: dict[str, str] = {}
+    shown: dict[str, ShownGraph] = {}
     known = by_compile_id(compilations)
     for frame in function.frames:
         parts.append(_frame(frame, versions(frame, known), graphs, shown))
@@ -70,12 +76,25 @@ def full_code(
     return text.replace(_IMPORTS, "".join([*used, *(["\n"] if used else []), _IMPORTS]), 1)
 
 
+@dataclass(frozen=True)
+class ShownGraph:
+    """A graph as it stands in the full code.
+
+    Attributes:
+        text: of it as a function.
+        writes: the arguments that it writes to, in the user's words.
+    """
+
+    text: str = ""
+    writes: tuple[str, ...] = ()
+
+
 def _frame(
-    frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph], shown: dict[str, str]
+    frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph], shown: dict[str, ShownGraph]
 ) -> str:
     name = legal_identifier(frame.name)
     resumed = resumed_function(frame.code_name)
-    parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1])}"
+    parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1], frame.branch)}"
                       if resumed else frame.title or frame.name)]
     place = "".join(f"{line}\n" for text in [
         *([f"{frame.location.filename}:{frame.location.line}"] if frame.location else []),
@@ -85,25 +104,26 @@ def _frame(
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
+    if frame.wrappers:
+        parts.append(_wrapper_stub(frame))
     if not compiled:
-        parts.append(f"# {frame.name} was never compiled.")
+        parts.append(f"# {frame.name} was not compiled in this run.")
         return "\n\n\n".join(parts)
-    before: Version | None = None
     for version in compiled:
+        before = nearest(version, compiled)
         difference = as_comment(before, version, LONGEST_DIFFERENCE) if before is not None else []
         parts.append("\n".join([*difference, *call_guards(version)]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))
-        parts.append(_transformed(version, before))
-        before = version
+        parts.append(_transformed(version, compiled, shown))
     parts.append(_dispatching(frame, name, compiled))
     return "\n\n\n".join(parts)
 
 
 def _heading(title: str) -> str:
     rule = "# " + "=" * 78
-    return f"{rule}\n# {title}\n{rule}"
+    return "\n".join([rule, *comment(title, deeper=0), rule])
 
 
 def _original(frame: Frame) -> str:
@@ -134,10 +154,11 @@ def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     return first if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
 
-def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, str], version: Version) -> str:
+def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph], version: Version) -> str:
     """A graph as a function; one that is nearly equal to a graph above it by what differs."""
     captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
     if graph is None or captured is None:
+        shown[name] = ShownGraph()
         return (f"def {legal_identifier(name)}(*args):\n"
                 f"    ...  # the captured graph is not available")
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
@@ -146,9 +167,24 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, str], versio
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version)]
     view = stage_view(captured, graph.inputs)
     text = graph_as_function(name, view.text)
-    brief = like_before(name, text, shown, stages[0] if stages else "")
-    shown[name] = text
-    return "\n".join([*head, brief] if brief else [*head, *files_table(view), text])
+    like = like_before(text, {other: graph.text for other, graph in shown.items()})
+    shown[name] = ShownGraph(text, view.writes)
+    if like:
+        return "\n".join([*head, like, _stub(name, view.parameters, graph_file(name, captured, graph.inputs))])
+    return "\n".join([*head, *files_table(view), text])
+
+
+def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
+    """A graph without its statements."""
+    lines = textwrap.wrap(", ".join(parameters), WIDTH - 4, break_long_words=False)
+    line = next((number for number, line in enumerate(file.text.splitlines(), 1) if "def forward(" in line), 1)
+    place = f"{legal_identifier(name)}.Captured_Graph.0.py, line {line}"
+    if len(lines) > LONGEST_STUB:
+        return (f"def {legal_identifier(name)}(*args):\n"
+                f"    ...  # its {len(parameters)} parameters and its statements: {place}")
+    head = [f"def {legal_identifier(name)}({''.join(lines)}):"] if len(lines) < 2 else [
+        f"def {legal_identifier(name)}(", *(f"    {line}" for line in lines), "):"]
+    return "\n".join([*broken(head[0], 0)] if len(head) == 1 else head) + f"\n    ...  # the whole of it: {place}"
 
 
 _COMMENT = re.compile(r"(?m)#.*$")
@@ -176,17 +212,51 @@ def graph_as_function(name: str, text: str) -> str:
     return function
 
 
-def _transformed(version: Version, before: Version | None) -> str:
-    """The transformed code with its notes; those of the version before it are not said again."""
+def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, ShownGraph]) -> str:
+    """The transformed code with its notes; those of an earlier version are not said again."""
     code = version.entry.transformed.source
     head = [f"# transformed code of version {version.label}: {code.fidelity}"]
-    known = before.entry.transformed.source if before is not None else None
-    if before is not None and known is not None and code.note and (code.fidelity, code.note) == (
-            known.fidelity, known.note):
-        head = [f"{head[0]}, with the notes of {before.label}"]
+    alike = next((each for each in compiled[: version.number] if (code.fidelity, code.note) == (
+        each.entry.transformed.source.fidelity, each.entry.transformed.source.note)), None)
+    if alike is not None and code.note:
+        head = [f"{head[0]}, with the notes of {alike.label}"]
     else:
         head += _notes(code.note)
-    return "\n".join([*head, code.text.rstrip()])
+    return "\n".join([*head, _with_writes(code.text.rstrip(), shown)])
+
+
+def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
+    """Transformed code with a comment above each call of a graph that writes to its arguments."""
+    writes = {legal_identifier(name): graph.writes for name, graph in shown.items() if graph.writes}
+    if not any(f"{name}(" in text for name in writes):
+        return text
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    above: dict[int, list[str]] = {}
+    for statement in ast.walk(tree):
+        if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for node in _expressions(statement):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
+                    said = f"{node.func.id} writes to {some(list(writes[node.func.id]), WRITES)}"
+                    above.setdefault(statement.lineno, []).append(said)
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        indent = len(line) - len(line.lstrip())
+        for said in above.get(number, ()):
+            lines += comment(said, indent, deeper=2)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement, those of statements in it left out."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
 
 
 def _notes(note: str) -> list[str]:
@@ -206,8 +276,22 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
         lines += broken(f"if {by_entry[id(entry)].guards_name}({passed}):", 4)
         lines += broken(f"return {_definition(entry.transformed.source.text)}({passed})", 8)
     lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
-    lines += broken(f"return {_called(frame)}({passed})", 4)
+    lines += broken(f"return {_wrapper_name(frame) or _called(frame)}({passed})", 4)
     return "\n".join(lines)
+
+
+def _wrapper_name(frame: Frame) -> str:
+    """The name of what torch compiled, where that is a wrapper of the function that the user means."""
+    return function_identifier(frame.wrappers[0].function) if frame.wrappers else ""
+
+
+def _wrapper_stub(frame: Frame) -> str:
+    wrapper, *others = frame.wrappers
+    called = ", through the others," * bool(others)
+    return "\n".join([
+        "# what torch compiled: the wrapper" + f", which calls{called} the function above",
+        *broken(f"def {_wrapper_name(frame)}({frame.signature or ', '.join(frame.arguments)}):", 0),
+        f"    ...  # {wrapper.filename}:{wrapper.line}"])
 
 
 def _with_defaults(frame: Frame) -> str:

@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from .line_breaks import WIDTH
-from .naming import legal_identifier
 
 #: Of the statements, how many may differ in more than a size.
 _DIFFERENT = 0.2
@@ -30,14 +29,12 @@ _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 _COUNTED = re.compile(r"(?:_\d+)+$")
 
 
-def like_before(name: str, text: str, shown: Mapping[str, str], file: str = "") -> str:
+def like_before(text: str, shown: Mapping[str, str]) -> str:
     """Return a graph by what differs from the most similar of those that are shown; empty where it differs too much.
 
     Args:
-        name: of the graph.
         text: the graph as a function.
         shown: graphs that stand above it, by name.
-        file: that has the whole of it.
     """
     mine = _statements(text)
     if len(mine) < _SHORT:
@@ -57,10 +54,8 @@ def like_before(name: str, text: str, shown: Mapping[str, str], file: str = "") 
                   for (old, new), count in sizes.most_common()]
     head = f"# the statements of {other} above" + (f", with {'; '.join(with_sizes)}" if with_sizes else "")
     head += "; and these differ (- there, + here):" if changed else ""
-    lines = [*textwrap.wrap(head, WIDTH, subsequent_indent="#   "), *(_cut(f"#   {line}") for line in changed),
-             f"def {legal_identifier(name)}(*args):",
-             f"    ...  # the whole of it: {file}" if file else "    ..."]
-    return "\n".join(lines)
+    return "\n".join([*textwrap.wrap(head, WIDTH, subsequent_indent="#   "),
+                      *(_cut(f"#   {line}") for line in changed)])
 
 
 def _cut(line: str) -> str:

@@ -13,6 +13,7 @@ from .markdown import code, count, link, prose, some
 from .sections.breaks import breaks
 from .sections.compiled import functions, timeline
 from .sections.cost import cost
+from .sections.glossary import glossary
 from .sections.left_alone import left_alone
 from .sections.overview import head, start
 from .sections.recompiles import recompiles
@@ -37,7 +38,7 @@ def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
     story = Told(capture)
     return _joined([
         [*head(story), *start(story, page)], functions(story), timeline(story), breaks(story), recompiles(story),
-        left_alone(story), shapes(story), cost(story), _notes(story, capture.notes, notes_file)])
+        left_alone(story), shapes(story), cost(story), _notes(story, capture.notes, notes_file), glossary(story)])
 
 
 def brief(capture: Capture) -> str:

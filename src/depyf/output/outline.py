@@ -226,5 +226,7 @@ def operations(nodes: Sequence[Node]) -> str:
 
 
 def _operation(node: Node) -> str:
-    """``mm`` for ``aten.mm``, ``softmax_backward_data`` for ``aten._softmax_backward_data``."""
-    return node.operation.rpartition(".")[2].strip("_")
+    """``mm`` for ``aten.mm``, ``softmax_backward_data`` for ``aten._softmax_backward_data``; the underscore of an
+    operation in place, ``add_``, stays."""
+    name = node.operation.rpartition(".")[2]
+    return name.strip("_") if node.target.startswith("operator.") else name.lstrip("_")

@@ -22,6 +22,7 @@ from ..capture.resumes import plain_name, resumed_function
 from .changes import Change, advice, changes, in_words
 from .markdown import code, one_line
 from .user_source import UserSource
+from .words import on_branch
 
 #: In torch's reasons and failures: what differs between two of the same kind.
 VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
@@ -155,13 +156,24 @@ class Story:
         elif "." not in name and place is not None:
             name = self.source.name_at(place, name)
         shown = code(name or "a function that torch does not name")
-        return f"{shown} from line {resumed[1]} on" if resumed else shown
+        if not resumed:
+            return shown
+        frame = self.frame_of(compilation)
+        return f"{shown} from line {resumed[1]} on{on_branch(frame.branch if frame else None)}"
+
+    def frame_of(self, compilation: Compilation) -> Frame | None:
+        """The frame that it compiled, as far as any compilation of it gave code."""
+        known = self.entries.get(compilation.compile_id.key)
+        return known[0] if known else self._frames_by_number.get(compilation.compile_id.frame_key)
+
+    @cached_property
+    def _frames_by_number(self) -> dict[tuple[int, int], Frame]:
+        return {key[:2]: frame for key, (frame, _) in self.entries.items()}
 
     def stack_names(self, compilation: Compilation) -> dict[str, str]:
         """The user's expressions of the values that a resume function takes: ``{"___stack0": "self.log.append"}``."""
-        found = self.entries.get(compilation.compile_id.key) or next(
-            (known for key, known in self.entries.items() if key[:2] == compilation.compile_id.frame_key), None)
-        stack = found[0].stack if found else ()
+        found = self.frame_of(compilation)
+        stack = found.stack if found else ()
         return {f"___stack{number}": text for number, text in enumerate(stack) if text}
 
     @cached_property
@@ -293,7 +305,7 @@ def breaks_by_place(
 def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
     """The stack from the user's function to the break; longer than one if functions were inlined."""
     meant = compilation.user_function
-    path = _from_frame(found, compilation)
+    path = path_from_frame(found, compilation)
     if meant is not None and meant.location is not None and meant.wrappers:
         for at, place in enumerate(path):
             if (place.function, place.filename) == (meant.location.function, meant.location.filename):
@@ -301,7 +313,7 @@ def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation
     return path
 
 
-def _from_frame(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
+def path_from_frame(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
     """The stack from what torch compiled, which may be a wrapper."""
     stack = found.stack
     if 0 < found.depth <= len(stack):

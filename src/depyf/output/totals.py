@@ -15,7 +15,7 @@ class Totals:
         functions: that were compiled at least once, their resume functions counted in.
         versions: compilations that gave code.
         graphs: that this code calls.
-        breaks, places: graph breaks, and the lines that they are at.
+        breaks, places: graph breaks, each once for every compilation that came to it, and the lines that they are at.
         recompiles: compilations because no version matched.
         outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped``, ``unknown``.
         seconds: of compiling.
@@ -43,8 +43,7 @@ class Totals:
             sum(compilation.outcome == "compiled" for compilation in compilations),
             len({name for _, entry in story.entries.values() for name in entry.graph_names}),
             len(breaks),
-            len({(found.reason, found.location and (found.location.filename, found.location.line))
-                 for found in breaks}),
+            len({found.location and (found.location.filename, found.location.line) for found in breaks}),
             sum(len(unit.recompiles) for unit in story.units), outcomes,
             sum(compilation.seconds for compilation in compilations))
 

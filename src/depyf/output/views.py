@@ -15,7 +15,7 @@ from . import index
 from .directory import Directory
 from .full_code import all_graphs, full_code
 from .graph_file import graph_file
-from .guards.versions import by_compile_id, remembered, versions
+from .guards.versions import by_compile_id, nearest, remembered, versions
 from .guards.whole import guards_file
 from .kernel_outline import kernel_outline
 from .naming import Numbers, legal_identifier
@@ -146,21 +146,26 @@ def _with_full_code(
         old_name = old_numbers.next(f"full_code_for_{legal_identifier(function.frames[0].code_name)}") + ".py"
         written = attempt(
             lambda: directory.write(name, full_code(function, graphs, capture.compilations)), None, report)
-        attempt(lambda: _write_guards(function, directory, capture), None, report)
+        function = attempt(lambda: _with_guards(function, directory, capture), function, report)
         functions.append(replace(function, file=name if written is not None else "", old_file=old_name))
     return replace(capture, functions=tuple(functions))
 
 
-def _write_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> None:
-    """A file with all guards of each version."""
+def _with_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> CompiledFunction:
+    """The function with a file of all guards of each version."""
     known = by_compile_id(capture.compilations)
+    frames = []
     for frame in function.frames:
-        before = None
-        for version in versions(frame, known):
+        compiled = versions(frame, known)
+        files: dict[int, str] = {}
+        for version in compiled:
             name = directory.names.give(("guards", version.entry.compile_id.key, frame.code_name),
                                         f"{version.guards_name}.py")
-            directory.write(name, guards_file(version, before))
-            before = version
+            if directory.write(name, guards_file(version, nearest(version, compiled))) is not None:
+                files[id(version.entry)] = name
+        frames.append(replace(frame, entries=tuple(
+            replace(entry, guards_file=files.get(id(entry), "")) for entry in frame.entries)))
+    return replace(function, frames=tuple(frames))
 
 
 def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, Provenance]) -> CompiledGraph:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from ..capture.records import GraphStage, SourceLocation
+from ..capture.records import Branch, GraphStage, SourceLocation
 from ..capture.stages import ADJECTIVES, direction
 from .markdown import code, count
 
@@ -23,8 +23,18 @@ def stage_name(stage: GraphStage) -> str:
     return f"{name} {stage.index + 1}" if stage.index else name
 
 
-def after_break(line: int) -> str:
-    return f"after the graph break in line {line}"
+def after_break(line: int, branch: Branch | None = None) -> str:
+    """``after the graph break in line 34, where x.max() > 3.0 is true``"""
+    return f"after the graph break in line {line}" + on_branch(branch, lambda text: text)
+
+
+def on_branch(branch: Branch | None, shown: Callable[[str], str] = code) -> str:
+    """Which branch a resume function continues, as the end of a sentence; empty where there is none.
+
+    Args:
+        shown: makes code of the condition.
+    """
+    return f", where {shown(branch.condition)} is {'true' if branch.held else 'false'}" if branch else ""
 
 
 def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:

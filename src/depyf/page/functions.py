@@ -8,7 +8,7 @@ from ..capture.records import Frame, GuardFailure
 from ..capture.resumes import resumed_function
 from ..output import story
 from ..output.guards.conditions import in_words
-from ..output.guards.versions import Version, by_compile_id, versions
+from ..output.guards.versions import Version, by_compile_id, nearest, versions
 from ..output.guards.whole import guard_groups, guard_lines
 from .failed import failed
 from .run import Json, Run, words
@@ -38,10 +38,10 @@ def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json
                 fidelity=frame.original.fidelity, note=frame.original.note)
     entries = []
     compiled = versions(frame, by_compile_id(run.capture.compilations))
-    before: dict[int, Version | None] = dict(zip((id(each.entry) for each in compiled), (None, *compiled)))
     of_entry = {id(each.entry): each for each in compiled}
     for entry in frame.entries:
-        entries.append(_entry(run, of_entry[id(entry)], before[id(entry)], guards))
+        version = of_entry[id(entry)]
+        entries.append(_entry(run, version, nearest(version, compiled), guards))
     name = frame.name if resumed else unit.title
     return {"name": frame.name, "title": name, "resumes": resumed[1] if resumed else 0,
             "place": run.place(frame.location), "original": original, "entries": entries,

@@ -4,22 +4,61 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from ...capture.user_expressions import BUILTINS_PREFIX, module_of_import
 from ..line_breaks import WIDTH
-from .conditions import Condition
-from .facts import state_in_words, state_of
+from ..markdown import count
+from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition
+from .facts import INTERNALS, state_in_words, state_of
 from .layers import Block, Item, fold
 from .versions import Version
 
 NOTHING = "not looked at"
 
 
-def changes(old: Version, new: Version) -> list[str]:
-    """Return all differences, each in one line: what it was in the older version, what it is in the newer one. What is
-    the same for several layers stands once."""
+@dataclass(frozen=True)
+class Change:
+    """One difference between two versions.
+
+    Attributes:
+        text: what it was in the older version, what it is in the newer one.
+        times: how many objects it holds for, layers counted one by one.
+        seen_by: the label of the version that looks at something that the other does not look at, where that is a
+            consequence of the other differences and no difference by itself; else empty.
+        module: the module or object that this is a part of.
+    """
+
+    text: str
+    times: int = 1
+    seen_by: str = ""
+    module: str = ""
+
+
+#: What one version alone looks at of objects: values and tensors are told one by one where there are few of them.
+FEW = 10
+#: Where it looks: ``(version, module)``; None for differences that are told one by one.
+_Where = tuple[str, str]
+
+
+def changes(old: Version, new: Version) -> list[Change]:
+    """Return all differences. What is the same for several layers stands once."""
+    items = _items(old, new)
+    few = sum(each.payload is not None and each.payload[2] for each in items) <= FEW
+    folded = fold([Item(each.text, each.subject, each.payload[:2] if each.payload is not None and not (
+        few and each.payload[2]) else None) for each in items])
+    found: dict[str, Change] = {}
+    for change in _told(folded):
+        found.setdefault(change.text, change)
+    return list(found.values())
+
+
+def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None]]:
+    """The differences; the payload says which version alone looks at it, as a part of what, and whether it is a value
+    or a tensor of an object."""
     before, after = old.facts, new.facts
-    items: list[Item[None]] = []
+    items: list[Item[tuple[str, str, bool] | None]] = []
     explained: set[str] = set()
     for subject in [*after, *(each for each in before if each not in after)]:
         first, second = before.get(subject), after.get(subject)
@@ -34,37 +73,68 @@ def changes(old: Version, new: Version) -> list[str]:
             items += [
                 Item(line, subject, None) for line in _tensor(subject, first.condition, second.condition, old, new)]
             continue
+        where = None
+        if only is not None and (first is None or second is None):
+            where = _where((new if first is None else old).label, only.condition, subject, only.kind)
         items.append(Item(f"{subject}: {first.text if first else NOTHING} -> {second.text if second else NOTHING}",
-                          subject, None))
+                          subject, where))
     items += [Item(line, "", None) for line in _ranges(old, new)]
     items += [Item(line, "", None) for line in _state(old, new)]
     for label, mine, theirs in ((new.label, new, old), (old.label, old, new)):
-        known = {one.text for one in theirs.conditions}
         for one in mine.conditions:
-            if one.text not in known and one.tensor is None and not _is_said(one, explained, mine):
-                items.append(Item(f"only {label}: {one.text}", one.subject, None))
-    return list(dict.fromkeys(_lines(fold(items))))
+            if one.text not in theirs.texts and one.tensor is None and not _is_said(one, explained, mine):
+                items.append(Item(f"only {label}: {one.text}", one.subject, _where(label, one, one.subject, "")))
+    return items
+
+
+def _where(label: str, one: Condition, subject: str, kind: str) -> tuple[str, str, bool] | None:
+    """Where one version alone looks; ``None`` for what a caller can give otherwise."""
+    internal = INTERNALS.search(one.text) is not None or " not in " in one.text
+    if one.section in (ARGUMENTS, CLOSURE) and not internal or one.section == STATE:
+        return None
+    root = module_of_import(one.root) or one.root
+    if one.root.startswith(BUILTINS_PREFIX):
+        root = "built-in functions"
+    elif one.section == GLOBALS and root == one.root:
+        root = "globals of its module"
+    return label, root, one.section == OBJECTS and kind in ("tensor", "value") and not internal
 
 
 def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
     """Return the differences as comments.
 
     Args:
-        longest: lines at most (0: all); where there are more, the last says how many.
+        longest: lines at most (0: all); where there is a limit, what only one version looks at is counted by module.
     """
     found = changes(old, new)
     if not found:
         return [f"# version {new.label} has the conditions of {old.label}"]
-    lines = [f"# version {new.label} differs from {old.label}:"]
+    most = ", of the earlier ones the most like it" if old.number != new.number - 1 else ""
+    lines = [f"# version {new.label} differs from {old.label}{most}:"]
     stack = {f"___stack{number}": name for number, name in enumerate(new.frame.stack) if name}
-    for line in found:
+    for line in [change.text for change in found] if not longest else _brief(found):
         # What torch names by its place at the break has been an expression of the user's.
         line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
         lines += textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#       ",
                                break_on_hyphens=False)
     if longest and len(lines) > longest:
         lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {new.guards_name}.py"]
+    elif longest and any(change.seen_by for change in found):
+        lines.append(f"#   (each of these: {new.guards_name}.py)")
     return lines
+
+
+def _brief(found: Sequence[Change]) -> Iterator[str]:
+    """The differences, those that are only looked at by one version as a count for each module."""
+    counted: dict[tuple[str, str], int] = {}
+    for change in found:
+        if change.seen_by:
+            key = change.seen_by, change.module
+            counted[key] = counted.get(key, 0) + change.times
+        else:
+            yield change.text
+    for (label, module), number in counted.items():
+        yield f"only {label} looks at {module}: {count(number, 'condition')}"
 
 
 def _tensor(
@@ -127,9 +197,11 @@ def _is_said(condition: Condition, explained: set[str], version: Version) -> boo
     )) and not explained.isdisjoint({condition.subject, f"len({condition.subject})"})
 
 
-def _lines(folded: Iterable[Item[None] | Block[None]], loops: str = "") -> Iterable[str]:
+def _told(
+    folded: Iterable[Item[_Where | None] | Block[_Where | None]], loops: str = "", times: int = 1
+) -> Iterator[Change]:
     for each in folded:
         if isinstance(each, Item):
-            yield each.text + (f"  ({loops})" if loops else "")
+            yield Change(each.text + (f"  ({loops})" if loops else ""), times, *(each.payload or ()))
         else:
-            yield from _lines(each.body, f"{loops} {each.loop()}".strip())
+            yield from _told(each.body, f"{loops} {each.loop()}".strip(), times * len(each.numbers))

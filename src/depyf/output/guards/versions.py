@@ -42,6 +42,11 @@ class Version:
         """What holds for each object."""
         return facts(self.conditions, self.sizes)
 
+    @functools.cached_property
+    def texts(self) -> frozenset[str]:
+        """Its conditions, those on tensors with what is open in them."""
+        return frozenset(one.text for one in self.conditions)
+
     @property
     def label(self) -> str:
         """``[0/1]``."""
@@ -87,6 +92,13 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
         found = conditions(entry.guards, frame)
         result.append(Version(frame, entry, number, tuple(found), open_sizes(found, frame, compilation), compilation))
     return result
+
+
+def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
+    """Return the version that a version is best told by: of those compiled before it, the one that has the most
+    conditions in common; the latest of several. ``None`` for the first version."""
+    mine = version.texts
+    return max(compiled[: version.number], key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
 
 
 def _number(entry: CacheEntry) -> int:

@@ -6,9 +6,10 @@ from ...capture.records import Compilation, GraphBreak, SourceLocation
 from ...capture.resumes import plain_name
 from ..causes import cause, statement
 from ..markdown import code, count, fenced, link, prose, some
-from ..story import breaks_by_place, breaks_by_reason, path_to
+from ..story import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ..user_source import is_library
 from ..verdict import wrapper_of
+from ..words import on_branch
 from .told import Told
 
 #: How many places of a reason are told one by one.
@@ -23,7 +24,7 @@ def breaks(story: Told) -> list[str]:
         return []
     lines = ["## Graph breaks", "",
              "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins behind "
-             "it in a resume function `__resume_at_...`."]
+             "it in a resume function `__resume_at_...`. Each compilation that comes to a break counts it once."]
     in_wrappers: dict[str, list[tuple[GraphBreak, Compilation]]] = {}
     for broken, compilation in found:
         in_wrappers.setdefault(wrapper_of(compilation, broken), []).append((broken, compilation))
@@ -127,7 +128,7 @@ def _in_plain_python(story: Told, found: GraphBreak, compilation: Compilation) -
         return f"all of {story.name_of(compilation)}; functions that it calls are compiled by themselves"
     if compilation.outcome != "compiled":
         return "see [Not compiled](#not-compiled): torch gave the compilation up"
-    path = path_to(found, compilation)
+    path = path_from_frame(found, compilation)
     resumed = {plain_name(story.frames[name].code_name) for name in story.resume_names(compilation)
                if name in story.frames}
     if len(path) > 1 and plain_name(path[-1].function) not in resumed:
@@ -141,9 +142,10 @@ def _in_plain_python(story: Told, found: GraphBreak, compilation: Compilation) -
 def _resume(story: Told, name: str) -> str:
     frame = story.frames.get(name)
     fate = story.fate_of(name)
-    if frame is None or fate != "compiled":
-        return code(name) + {"unreached": " (not reached in this run)", "plain": " (runs in plain Python)",
-                             "unknown": " (not compiled)"}[fate]
-    entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key)
+    told = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
+            "unknown": "not compiled"}[fate if frame is not None else "unknown"]
+    remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", told]
+    entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key) if frame else []
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
-    return link(code(name), file)
+    behind = "; ".join(filter(None, remarks))
+    return link(code(name), file) + (f" ({behind})" if behind else "")

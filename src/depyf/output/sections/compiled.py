@@ -11,7 +11,8 @@ from .told import ROWS, Told, left_out
 
 
 def functions(story: Told) -> list[str]:
-    units = [unit for unit in story.units if unit.function]
+    # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
+    units = [unit for unit in story.units if unit.function or any(c.breaks for c in unit.compilations)]
     if len(units) < 2 and all(len(unit.compilations) < 2 and not unit.wrappers for unit in units):
         return []
     rows = []
@@ -107,4 +108,5 @@ def _code_link(story: Told, compilation: Compilation) -> str:
     if not transformed.known:
         return "not in the log"
     doubt = "" if transformed.source.fidelity in ("exact", "equivalent") else f" ({transformed.source.fidelity})"
-    return link("transformed", transformed.file) + doubt
+    guards = f", {link('guards', found[1].guards_file)}" if found[1].guards_file else ""
+    return link("transformed", transformed.file) + doubt + guards

@@ -29,7 +29,7 @@ def head(story: Told) -> list[str]:
     lines.append(f"{summary} ({prose(', '.join(where))})" if where else summary)
     problems = []
     if totals.breaks:
-        problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'place')}")
+        problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'line')}")
     if totals.recompiles:
         problems.append(f"[{count(totals.recompiles, 'recompile')}](#recompiles)")
     for outcome in ("limit", "failed", "skipped", "unknown"):

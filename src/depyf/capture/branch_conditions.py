@@ -1,0 +1,67 @@
+"""Which branch a resume function continues: the condition that broke the graph, and whether it held.
+
+Behind a break at a branch torch calls one of two resume functions, named by the offsets at which they go on::
+
+    36  COMPARE_OP            x.sum() > 0
+    40  POP_JUMP_IF_FALSE     to 96
+    42  LOAD_FAST x           <- __resume_at_42_1: the condition held
+    96  LOAD_FAST x           <- __resume_at_96_2: it did not
+
+The operation that gave the tested value has the place of the condition (``co_positions``, Python 3.11 and later): of
+``not (a and b)`` that is ``a`` or ``b``, whichever broke.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from types import CodeType
+
+from ..bytecode.canonical import canonicalise
+from ..bytecode.code import Code
+from ..flow.graph import BRANCH, Block, build
+from .stack_values import RESUME, Position, text_at
+
+
+def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, bool] | None:
+    """Return the condition and whether it held: ``("x.sum() > 0", False)``.
+
+    Args:
+        code: that broke.
+        resume_name: by which it calls the resume function: ``__resume_at_96_2``.
+        line: of the break.
+
+    Returns:
+        ``None`` where the function continues behind no branch, or where the condition is not known.
+    """
+    found = RESUME.fullmatch(resume_name)
+    if found is None or sys.version_info < (3, 11):
+        return None
+    blocks = build(canonicalise(Code.of(code))).blocks
+    offset = int(found["offset"])
+    wanted = min((first for block in blocks.values() if (first := _first(block)) >= offset), default=-1)
+    positions = list(code.co_positions())
+    ways: set[tuple[str, bool]] = set()
+    for block in blocks.values():
+        tested = next((op for op in reversed(block.ops) if op.kind != "COPY"), None) if block.end == BRANCH else None
+        if tested is None:
+            continue
+        place = positions[tested.offset // 2]
+        if place[0] is None or not place[0] <= line <= (place[1] or place[0]):
+            continue
+        ways |= {(_condition(code.co_filename, place), held) for successor, held in zip(block.successors, (True, False))
+                 if _first(blocks[successor]) == wanted}
+    return ways.pop() if len(ways) == 1 and all(text for text, _ in ways) else None
+
+
+def _condition(filename: str, place: Position) -> str:
+    """The expression at a place; ``""`` for ``a < b < c``, of which a jump tests a part."""
+    text = text_at(filename, place)
+    node = ast.parse(f"({text or 0})", mode="eval").body
+    return "" if isinstance(node, ast.Compare) and len(node.ops) > 1 else text
+
+
+def _first(block: Block) -> int:
+    """The offset of its first operation; -1 where it has none."""
+    op = block.ops[0] if block.ops else block.end_op
+    return op.offset if op is not None else -1

@@ -1,0 +1,24 @@
+"""The words of the index, for who meets them for the first time."""
+
+from __future__ import annotations
+
+from .told import Told
+
+_WORDS = (
+    "**Graph** (`__compiled_fn_1`): the tensor operations of a function as torch traced them; the backend compiles it.",
+    "**Version** (`[0/1]`: frame 0, compiled for the second time): what torch made of a function for some calls: "
+    "guards, a graph, and the transformed code, which runs in place of the function and calls the graph.",
+    "**Guard**: a condition that a call must satisfy to be served by a version. Where no version fits, torch compiles "
+    "another one: a recompile.",
+    "**Graph break**: what torch cannot trace ends the graph. Python runs that, then a new graph begins.",
+    "**Resume function** (`__resume_at_42_3`): the rest of a function behind a graph break, compiled as a function of "
+    "its own. Behind a branch there are two.",
+)
+
+
+def glossary(story: Told) -> list[str]:
+    """Return what graph, version and guard are; where there are graph breaks, what these and resume functions are."""
+    if not story.capture.compilations:
+        return []
+    words = _WORDS if any(c.breaks for c in story.capture.compilations) else _WORDS[:3]
+    return ["## Words", "", *(f"* {text}" for text in words)]

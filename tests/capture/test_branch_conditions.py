@@ -1,0 +1,77 @@
+"""Which branch a resume function continues."""
+
+import dis
+import sys
+
+import pytest
+
+from depyf.capture.branch_conditions import branch_condition
+
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
+
+
+def one(x):
+    if x.sum() > 0:
+        return x + 1
+    return x - 1
+
+
+def negated(x):
+    if not (x.max() < 5 and x.sum()):
+        return x + 1
+    return x - 1
+
+
+def between(x):
+    if 0 < x.sum() < 9:
+        return x + 1
+    return x - 1
+
+
+def loop(x):
+    while x.sum() < 9:
+        x = x * 2
+    return x
+
+
+def plain(x):
+    y = x.sum().item()
+    return y + 1
+
+
+def branches(function):
+    """What is said of the two resume functions of each branch of a function."""
+    code = function.__code__
+    known = list(dis.get_instructions(code))
+    found = []
+    for instruction, after in zip(known, known[1:]):
+        if instruction.opcode in dis.hasjrel and "IF" in instruction.opname:
+            line = instruction.positions.lineno
+            found.append(tuple(branch_condition(code, f"__resume_at_{offset}_1", line)
+                               for offset in (after.offset, instruction.argval)))
+    return found
+
+
+def test_the_condition_and_whether_it_held():
+    assert branches(one) == [(("x.sum() > 0", True), ("x.sum() > 0", False))]
+
+
+def test_the_operand_that_broke():
+    found = {each for pair in branches(negated) for each in pair}
+    # (Where two conditions lead to one place, none is told.)
+    assert found == {("x.max() < 5", True), ("x.sum()", True), None}
+
+
+def test_a_part_of_a_comparison_is_not_told():
+    assert {each for pair in branches(between) for each in pair} == {None}
+
+
+def test_a_loop():
+    assert (("x.sum() < 9", True), ("x.sum() < 9", False)) in branches(loop)
+
+
+def test_no_branch():
+    code = plain.__code__
+    for instruction in dis.get_instructions(code):
+        assert branch_condition(code, f"__resume_at_{instruction.offset}_1", code.co_firstlineno + 1) is None
+    assert branch_condition(code, "f", 1) is None

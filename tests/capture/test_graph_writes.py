@@ -1,0 +1,36 @@
+"""Which of its arguments a graph writes to."""
+
+import pytest
+
+from depyf.capture.graph_writes import written_arguments
+
+
+def graph(*statements):
+    body = "\n".join(f"        {statement}" for statement in statements)
+    return f"class GraphModule(torch.nn.Module):\n    def forward(self, L_x_, L_y_, mean, var):\n        x = L_x_\n{body}\n"
+
+
+@pytest.mark.parametrize("statements, expected", [
+    (["add = x + 1;  x = None", "return (add,)"], []),
+    (['add_: "f32[2]" = x.add_(1)'], ["L_x_"]),
+    (["x += 1;  iadd = x", "iadd += L_y_"], ["L_x_"]),
+    (["x[0] = L_y_;  setitem = x;  setitem = None"], ["L_x_"]),
+    (["getitem = x[0]", "t = getitem.transpose(0, 1)", "mul_ = t.mul_(2)"], ["L_x_"]),
+    (["chunk = x.chunk(2)", "first = chunk[0]", "first *= 2"], ["L_x_"]),
+    (["y = x * 2", "add_ = y.add_(L_y_)"], []),
+    (["y = torch.nn.functional.relu(L_y_, inplace = True)"], ["L_y_"]),
+    (["s = torch.sin(x, out = L_y_)"], ["L_y_"]),
+    (["n = torch.nn.functional.batch_norm(x, mean, var, None, None, True, 0.1, 1e-05)"], ["mean", "var"]),
+    (["n = torch.nn.functional.batch_norm(x, mean, var, None, None, training = True)"], ["mean", "var"]),
+    (["n = torch.nn.functional.batch_norm(x, mean, var, None, None, False, 0.1, 1e-05)"], []),
+    (["copy_ = torch.ops.aten.copy_.default(mean, var)"], ["mean"]),
+    (["view = torch.ops.aten.view.default(mean, [2])", "f = torch.ops.aten.fill_.Scalar(view, 0)"], ["mean"]),
+    (["_foreach_add_ = torch._foreach_add_([x, var], [L_y_, mean])"], ["L_x_", "var"]),
+    (["layer_norm_1 = torch.layer_norm(x, (2,))"], []),
+])
+def test_what_is_written_to(statements, expected):
+    assert written_arguments(graph(*statements)) == expected
+
+
+def test_what_is_no_graph_writes_to_nothing():
+    assert written_arguments("") == written_arguments("x.add_(") == written_arguments("x.add_(1)") == []
