@@ -174,3 +174,35 @@ def test_the_same_lines_with_and_without(tmp_path):
     assert not different, "\n".join(f"=== {name}\n{a}\n--- inside\n{b}" for name, (a, b) in different.items())
     for name in ("warning", "caught", "model", "uncaught", "exception through compiled code"):
         assert re.search(r"program\.py(:|\", line )\d+", plain[name]), name
+
+
+FAILING = """
+import traceback
+import torch
+from torch._dynamo.backends.common import aot_autograd
+
+def fails(graph, inputs):
+    raise RuntimeError("no such target")
+
+def f(x):
+    return x.sin() + 1
+
+for backend in (fails, aot_autograd(fw_compiler=fails),
+                aot_autograd(fw_compiler=lambda graph, inputs: graph.forward, bw_compiler=fails)):
+    torch._dynamo.reset()
+    try:
+        torch.compile(f, backend=backend)(torch.ones(3, requires_grad=True)).sum().backward()
+    except Exception:
+        traceback.print_exc()
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="a raise adds its frame again")
+@pytest.mark.parametrize("verbose", ["0", "1"])
+def test_the_traceback_of_a_failing_backend_has_no_frame_of_ours(tmp_path, verbose):
+    (tmp_path / "program.py").write_text(FAILING)
+    environment = dict(os.environ, PYTHONPATH=SOURCES, TORCHDYNAMO_VERBOSE=verbose)
+    done = subprocess.run([sys.executable, "-m", "depyf", "run", "-o", "dump", "program.py"], cwd=tmp_path, text=True,
+                          env=environment, capture_output=True, timeout=300)
+    assert done.stderr.count("in fails\n") >= 3 and "Traceback" in done.stderr
+    assert SOURCES not in done.stderr

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from . import touchpoints
+from .shared import leave_traceback
 
 #: The module that compiles frames, and its function that does so.
 MODULE, _, FUNCTION = touchpoints.COMPILED_FRAME.places[0].partition(":")
@@ -35,7 +36,11 @@ def before_next(module: ModuleType, action: Callable[[], None]) -> Callable[[], 
         action()
         if isinstance(kwargs.get("skip"), int):
             kwargs["skip"] += 1  # how many frames above are torch's: this is one more
-        return original(*args, **kwargs)
+        try:
+            return original(*args, **kwargs)
+        except BaseException as error:
+            leave_traceback(error)
+            raise
 
     setattr(module, FUNCTION, first)
     return undo

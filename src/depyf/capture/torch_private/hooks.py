@@ -20,7 +20,7 @@ from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 from . import touchpoints
-from .shared import Shared, Undo, shared
+from .shared import Shared, Undo, leave_traceback, shared
 
 #: Whether an event of the trace is wanted; ``"metadata"``: it is, without its payload.
 Wanted = bool | Literal["metadata"]
@@ -428,7 +428,11 @@ def replaced(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
                 for wrap in wanted:
                     call = wrap(call)
                 made = wanted, call  # (at once: threads may come here together)
-            return call(*args, **kwargs)
+            try:
+                return call(*args, **kwargs)
+            except BaseException as error:
+                leave_traceback(error)
+                raise
 
         wrapper: Any = function
         if isinstance(original, (classmethod, staticmethod)):
@@ -529,6 +533,9 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
             result = None
             try:
                 result = compiler(gm, *args, **kwargs)
+            except BaseException as error:
+                leave_traceback(error)
+                raise
             finally:
                 after(stage, gm, result)
             return result

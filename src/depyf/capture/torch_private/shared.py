@@ -6,11 +6,13 @@ two sessions overlap (in two threads: one begins, the other begins, the first en
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 Undo = Callable[[], None]
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 Wanted = TypeVar("Wanted")
 
 
@@ -63,3 +65,14 @@ def shared(key: Any) -> Shared[Any]:
     """The change that goes by this key."""
     with _knowing:
         return _known.setdefault(key, Shared())
+
+
+def leave_traceback(error: BaseException) -> None:
+    """Drops the frames of this package that begin the traceback of an error that passes through them: they are no
+    places of the user's. To be followed by a bare ``raise``, which does not add the frame again (with Python 3.11 and
+    later; before, the frames stay)."""
+    here = error.__traceback__
+    while here is not None and here.tb_frame.f_code.co_filename.startswith(_HERE):
+        here = here.tb_next
+    if here is not None:  # (else the error is ours)
+        error.__traceback__ = here
