@@ -7,7 +7,7 @@ import torch
 
 from depyf.capture.graph_view import graph_view, parameter_words
 from depyf.capture.graphs import NOT_PYTHON, legal_graph
-from depyf.capture.records import GraphInput, GraphStage
+from depyf.capture.records import Caller, GraphInput, GraphStage, SourceLocation
 from depyf.capture.stages import title
 from depyf.capture.torch_private import hooks
 from depyf.capture.wrapping import WIDTH
@@ -73,6 +73,7 @@ class GraphModule(torch.nn.Module):
         out = torch.ops.higher_order.wrap(wrap_body_0, s27, x_1, mask)
         return (out,)
 
+    # a function that torch keeps as a graph of its own (other/model.py:20)
     class wrap_body_0(torch.nn.Module):
         def forward(
             self,
@@ -224,3 +225,54 @@ def test_a_stage_says_whether_it_is_forward_or_backward(parameters, shown, name)
     file = graph_file("__compiled_fn_1", stage)
     assert file.text.startswith(f"# __compiled_fn_1: {shown}\nimport torch\n")
     assert file.text.split("\n")[file.line(2) - 1].startswith("    def forward(")
+
+
+COND = '''\
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[3]"):
+        l_x_ = L_x_
+
+        # File: /torch/_functorch/vmap.py:173 in helper, code: return _add(arg)
+        _add: "f32[]" = torch._add(l_x_)
+
+        # File: /torch/_functorch/vmap.py:503 in other, code: level()
+        level = torch.level();  level = None
+
+        # File: /home/me/model.py:9 in f, code: return torch.cond(p, g, h, (x,))
+        true_0 = self.true_0
+        false_0 = self.false_0
+        cond = torch.ops.higher_order.cond(_add, true_0, false_0, (l_x_,));  l_x_ = true_0 = false_0 = None
+        add_ = cond.add_(1)
+        return (add_,)
+
+    class true_0(torch.nn.Module):
+        def forward(self, l_x_: "f32[3]"):
+            return (l_x_,)
+
+    class false_0(torch.nn.Module):
+        def forward(self, l_x_: "f32[3]"):
+            return (l_x_,)
+'''
+
+
+def test_graphs_within_the_graph_say_what_they_are():
+    text = graph_view(COND, (GraphInput("L_x_", "L['x']"),)).text
+    assert "    # what torch.cond runs if its condition is true (model.py:9)\n    class true_0(" in text
+    assert "    # what torch.cond runs if its condition is false (model.py:9)\n    class false_0(" in text
+
+
+def test_the_users_line_behind_a_place_in_torch():
+    caller = Caller(SourceLocation("/home/me/model.py", 8, "f", "y = torch.vmap(g)(x)"), ("_add", "level"))
+    view = graph_view(COND, (GraphInput("L_x_", "L['x']"),), callers=(caller,))
+    assert (
+        "        # model.py:8 in f: y = torch.vmap(g)(x)\n        #   by vmap.py:173 in helper: return _add(arg)\n"
+        "        _add: \"f32[]\" = torch._add(x)\n\n        #   by vmap.py:503 in other: level()\n        torch.level()\n"
+        in view.text)
+    assert [short for short, _ in view.files] == ["vmap.py", "model.py"]
+
+
+def test_what_is_written_to_is_marked():
+    text = COND.replace("cond.add_(1)", "l_x_.add_(1)").replace("l_x_ = true_0", "true_0")
+    view = graph_view(text, (GraphInput("L_x_", "L['self']._buffers['x']"),))
+    assert view.writes == ("self.x",) and '        x: "f32[3]",  # self.x, written to\n' in view.text
+    assert graph_view(COND).writes == ()

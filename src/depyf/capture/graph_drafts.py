@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..decompiler.names import free_name
-from .records import CompiledGraph, CompileId, GraphInput, GraphStage, Kernel, ModuleCall
+from .records import Caller, CompiledGraph, CompileId, GraphInput, GraphStage, Kernel, ModuleCall
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
 from .torch_private import hooks
@@ -101,9 +101,11 @@ class GraphDrafts:
     def add_stage(
         self, draft: GraphDraft, stage: str, text: str, internal: bool = False,
         modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (),
+        callers: tuple[Caller, ...] = (),
     ) -> GraphStage:
         record = GraphStage(
-            stage, len(draft.of_stage(stage)), text, internal, draft.ids, modules=modules, inputs=inputs)
+            stage, len(draft.of_stage(stage)), text, internal, draft.ids, modules=modules, inputs=inputs,
+            callers=callers)
         draft.stages.append(record)
         self._when_named(draft, lambda: self._write(draft, record))
         return record

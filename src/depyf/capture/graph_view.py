@@ -37,7 +37,8 @@ from ..decompiler.names import free_name
 from . import wrapping
 from .graph_writes import written_arguments
 from .graphs import NOT_PYTHON
-from .records import GraphInput
+from .inner_graphs import roles
+from .records import Caller, GraphInput, SourceLocation
 from .resumes import plain_name
 from .user_expressions import user_expression
 
@@ -52,6 +53,8 @@ _RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
 #: What torch prints behind an operation in place: the node's name for what was changed.
 _SECOND_NAME = re.compile(r'(?P<first>.*);  (?P<name>\w+)(?P<type>: "[^"]*")? = (?P<base>\w+)$')
 _UNUSED_CALL = re.compile(r"(?P<name>\w+) = (?P<call>.*\))$")
+#: What a statement binds.
+_BOUND = re.compile(r" *(?P<name>\w+)(?:: \"[^\"]*\")? = ")
 _FILE = re.compile(r"#(?P<before>.*?) ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<code>.*)$")
 _DESCRIBED = re.compile(r"(?P<code>.*?)  # (?P<told>[A-Z]\w*\(.*\)|None)$")
 _NEXT = re.compile(r"(?P<name>\w+) = next\(args_iter\)$")
@@ -93,29 +96,34 @@ class GraphView:
 
 
 @functools.lru_cache(8)
-def graph_view(text: str, inputs: tuple[GraphInput, ...] = (), captured: bool = True) -> GraphView:
+def graph_view(
+    text: str, inputs: tuple[GraphInput, ...] = (), captured: bool = True, callers: tuple[Caller, ...] = ()
+) -> GraphView:
     """Return the view of a graph.
 
     Args:
         text: torch's print of it, ``GraphStage.text``.
         inputs: those of the captured graph.
         captured: this is that graph; a later stage keeps torch's names, and has the user's beside its parameters.
+        callers: the lines of the user's behind places in torch's own code.
 
     Returns:
         The view; torch's text as it is where it is no graph.
     """
     try:
         if text.startswith(NOT_PYTHON):
-            return _commented(text, inputs, captured)
-        return _View(text, inputs, captured).made()
+            return _commented(text, inputs, captured, callers)
+        return _View(text, inputs, captured, callers).made()
     except (ValueError, IndexError, KeyError, AttributeError, RecursionError):
         return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
 
 
-def _commented(text: str, inputs: tuple[GraphInput, ...], captured: bool) -> GraphView:
+def _commented(
+    text: str, inputs: tuple[GraphInput, ...], captured: bool, callers: tuple[Caller, ...]
+) -> GraphView:
     """The view of a graph that stands in a comment, as it is not Python."""
     head, *commented = text.split("\n")
-    view = _View("\n".join(line.removeprefix("# ").rstrip() for line in commented), inputs, captured).made()
+    view = _View("\n".join(line.removeprefix("# ").rstrip() for line in commented), inputs, captured, callers).made()
     lines, places = [head], {}
     for number, line in enumerate(view.text.split("\n"), 1):
         places[number] = len(lines) + 1
@@ -134,8 +142,12 @@ def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
 class _View:
     """The view while it is written: line by line, function by function."""
 
-    def __init__(self, text: str, inputs: Sequence[GraphInput], captured: bool) -> None:
+    def __init__(
+        self, text: str, inputs: Sequence[GraphInput], captured: bool, callers: Sequence[Caller] = ()
+    ) -> None:
         self.source = text.split("\n")
+        self.callers = {node: caller.location for caller in callers for node in caller.nodes}
+        self.called_from: SourceLocation | None = None  # of the place that was written last
         self.inputs = inputs
         self.captured = captured
         self.out: list[str] = []
@@ -143,13 +155,15 @@ class _View:
         self.names: dict[str, str] = {}
         self.places = {line: found for line in dict.fromkeys(line.strip() for line in self.source if "File: " in line)
                        if (found := _FILE.match(line))}
-        self.files = _short_names(found["file"] for found in self.places.values())
+        self.files = _short_names(dict.fromkeys([
+            *(found["file"] for found in self.places.values()), *(caller.location.filename for caller in callers)]))
         self.words = [_words(given.source) if given.source else "" for given in inputs]
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
         self.scopes: list[tuple[int, str]] = []  # indentations and names of classes that are open
         self.renamed: dict[str, str] = {}
         self.parameters: tuple[str, ...] = ()
         self.writes: tuple[str, ...] = ()
+        self.roles: dict[str, tuple[str, int]] | None = None  # of graphs within the graph, and where they are called
         self.outer: dict[str, str] = {}  # what is renamed in the graph itself; inner graphs have the same names
 
     def made(self) -> GraphView:
@@ -311,24 +325,58 @@ class _View:
             if self.out[-1].strip() and not self.out[-1].endswith("):") and not self.out[-1].lstrip().startswith("#"):
                 self.out.append("")
             # (Up to torch 2.6 comments stand one column further in.)
-            self.write(number, *self.comment(code, indent - indent % 4))
+            self.write(number, *self.comment(code, indent - indent % 4, self.caller(number)))
         elif code.endswith(("(", "[", "{")):
             return self.broken_already(number, indent)
         elif code.startswith("class ") and (found := _CLASS.match(code)):
             self.scopes = [scope for scope in self.scopes if scope[0] < indent] + [(indent, found["name"])]
+            if len(self.scopes) > 1:
+                self.out += self.role(found["name"], indent)
             self.write(number, " " * indent + code)
         else:
             self.statement(number, code, indent)
         return number + 1
 
-    def comment(self, code: str, indent: int) -> list[str]:
+    def role(self, name: str, indent: int) -> list[str]:
+        """What a graph within the graph is, as a comment."""
+        if self.roles is None:
+            self.roles = {}
+            for inner, role, number in roles(self.source):
+                self.roles.setdefault(inner, (role, number))
+        role, number = self.roles.get(name, ("", 0))
+        if not role:
+            return []
+        above = (self.places.get(line.strip()) for line in reversed(self.source[:number]))
+        place = next(filter(None, above), None)
+        return wrapping.comment(role + (f" ({self.files[place['file']]}:{place['line']})" if place else ""), indent)
+
+    def caller(self, number: int) -> SourceLocation | None:
+        """The user's line behind the node that follows on a comment."""
+        if not self.callers:
+            return None
+        following = next((line for line in self.source[number:] if line.strip()[:1] not in ("", "#")), "")
+        name = _BOUND.match(following)
+        return self.callers.get(self.prefix + name["name"]) if name is not None else None
+
+    def comment(self, code: str, indent: int, caller: SourceLocation | None = None) -> list[str]:
         found = self.places.get(code)
+        before, self.called_from = self.called_from, caller if found is not None else None
         if found is None:
             return wrapping.comment(code.lstrip("# "), indent)
-        place = f"{self.files[found['file']]}:{found['line']} in {plain_name(found['function'])}"
-        before = found["before"].strip()
+        lines = self.place(found["file"], found["line"], found["function"], found["code"], found["before"], indent)
+        if caller is None:
+            return lines
+        inner = [f"{' ' * indent}#   by {line.lstrip().removeprefix('# ')}" if not at else line
+                 for at, line in enumerate(lines)]
+        if caller == before:
+            return inner
+        return [*self.place(caller.filename, str(caller.line), caller.function, caller.text, "", indent), *inner]
+
+    def place(self, file: str, line: str, function: str, text: str, before: str, indent: int) -> list[str]:
+        place = f"{self.files[file]}:{line} in {plain_name(function)}"
+        before = before.strip()
         more = f"  [{before}]" if before else ""
-        text = found["code"].strip()
+        text = text.strip()
         if not text:
             return wrapping.comment(place + more, indent)
         whole = f"{place}: {text}{more}"

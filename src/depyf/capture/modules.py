@@ -1,11 +1,12 @@
-"""Torch's stacks of modules -> :class:`~depyf.capture.records.ModuleCall` records."""
+"""Torch's stacks of modules -> :class:`~depyf.capture.records.ModuleCall` records, and what called into torch's own
+code -> :class:`~depyf.capture.records.Caller` records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from ..decompiler.dynamo_names import MODULE_DICTIONARIES
-from .records import ModuleCall
+from .records import Caller, ModuleCall, SourceLocation
 
 #: Dictionaries in which a module keeps its parts: the name of the part follows.
 _HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
@@ -33,6 +34,18 @@ def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -
         if outer >= 0:
             found[outer][3].append(node)
     return tuple(ModuleCall(path, cls, outer, tuple(nodes)) for path, cls, outer, nodes in found)
+
+
+def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Caller, ...]:
+    """The lines of the user's that led into Python code of torch's, in the order in which they come.
+
+    Args:
+        places: ``(node, (file, line, function, text))``.
+    """
+    found: dict[tuple[str, int, str, str], list[str]] = {}
+    for node, place in places:
+        found.setdefault(place, []).append(node)
+    return tuple(Caller(SourceLocation(*place), tuple(nodes)) for place, nodes in found.items())
 
 
 def module_path(expression: str) -> str:

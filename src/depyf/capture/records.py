@@ -220,6 +220,14 @@ class CompiledFunction:
 
 
 @dataclass(frozen=True)
+class Caller:
+    """A line of the user's that called Python code of torch's (``torch.func``, an optimiser), which made ``nodes``."""
+
+    location: SourceLocation
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ModuleCall:
     """One call of an ``nn.Module`` while a graph was captured.
 
@@ -267,6 +275,7 @@ class GraphStage:
             began; a node of the frame itself is in none.
         outline: its outline by module, a file in the dump.
         inputs: of the captured graph, in order, where torch says what they are.
+        callers: of the captured graph: lines of the user's behind nodes of which torch prints a place in its own code.
     """
 
     stage: str
@@ -278,6 +287,7 @@ class GraphStage:
     modules: tuple[ModuleCall, ...] = ()
     outline: str = ""
     inputs: tuple[GraphInput, ...] = ()
+    callers: tuple[Caller, ...] = ()
 
 
 @dataclass(frozen=True)

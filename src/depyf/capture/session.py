@@ -28,8 +28,9 @@ from .frames import code_text, names_without_ids, user_function
 from .graph_drafts import GraphDraft, GraphDrafts
 from .graphs import legal_graph
 from .live_facts import GuardedFacts, LiveFacts
-from .modules import module_calls
+from .modules import callers, module_calls
 from .records import (
+    Caller,
     Capture,
     Compilation,
     CompiledFunction,
@@ -229,8 +230,10 @@ class Session:
             text = legal_graph(hooks.readable_graph(gm))
         nothing: list[tuple[str, str]] = []
         inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: hooks.graph_inputs(gm), nothing))
+        none: tuple[Caller, ...] = ()
+        calls = self.attempt(lambda: callers(hooks.calls_into_torch(gm)), none)
         self.graphs.add_stage(
-            draft, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)), inputs=inputs)
+            draft, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)), inputs=inputs, callers=calls)
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         draft = self._draft()

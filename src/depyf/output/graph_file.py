@@ -51,7 +51,7 @@ def graph_file(graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = (
 
 def stage_view(stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphView:
     """Return the view of a stage; arguments as of :func:`graph_file`."""
-    return graph_view(stage.text, inputs, stage.stage == "Captured_Graph")
+    return graph_view(stage.text, inputs, stage.stage == "Captured_Graph", stage.callers)
 
 
 def files_table(view: GraphView) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from types import ModuleType
@@ -39,7 +40,8 @@ def before_next(module: ModuleType, action: Callable[[], None]) -> Callable[[], 
         try:
             return original(*args, **kwargs)
         except BaseException as error:
-            leave_traceback(error)
+            with contextlib.suppress(Exception):
+                leave_traceback(error)
             raise
 
     setattr(module, FUNCTION, first)

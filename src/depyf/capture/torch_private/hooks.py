@@ -271,6 +271,41 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     return found
 
 
+_PLACE = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)(?:\n *(?P<text>.*))?')
+
+
+def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
+    """``(node, (file, line, function, text))`` of the nodes of a captured graph that were made in torch's Python code
+    (``torch.func``, optimisers): the line outside of torch that led there. Names of nodes as in :func:`node_modules`.
+
+    Torch prints the innermost place of a node's stack (torch/fx/graph.py, ``_parse_stack_trace``).
+    """
+    torchs = os.path.join(os.path.dirname(str(sys.modules["torch"].__file__)), "")
+    known: dict[str, tuple[str, int, str, str] | None] = {}
+
+    def outside(stack: str) -> tuple[str, int, str, str] | None:
+        if torchs not in stack[stack.rfind('File "') :]:
+            return None
+        found = [place for place in _PLACE.finditer(stack) if not place["file"].startswith(torchs)]
+        if not found:
+            return None
+        return found[-1]["file"], int(found[-1]["line"]), found[-1]["function"], (found[-1]["text"] or "").strip()
+
+    result = []
+    for node in gm.graph.nodes:
+        stack = getattr(node, "stack_trace", None)
+        if isinstance(stack, str) and node.op not in ("placeholder", "output"):
+            if stack not in known:
+                known[stack] = outside(stack)
+            place = known[stack]
+            if place is not None:
+                result.append((str(node.name), place))
+    for name, inner in gm.named_children():
+        if hasattr(inner, "graph"):
+            result += [(f"{name}.{node}", place) for node, place in calls_into_torch(inner)]
+    return result
+
+
 def graph_inputs(gm: Any) -> list[tuple[str, str]]:
     """``(parameter, source)`` of a captured graph, in order: ``("L_x_", "L['x']")``; the source is empty where torch
     does not tell.
@@ -431,7 +466,8 @@ def replaced(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
             try:
                 return call(*args, **kwargs)
             except BaseException as error:
-                leave_traceback(error)
+                with contextlib.suppress(Exception):
+                    leave_traceback(error)
                 raise
 
         wrapper: Any = function
@@ -534,7 +570,8 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
             try:
                 result = compiler(gm, *args, **kwargs)
             except BaseException as error:
-                leave_traceback(error)
+                with contextlib.suppress(Exception):
+                    leave_traceback(error)
                 raise
             finally:
                 after(stage, gm, result)
