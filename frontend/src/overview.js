@@ -83,10 +83,15 @@ function frameFlow(run, frame, frames, shown, app) {
       ? app.link("source", { key: run.docs[place.file.doc].key, line: place.line }) : null;
   const label = frame.resumes ? `continues at line ${frame.resumes}` : "original";
   return h("div", { class: "frame" },
-    h("div", { class: "row first" }, chip("original", label, frame.title, href), frame.entries.length > 1
-      ? h("span", { class: "soft time" }, `${frame.entries.length} versions, in the order in which they are tried`) : null),
+    h("div", { class: "row first" }, chip("original", label, frame.title, href), branch(frame.branch), frame.entries.length > 1
+      ? h("span", { class: "soft time" }, `${frame.entries.length} versions; torch begins with the one that was used last`) : null),
     h("ol", { class: "entries" }, frame.entries.map((entry) => entryFlow(run, entry, frames, shown, app)),
       frame.entries.length ? null : h("li", { class: "row soft" }, FATES[frame.fate] ?? FATES.unknown)));
+}
+
+/** Which branch a resume function continues. */
+function branch(known) {
+  return known ? h("span", { class: "soft" }, " where ", code(known[0]), known[1] ? " is true" : " is false") : null;
 }
 
 const FATES = { __proto__: null, unreached: "not reached in this run", plain: "runs in plain Python", unknown: "no compiled version" };
@@ -163,7 +168,7 @@ function breaks(run, app) {
         at.path.length ? h("div", { class: "soft" }, "reached from ", at.path.map(([place, name], index) => [
           index ? " \u203a " : "", placeLink(run, app, place), " ", code(name)])) : null,
         h("div", { class: "soft" }, at.skips ? ["all of ", code(at.of), " runs in plain Python"]
-          : at.resumes.length ? ["continues in ", at.resumes.slice(0, 4).map((name, index) => [index ? ", " : "", resume(run, name, app)]),
+          : at.resumes.length ? ["continues in ", at.resumes.slice(0, 4).map(([name, known], index) => [index ? ", " : "", resume(run, name, app), branch(known)]),
             at.resumes.length > 4 ? ` and ${at.resumes.length - 4} more` : ""]
             : "nothing is left to compile behind it"))),
       reason.places.length > 12 ? h("li", {}, `and ${reason.places.length - 12} more places`) : null),

@@ -7,8 +7,10 @@ import pytest
 
 from depyf.capture import store
 from depyf.capture.records import (
+    Branch,
     CacheEntry,
     CacheLookup,
+    Caller,
     Capture,
     CodeText,
     Compilation,
@@ -41,12 +43,12 @@ CODE = TransformedCode(IDS, "f", CodeText("def f(x):\n    return x\n", "equivale
                        CodeText("def f(x): return x", "exact"), ("x",), "f.py", "old")
 GUARD = Guard("L['x'] == 1", "L['x']", "EQUALS_MATCH", "L['x'] == 1", PLACE)
 FRAME = Frame("f", "f", PLACE, CodeText("def f(x): ...", "exact"), True, ("x",), ("y",),
-              (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),), "x", "C.f",
-              ("self.log",), (PLACE,))
+              (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",), "guards.py"),), "x", "C.f",
+              ("self.log",), (PLACE,), Branch("x > 0", True))
 GRAPH = CompiledGraph(
     "__compiled_fn_1", "__compiled_fn_1_abc", IDS, "eager",
     (GraphStage("Captured_Graph", 0, "class G: pass\n", False, IDS, "g.py", (ModuleCall("a", "A", 0, ("add",)),),
-                "g.outline.txt", (GraphInput("L_a_", "L['a']"),)),),
+                "g.outline.txt", (GraphInput("L_a_", "L['a']"),), (Caller(PLACE, ("add",)),)),),
     (Kernel(0, "# kernel", "/tmp/k.py", IDS, "k.py", "AFTER_POST_GRAD.0",
             (KernelCall("triton_poi_fused_add_0", "Triton", 1, 3, ("mm",), False, ("linear",)),), "k.outline.txt"),))
 COMPILATION = Compilation(

@@ -57,7 +57,7 @@ def test_breaks_and_recompiles_are_told_with_reason_and_advice(tmp_path, capsys)
              GuardFailure(CompileId(0, 0), "len(L['x']) == 2", "L['x']", "2", "3"),)),
          notes=["internal error: ValueError: no"])
     said = explained(capsys, tmp_path / "records.jsonl")
-    for line in ("1 graph break at 1 place, 1 recompile.", "  Data-dependent branching (GB0170)",
+    for line in ("1 graph break at 1 line, 1 recompile.", "  Data-dependent branching (GB0170)",
                  "  - model.py:5 in f: if x.sum() > 0", "  - Use torch.cond instead.",
                  "  - [0/1] len(x): 2 → 3", "    - torch says: len(L['x']) == 2 (of [0/0])",
                  "  - internal error: ValueError: no"):

@@ -38,8 +38,8 @@ from .stages import stage_of
 from .store import FILE, RecordsError
 
 LACKS = (
-    "made from a log of TORCH_TRACE: it holds no source of the original and the transformed functions, and does not "
-    "say which module a node belongs to")
+    "made from a log of TORCH_TRACE: functions and arguments have torch's names; the log holds no source of the "
+    "original and the transformed functions, and does not say which module a node belongs to")
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 

@@ -27,7 +27,7 @@ from .line_breaks import WIDTH, broken
 from .markdown import some
 from .naming import function_identifier, legal_identifier
 from .source_copy import with_short_lines
-from .words import after_break, called_through
+from .words import after_break, called_through, remarks
 
 PREAMBLE = '''\
 """What torch.compile did with {name}.
@@ -36,7 +36,7 @@ Read from the top: the original function; for each compiled version what a call 
 graph, and the transformed code, which runs instead of the original; at the end of each section the function that
 chooses between the versions. Functions called __resume_at_... continue behind a graph break; their sections follow.
 All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py.
-"""
+{lacks}"""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ WRITES = 8
 
 
 def full_code(
-    function: CompiledFunction, graphs: Mapping[str, CompiledGraph], compilations: Sequence[Compilation] = ()
+    function: CompiledFunction, graphs: Mapping[str, CompiledGraph], compilations: Sequence[Compilation] = (),
+    notes: Sequence[str] = ()
 ) -> str:
     """The text for one compiled function.
 
@@ -61,9 +62,11 @@ def full_code(
         function: its record.
         graphs: all graphs by shown name.
         compilations: of the run; they say what torch calls open sizes.
+        notes: of the run; the head has those on what the whole of it lacks.
     """
     title = function.frames[0].title or function.name
-    parts = [PREAMBLE.format(name=title.replace("\\", "\\\\").replace('"', "'")).rstrip()]
+    lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(notes))
+    parts = [PREAMBLE.format(name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks).rstrip()]
     shown: dict[str, ShownGraph] = {}
     known = by_compile_id(compilations)
     for frame in function.frames:

@@ -144,8 +144,8 @@ def _with_full_code(
         progress("full code", done, len(capture.functions))
         name = numbers.next(f"full_code_for_{legal_identifier(function.name)}") + ".py"
         old_name = old_numbers.next(f"full_code_for_{legal_identifier(function.frames[0].code_name)}") + ".py"
-        written = attempt(
-            lambda: directory.write(name, full_code(function, graphs, capture.compilations)), None, report)
+        written = attempt(lambda: directory.write(
+            name, full_code(function, graphs, capture.compilations, capture.notes)), None, report)
         function = attempt(lambda: _with_guards(function, directory, capture), function, report)
         functions.append(replace(function, file=name if written is not None else "", old_file=old_name))
     return replace(capture, functions=tuple(functions))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..capture.records import Branch, GraphStage, SourceLocation
 from ..capture.stages import ADJECTIVES, direction
+from ..capture.store import NOT_ENDED
+from ..capture.trace_log import LACKS
 from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
@@ -13,6 +15,11 @@ OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skip
             "unknown": "not finished"}
 #: The same for a compilation that is told by itself.
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
+
+
+def remarks(notes: Iterable[str]) -> list[str]:
+    """The notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
+    return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (LACKS, NOT_ENDED)]
 
 
 def stage_name(stage: GraphStage) -> str:

@@ -38,14 +38,18 @@ def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json
                 fidelity=frame.original.fidelity, note=frame.original.note)
     entries = []
     compiled = versions(frame, by_compile_id(run.capture.compilations))
-    of_entry = {id(each.entry): each for each in compiled}
-    for entry in frame.entries:
-        version = of_entry[id(entry)]
+    for version in compiled:
         entries.append(_entry(run, version, nearest(version, compiled), guards))
     name = frame.name if resumed else unit.title
     return {"name": frame.name, "title": name, "resumes": resumed[1] if resumed else 0,
+            "branch": branch_data(frame),
             "place": run.place(frame.location), "original": original, "entries": entries,
             "fate": run.story.fate_of(frame.name) if resumed and not entries else ""}
+
+
+def branch_data(frame: Frame | None) -> list[Json] | None:
+    """The condition behind which a resume function continues, and whether it held."""
+    return [frame.branch.condition, frame.branch.held] if frame is not None and frame.branch is not None else None
 
 
 def _entry(run: Run, version: Version, before: Version | None, guards: list[Json]) -> Json:

@@ -6,7 +6,7 @@ from ..markdown import code, count, link, prose
 from ..story import Unit
 from ..totals import Totals
 from ..verdict import verdict
-from ..words import OUTCOMES, seconds
+from ..words import OUTCOMES, remarks, seconds
 from .told import Told
 
 
@@ -26,6 +26,7 @@ def head(story: Told) -> list[str]:
     lines = ["# What torch.compile did", ""]
     for sentence in verdict(story):
         lines += [f"**{sentence}**" if sentence.count("**") == 0 else sentence, ""]
+    lines += [line for remark in remarks(capture.notes) for line in (prose(remark), "")]
     lines.append(f"{summary} ({prose(', '.join(where))})" if where else summary)
     problems = []
     if totals.breaks:
