@@ -21,7 +21,7 @@ export function guards(run, state, app) {
       h("span", { class: "soft" }, `${count(chosen.count, "guard")} on ${count(chosen.groups.length, "object")}`)),
     h("div", { class: "column" },
       failed.length || chosen.failed.length ? h("article", { class: "card warn" }, h("h2", {}, "Failed at recompiles"),
-        h("ul", {}, failed.map((group) => h("li", {}, code(group[0] || "global state"), ": ",
+        h("ul", {}, failed.map((group) => h("li", {},
           group[4].slice(0, 4).map((text, index) => [index ? "; " : "", short(text, 200)]),
           group[4].length > 4 ? `; and ${group[4].length - 4} more` : "", conditions(run, group, app, true))),
           chosen.failed.map((text) => h("li", {}, code(text))))) : null,
@@ -57,7 +57,7 @@ export function guards(run, state, app) {
       const bad = child.groups.some((group) => group[4].length);
       return h("details", { open: open || depth < 2 || child.checks <= 6 },
         h("summary", { class: bad ? "bad" : null }, code(label), h("span", { class: "soft" }, ` ${count(child.checks, "check")}`),
-          bad ? h("span", { class: "tag" }, "failed") : null),
+          bad ? [" ", h("span", { class: "tag" }, "failed")] : null),
         child.groups.map((group) => conditions(run, group, app)), branches(child, open, depth + 1));
     });
   }
@@ -83,7 +83,7 @@ function cost(run, chosen, app) {
 function conditions(run, group, app, failed = false) {
   return h("ul", { class: "conditions" }, group[5].filter(([, , bad]) => bad || !failed).map(([text, place, bad]) => h("li", { class: bad ? "bad" : null },
     bad ? h("span", { class: "sign break", title: "failed" }, "\u2716") : null, code(text), " ", placeLink(run, app, place),
-    bad && !failed ? h("span", { class: "tag" }, "failed") : null)),
+    bad && !failed ? [" ", h("span", { class: "tag" }, "failed")] : null)),
     group[3] && !failed ? h("li", { class: "soft" }, code(group[3]), `: ${group[2]} objects`) : null);
 }
 

@@ -44,7 +44,7 @@ CODE = TransformedCode(IDS, "f", CodeText("def f(x):\n    return x\n", "equivale
 GUARD = Guard("L['x'] == 1", "L['x']", "EQUALS_MATCH", "L['x'] == 1", PLACE)
 FRAME = Frame("f", "f", PLACE, CodeText("def f(x): ...", "exact"), True, ("x",), ("y",),
               (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",), "guards.py"),), "x", "C.f",
-              ("self.log",), (PLACE,), Branch("x > 0", True))
+              ("self.log",), (PLACE,), Branch("x > 0", True), True)
 GRAPH = CompiledGraph(
     "__compiled_fn_1", "__compiled_fn_1_abc", IDS, "eager",
     (GraphStage("Captured_Graph", 0, "class G: pass\n", False, IDS, "g.py", (ModuleCall("a", "A", 0, ("add",)),),

@@ -122,6 +122,12 @@ def test_what_no_call_reached_is_told_from_plain_python(told):
 
 
 @new_enough
+def test_what_torch_leaves_alone_without_a_word_was_reached(told):
+    text = index(told(told_programs.a_frame_without_tensors))
+    assert re.search(r"continues in `__resume_at_\d+_\d+` \(runs in plain Python\)", text) and "not reached" not in text
+
+
+@new_enough
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
 def test_a_value_on_the_stack_is_named_by_its_expression(told):
     capture = told(told_programs.growing_log)

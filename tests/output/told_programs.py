@@ -211,3 +211,18 @@ def widening(compiled):
     run = compiled(Widening.forward, dynamic=True)
     for ins, rows in ((2, 3), (4, 3), (2, 1)):
         run(Widening(ins, 5), torch.ones(rows, ins))
+
+
+def a_frame_without_tensors(compiled):
+    """Behind the break there is no tensor in the frame: torch leaves it alone, and says nothing."""
+
+    def helper(x):
+        torch._dynamo.graph_break()
+        return {"sum": x.sum()}.keys()
+
+    def count(x):
+        names = helper(x + 1)
+        del x
+        return len(names)
+
+    compiled(count)(torch.ones(2))

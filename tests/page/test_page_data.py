@@ -253,9 +253,9 @@ def test_cut_paths_in_guards_lead_to_the_file(captures):
 def test_guards_that_failed_stand_at_their_object(captures):
     run = run_data(captures("shapes")[""])
     failed = {entry["id"]: {group[0]: group[4] for group in entry["groups"] if group[4]} for entry in run["guards"]}
-    assert failed["[0/0]"] == {"x": ["expected 3, seen 4", "expected 3, seen 9"]}
+    assert failed["[0/0]"] == {"x": ["x.shape[0]: expected 3, seen 4, 9"]}
     assert "x.shape[0]" in failed["[0/1]"]
-    assert "expected 'twice', seen 'once'" in failed["[1/0]"]["mode"]
+    assert "mode: expected 'twice', seen 'once', 'other', 'more'" in failed["[1/0]"]["mode"]
     assert [entry["failed"] for entry in run["guards"]] == [[]] * len(run["guards"])
 
 

@@ -192,7 +192,8 @@ class CodeDrafts:
             CacheEntry(draft.ids, self._read_guards(draft.ids), self._texts.looked_at(draft.number), draft.graph_names,
                        tuple(name for name, _ in draft.resumes))
             for draft in sorted(mine, key=lambda draft: order.get(id(draft.running() or draft), len(order)))]
-        return make_frame(code, self.name_of(code, meant), tuple(entries), meant)
+        frame = make_frame(code, self.name_of(code, meant), tuple(entries), meant)
+        return replace(frame, asked=bool(entries) or self._attempt(lambda: hooks.was_asked(code), False))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
         order: dict[int, int] = {}

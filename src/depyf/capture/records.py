@@ -182,6 +182,7 @@ class Frame:
             continues.
         stack: of a resume function, the user's expressions of the values that lay on the stack at the break
             (``___stack0``, ``___stack1``, ...); ``""`` for one that is not known.
+        asked: torch was asked to compile it: it was called.
         branch: of a resume function behind a break at a branch, which one it continues; ``None`` where that is not
             known.
         wrappers: what the function is called through, outermost first. The first is what torch compiled: the code name,
@@ -201,6 +202,7 @@ class Frame:
     stack: tuple[str, ...] = ()
     wrappers: tuple[SourceLocation, ...] = ()
     branch: Branch | None = None
+    asked: bool = False
 
 
 @dataclass(frozen=True)

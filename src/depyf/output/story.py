@@ -221,7 +221,7 @@ class Story:
         lost = {c.compile_id.frame_key for c in self.capture.compilations
                 if same(c.function, c.location) and c.compile_id.frame_key not in compiled}
         if not lost:
-            return "unreached"
+            return "plain" if frame.asked else "unreached"
         alike = [each for each in self.frames.values() if not each.entries and same(each.code_name, each.location)]
         return "plain" if len(lost) >= len(alike) else "unknown"
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from ..capture.records import Frame, GuardFailure
 from ..capture.resumes import resumed_function
 from ..output import story
+from ..output.changes import in_words as shape_in_words
 from ..output.guards.conditions import in_words
 from ..output.guards.versions import Version, by_compile_id, nearest, versions
 from ..output.guards.whole import guard_groups, guard_lines
+from ..output.words import on_branch
 from .failed import failed
 from .run import Json, Run, words
 
@@ -47,7 +51,7 @@ def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json
             "fate": run.story.fate_of(frame.name) if resumed and not entries else ""}
 
 
-def branch_data(frame: Frame | None) -> list[Json] | None:
+def branch_data(frame: Frame | None) -> list[Any] | None:
     """The condition behind which a resume function continues, and whether it held."""
     return [frame.branch.condition, frame.branch.held] if frame is not None and frame.branch is not None else None
 
@@ -85,21 +89,33 @@ def _guards(run: Run, version: Version, document: int) -> Json:
     found, rest = failed([(one.subject, [text for text, _ in one.conditions]) for one in shown], failures, in_words)
     groups = []
     for one, bad in zip(shown, found):
-        said = list(dict.fromkeys(_difference(each) for failures in bad.values() for each in failures))
+        said = _differences([each for failures in bad.values() for each in failures])
         groups.append([one.subject, _path(one.subject), one.members, one.loop, said,
                        [[text, run.place(cause), int(at in bad)] for at, (text, cause) in enumerate(one.conditions)]])
     others = list(dict.fromkeys(words(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
               if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
-    return {"id": str(entry.compile_id), "frame": frame.title or frame.name, "doc": document,
+    return {"id": str(entry.compile_id), "frame": _frame_title(frame), "doc": document,
             "count": len(entry.guards), "groups": groups, "failed": others, "microseconds": looked[0] if looked else 0}
 
 
-def _difference(found: GuardFailure) -> str:
-    """``"expected 10, seen 12"``; torch's text where it is not known."""
-    if found.expected and found.seen:
-        return f"expected {found.expected}, seen {found.seen}"
-    return words(found.text)
+def _frame_title(frame: Frame) -> str:
+    """``f``; of a resume function ``f from line 9 on, where x.sum() > 0 is true``."""
+    resumed = resumed_function(frame.code_name)
+    title = frame.title or frame.name
+    return f"{title} from line {resumed[1]} on{on_branch(frame.branch, str)}" if resumed else title
+
+
+def _differences(failures: Sequence[GuardFailure]) -> list[str]:
+    """``"x.shape[0]: expected 10, seen 12, 14"``; torch's text where it is not known."""
+    seen: dict[str, list[str]] = {}
+    for found in failures:
+        if found.expected and found.seen:
+            subject = f"{shape_in_words(found.subject, {})}: " if found.subject else ""
+            seen.setdefault(f"{subject}expected {found.expected}, seen ", []).append(found.seen)
+        else:
+            seen.setdefault(words(found.text), [])
+    return [text + ", ".join(dict.fromkeys(values)) for text, values in seen.items()]
 
 
 _STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]*)\]|\.(?P<name>\w+)(?P<call>\(\))?")

@@ -51,7 +51,8 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
             "function": run.function_at(where) if where else "",
             "path": [[run.place(step), run.function_at(step)]
                      for step in story.path_to(found, compilation)[:-1]],
-            "skips": found.skips_function, "of": run.subject(compilation), "resumes": [[name, branch_data(run.story.frames.get(name))] for name in resumes],
+            "skips": found.skips_function, "of": run.subject(compilation),
+            "resumes": [[name, branch_data(run.story.frames.get(name))] for name in resumes],
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
         "title": words(first.reason) or "Torch gives no reason", "id": first.registry_id,

@@ -697,6 +697,14 @@ def cache_entries(code: CodeType) -> list[Any]:
     return list(touchpoints.CACHE_ENTRIES.get()(code))
 
 
+def was_asked(code: CodeType) -> bool:
+    """Whether torch was asked to compile a code object. (It leaves frames without tensors alone and says nothing.)"""
+    try:
+        return code in touchpoints.SEEN_CODES.get()
+    except touchpoints.MissingTouchpoint:
+        return False
+
+
 def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[[], str]]:
     """``(transformed code, (frame, recompile), what prints the guard tree)`` of a cache entry."""
     found = getattr(entry, "compile_id", None)

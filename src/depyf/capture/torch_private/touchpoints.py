@@ -319,6 +319,10 @@ CACHE_ENTRIES = Touchpoint(
     ("torch._dynamo.eval_frame:_debug_get_cache_entry_list",),
     "compiled versions of a function, in the order in which they are tried", "2.1",
     "the order of entries; depyf.explain.dump_src", takes("code"))
+SEEN_CODES = Touchpoint(
+    ("torch._dynamo.convert_frame:input_codes",),
+    "functions that torch was asked to compile, whatever came of it", "2.0",
+    "whether a resume function that was not compiled was called", has("__contains__"))
 CACHE_ENTRY = Touchpoint(
     ("torch._C._dynamo.eval_frame:_CacheEntry",),
     "code, id and guards of an entry", "2.1",
