@@ -15,7 +15,9 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_BY_ID = re.compile(r"\b(?P<prefix>\w*?)_\d{9,}_c\d+\b")
+#: The end of such a name. (What stands before it in the same word is looked for from there: a pattern that begins with
+#: any word is slow on the text of a large model's guards.)
+_BY_ID = re.compile(r"_\d{9,}_c\d+\b")
 #: Beginnings of the names of globals that Dynamo adds.
 _OF_DYNAMO = ("__", "_")
 
@@ -29,15 +31,20 @@ def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mappin
         local_variables: those of the frame.
     """
     known: dict[str, str] = {}
-
-    def renamed(match: re.Match[str]) -> str:
-        name = match[0]
+    parts: list[str] = []
+    at = 0
+    for match in _BY_ID.finditer(text):
+        begin = match.start()
+        while begin > at and (text[begin - 1].isalnum() or text[begin - 1] == "_"):
+            begin -= 1
+        name = text[begin : match.end()]
         if name not in known:
-            wanted = _name_of(namespace.get(name), namespace, local_variables) or match["prefix"].strip("_") or "value"
+            prefix = text[begin : match.start()].strip("_")
+            wanted = _name_of(namespace.get(name), namespace, local_variables) or prefix or "value"
             known[name] = _distinct(wanted, known.values())
-        return known[name]
-
-    return _BY_ID.sub(renamed, text)
+        parts += [text[at:begin], known[name]]
+        at = match.end()
+    return "".join([*parts, text[at:]])
 
 
 def _distinct(wanted: str, taken: Any) -> str:
@@ -72,5 +79,5 @@ def _name_of(value: Any, namespace: Mapping[str, Any], local_variables: Mapping[
 def _variables(namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for scope in (local_variables, namespace):
         for name, value in list(scope.items()):
-            if not name.startswith(_OF_DYNAMO) and not _BY_ID.fullmatch(name):
+            if not name.startswith(_OF_DYNAMO) and not _BY_ID.search(name):
                 yield name, value

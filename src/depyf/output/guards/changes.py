@@ -13,7 +13,7 @@ from ..markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition
 from .facts import INTERNALS, state_in_words, state_of
 from .layers import Block, Item, fold
-from .versions import Version
+from .versions import Version, kept
 
 NOTHING = "not looked at"
 
@@ -42,6 +42,7 @@ FEW = 10
 _Where = tuple[str, str]
 
 
+@kept
 def changes(old: Version, new: Version) -> list[Change]:
     """Return all differences. What is the same for several layers stands once."""
     items = _items(old, new)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...capture.records import Frame, Guard, SourceLocation
 from ...capture.user_expressions import user_expression
@@ -119,16 +119,43 @@ def short_dtype(name: str) -> str:
     return name
 
 
+class Conditions:
+    """Puts the guards of a frame's versions into the user's words. Versions share most of their guards, which are put
+    into words once.
+
+    Args:
+        frame: whose versions they are.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._local = {*frame.arguments, *frame.freevars}
+        #: By what counts as an object of the user's, and the identity of the guard (which stays alive with it).
+        self._known: dict[frozenset[str], dict[int, tuple[Guard, Condition]]] = {}
+
+    def of(self, guards: Iterable[Guard]) -> list[Condition]:
+        """Return the guards of a version in the user's words, in torch's order."""
+        guards = list(guards)
+        objects = {"self"}
+        for guard in guards:
+            if _OBJECT_STEP.search(guard.source):
+                found = _ROOT.search(guard.source)
+                objects |= {found["name"]} if found else set()
+        known = self._known.setdefault(frozenset(objects), {})
+        result: dict[int, Condition] = {}
+        for guard in guards:
+            if id(guard) not in known:
+                known[id(guard)] = guard, _condition(guard, self._frame, self._local, objects)
+            condition = known[id(guard)][1]
+            # (Conditions of a version are counted by their identity: the same guard twice makes two.)
+            condition = replace(condition) if id(condition) in result else condition
+            result[id(condition)] = condition
+        return list(result.values())
+
+
 def conditions(guards: Iterable[Guard], frame: Frame) -> list[Condition]:
     """Return the guards of a version of a frame in the user's words, in torch's order."""
-    guards = list(guards)
-    local = {*frame.arguments, *frame.freevars}
-    objects = {"self"}
-    for guard in guards:
-        if _OBJECT_STEP.search(guard.source):
-            found = _ROOT.search(guard.source)
-            objects |= {found["name"]} if found else set()
-    return [_condition(guard, frame, local, objects) for guard in guards]
+    return Conditions(frame).of(guards)
 
 
 def _condition(guard: Guard, frame: Frame, local: Collection[str], objects: Collection[str]) -> Condition:

@@ -78,7 +78,7 @@ def spelled(numbers: Sequence[int]) -> str:
 
 def fold(items: Sequence[Item[Payload]]) -> list[Item[Payload] | Block[Payload]]:
     """Return the items with those that repeat in blocks; each stands where its first stood."""
-    names = {name for item in items for name in _LETTER.findall(item.text)}
+    names = set(_LETTER.findall("\n".join(item.text for item in items)))
     return _fold(items, [letter for letter in LETTERS if letter not in names])
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
 
 from ...capture.records import CacheEntry, Compilation, Frame
 from ..naming import legal_identifier
-from .conditions import Condition, conditions
+from .conditions import Condition, Conditions
 from .facts import Fact, facts
 from .sizes import Sizes, open_sizes
 
+Made = TypeVar("Made")
+Others = ParamSpec("Others")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Version:
     """A cache entry of a frame.
 
@@ -53,43 +58,55 @@ class Version:
         return str(self.entry.compile_id)
 
 
-#: The versions of frames that several views of one run ask for, by the identity of the frame: ``(frame, versions)``.
-_known: dict[int, tuple[Frame, list[Version]]] = {}
+def kept(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concatenate[Version, Others], Made]:
+    """A function of a version, and of others by their identity, whose result is kept with the version: several views
+    ask for it."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    @functools.wraps(make)
+    def found(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
+        results: dict[tuple[int, ...], tuple[object, Made]] = vars(version).setdefault(name, {})
+        key = tuple(map(id, others))
+        if key not in results:
+            results[key] = others, make(version, *others, **by_name)  # (what is named by its id has to live)
+        return results[key][1]
+
+    return found
+
+
+#: Inside of :func:`remembered`: the versions of frames, by the identity of the frame, ``(frame, versions)``.
+_known: ContextVar[dict[int, tuple[Frame, list[Version]]] | None] = ContextVar("versions", default=None)
 
 
 @contextlib.contextmanager
 def remembered() -> Iterator[None]:
     """Inside of it the versions of a frame are made once, for all views of a run; the compilations are the same."""
-    _known.clear()
-    _remembers.append(None)
+    token = _known.set({})
     try:
         yield
     finally:
-        _remembers.pop()
-        _known.clear()
-
-
-#: Not empty inside of :func:`remembered`.
-_remembers: list[None] = []
+        _known.reset(token)
 
 
 def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
     """Return the versions of a frame in the order in which they were compiled."""
-    known = _known.get(id(frame))
-    if known is not None and known[0] is frame:
+    remembers = _known.get()
+    known = remembers.get(id(frame)) if remembers is not None else None
+    if known is not None:
         return known[1]
     found = _versions(frame, compilations)
-    if _remembers:
-        _known[id(frame)] = frame, found
+    if remembers is not None:
+        remembers[id(frame)] = frame, found
     return found
 
 
 def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
     ordered = sorted(frame.entries, key=lambda entry: (_number(entry), entry.compile_id.key))
+    in_words = Conditions(frame)
     result = []
     for number, entry in enumerate(ordered):
         compilation = compilations.get(entry.compile_id.key)
-        found = conditions(entry.guards, frame)
+        found = in_words.of(entry.guards)
         result.append(Version(frame, entry, number, tuple(found), open_sizes(found, frame, compilation), compilation))
     return result
 

@@ -19,7 +19,7 @@ from .changes import as_comment
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from .helpers import helpers, imports
 from .layers import Block, Item, fold, spelled
-from .versions import Version, signature
+from .versions import Version, kept, signature
 
 #: A line of text, and the user's line that made torch ask for the condition in it.
 Line = tuple[str, SourceLocation | None]
@@ -49,17 +49,22 @@ def _escaped(text: str) -> str:
 
 def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
     """Return the lines of the function with all conditions."""
-    lines: list[Line] = [(line, None) for line in as_comment(before, version)] if before is not None else []
-    lines += [(line, None) for line in definition(version.guards_name, signature(version.frame))]
+    differences: list[Line] = [(line, None) for line in as_comment(before, version)] if before is not None else []
+    return differences + _function(version)
+
+
+@kept
+def _function(version: Version) -> list[Line]:
+    lines: list[Line] = [(line, None) for line in definition(version.guards_name, signature(version.frame))]
     if not version.conditions:
         return [*lines, ("    # torch gave no guards", None), ("    return True", None)]
     lines.append((f'    """{count(len(version.conditions), "condition")}."""', None))
     lines.append(("    return (", None))
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
-    writer = _Writer(version, files)
-    for title, members in sections(version):
+    writer = _Writer(files)
+    for (title, members), folded in zip(sections(version), _folded(version)):
         writer.comment(f"{title}: {count(len(members), 'condition')}", 8)
-        writer.write(fold([Item(writer.text(one), one.subject, one) for one in members]), 8)
+        writer.write(folded, 8)
     return [*lines, *writer.lines, ("    )", None)]
 
 
@@ -77,6 +82,17 @@ def definition(name: str, parameters: str) -> list[str]:
     return [*lines, f"    {row.rstrip()}", "):"]
 
 
+@kept
+def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
+    """The conditions of each section, what repeats from layer to layer once."""
+    return [fold([Item(_text(one, version), one.subject, one) for one in members]) for _, members in sections(version)]
+
+
+def _text(condition: Condition, version: Version) -> str:
+    return version.sizes.check(condition) if condition.tensor is not None else condition.text
+
+
+@kept
 def sections(version: Version) -> list[tuple[str, list[Condition]]]:
     """Return the conditions by what they are about, with a title for each."""
     found: dict[tuple[str, str], list[Condition]] = {}
@@ -107,7 +123,6 @@ class GuardGroup:
 
 def guard_groups(version: Version) -> list[GuardGroup]:
     """Return the conditions of a version by object."""
-    text = _Writer(version, {}).text
     found: dict[tuple[str, int, str], list[Line]] = {}
 
     def add(folded: Iterable[Item[Condition] | Block[Condition]], members: int, loop: str) -> None:
@@ -117,8 +132,8 @@ def guard_groups(version: Version) -> list[GuardGroup]:
             else:
                 found.setdefault((each.subject, members, loop), []).append((each.text, each.payload.cause))
 
-    for _, conditions in sections(version):
-        add(fold([Item(text(one), one.subject, one) for one in conditions]), 1, "")
+    for folded in _folded(version):
+        add(folded, 1, "")
     return [GuardGroup(*key, tuple(lines)) for key, lines in found.items()]
 
 
@@ -126,18 +141,13 @@ class _Writer:
     """Writes conditions that ``and`` joins.
 
     Args:
-        version: whose they are.
         files: the short names of files.
     """
 
-    def __init__(self, version: Version, files: Mapping[str, str]) -> None:
+    def __init__(self, files: Mapping[str, str]) -> None:
         self.lines: list[Line] = []
-        self._version = version
         self._files = files
         self._first = True
-
-    def text(self, condition: Condition) -> str:
-        return self._version.sizes.check(condition) if condition.tensor is not None else condition.text
 
     def comment(self, text: str, indent: int) -> None:
         begin = " " * indent + "# "
