@@ -195,9 +195,9 @@ def test_what_torch_let_go_of_is_let_go_of(tmp_path):
     def double(x):
         return x * 2
 
-    before = len(replacing._pairs)
+    before = len(replacing._versions)
     with depyf.prepare_debug(str(tmp_path / "d")):
         torch.compile(double, backend="eager")(torch.ones(1))
-    assert len(replacing._pairs) == before + 1
+    assert len(replacing._versions) == before + 1
     torch._dynamo.reset()
-    assert len(replacing._pairs) == before
+    assert len(replacing._versions) == before

@@ -39,12 +39,15 @@ __all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
 def canonicalise(code: Code) -> Program:
     """The canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood.
 
-    It is made once and kept with the code object: several stages ask for it. Nobody changes it.
+    It is made once: its operations are kept with the code object, as several stages ask for them. Nobody changes them.
+    (Not the program, which holds the code object: the two would wait for the garbage collector.)
     """
-    known: Program | None = code.__dict__.get("_program")
+    known: tuple[list[o.Op], list[o.Handler]] | None = code.__dict__.get("_operations")
     if known is None:
-        known = code.__dict__["_program"] = _translate(code)
-    return known
+        program = _translate(code)
+        code.__dict__["_operations"] = program.ops, program.handlers
+        return program
+    return Program(code, *known)
 
 
 def _translate(code: Code) -> Program:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import collections
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..decompiler.dynamo.facts import ALWAYS, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
@@ -191,71 +191,6 @@ class LiveFacts:
     def builtin_method(self, path: Path, name: str) -> bool:
         kind = type(self._object(path))
         return kind in _CONTAINERS and callable(getattr(kind, name, None))
-
-
-class GuardedFacts:
-    """The same, where an error of ours is reported and means no.
-
-    Args:
-        facts: what answers.
-        attempt: see ``Session.attempt``.
-    """
-
-    def __init__(self, facts: LiveFacts, attempt: Callable[[Callable[[], Any], Any], Any]) -> None:
-        self._facts = facts
-        self._attempt = attempt
-        self._reading: dict[Path, str] = {}
-        self._well_known: dict[Path, str] = {}
-
-    def release(self) -> None:
-        """Let go of the live objects: from now on nothing is known."""
-        self._facts = LiveFacts({}, {})
-        self._reading.clear()
-        self._well_known.clear()
-
-    def reading(self, path: Path) -> str:
-        found = self._reading.get(path)
-        if found is None:
-            found = self._reading[path] = self._attempt(lambda: self._facts.reading(path), "")
-        return found
-
-    def unshadowed(self, path: Path) -> bool:
-        return bool(self._attempt(lambda: self._facts.unshadowed(path), False))
-
-    def refusals(self) -> list[tuple[str, str]]:
-        return list(self._attempt(lambda: self._facts.refusals(), []))
-
-    def indexable(self, path: Path) -> bool:
-        return bool(self._attempt(lambda: self._facts.indexable(path), False))
-
-    def element(self, path: Path, key: int | str) -> Path | None:
-        found: Path | None = self._attempt(lambda: self._facts.element(path, key), None)
-        return found
-
-    def length(self, path: Path) -> int:
-        return int(self._attempt(lambda: self._facts.length(path), 0))
-
-    def allocates(self, path: Path, arguments: bool = False) -> str:
-        return str(self._attempt(lambda: self._facts.allocates(path, arguments), ""))
-
-    def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
-        return bool(self._attempt(lambda: self._facts.stores_plainly(path, name, generic), False))
-
-    def class_path(self, path: Path) -> Path | None:
-        found: Path | None = self._attempt(lambda: self._facts.class_path(path), None)
-        return found
-
-    def well_known(self, path: Path) -> str:
-        found = self._well_known.get(path)
-        if found is None:
-            found = self._well_known[path] = self._attempt(lambda: self._facts.well_known(path), "")
-        return found
-
-    def ancestor(self, path: Path, index: int) -> str:
-        return str(self._attempt(lambda: self._facts.ancestor(path, index), ""))
-
-    def builtin_method(self, path: Path, name: str) -> bool:
-        return bool(self._attempt(lambda: self._facts.builtin_method(path, name), False))
 
 
 def _attribute(owner: Any, name: str) -> Any:

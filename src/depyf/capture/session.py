@@ -20,6 +20,7 @@ from types import CodeType
 from typing import Any
 
 from ..decompiler import Decompiled, Fidelity, decompile_code
+from ..decompiler.dynamo.facts import RememberedFacts
 from . import events, stages
 from .attempt import Made, attempt
 from .code_drafts import CodeDrafts
@@ -27,7 +28,7 @@ from .environment import environment
 from .frames import code_text, names_without_ids, user_function
 from .graph_drafts import GraphDraft, GraphDrafts
 from .graphs import legal_graph
-from .live_facts import GuardedFacts, LiveFacts
+from .live_facts import LiveFacts
 from .modules import callers, module_calls
 from .records import (
     Caller,
@@ -347,7 +348,7 @@ class Session:
         name = self.codes.transformed_name(original, meant)
         frame_facts = None
         if frame is not None:
-            frame_facts = GuardedFacts(LiveFacts(frame.values, frame.namespace), self.attempt)
+            frame_facts = RememberedFacts(LiveFacts(frame.values, frame.namespace), self.attempt)
         decompiled = self._decompiled(transformed, name, parameters, rename, frame_facts)
         source = code_text(decompiled)
         arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
@@ -365,12 +366,13 @@ class Session:
         if place is not None:
             self.codes.written(code, place[0])
             if self.linker is not None:
-                linked = self.linker.link_transformed(
-                    original, transformed, decompiled, _place(*place), rename, frame_facts)
-                recompiled = linked or transformed
-                if linked is not None and not self.linker.run_when_debugging(original, transformed, linked):
-                    running = linked
-                    code.running = weakref.ref(linked)
+                link = original, transformed, decompiled, _place(*place), rename, frame_facts
+                later = self.linker.link_when_debugging(*link)
+                if not later or self.log_bytecode:
+                    recompiled = self.linker.link_transformed(*link) or transformed
+                if not later and recompiled is not transformed:
+                    running = recompiled
+                    code.running = weakref.ref(recompiled)
         if self.log_bytecode:
             file = os.path.basename(place[0]) if place is not None else record.function_name
             for kind, each in (("original", original), ("transformed", transformed), ("recompiled", recompiled)):
@@ -390,7 +392,7 @@ class Session:
 
     def _decompiled(
         self, code: CodeType, name: str, parameters: dict[str, tuple[str, ...]], rename: dict[str, str],
-        facts: GuardedFacts | None,
+        facts: RememberedFacts | None,
     ) -> Decompiled:
         """The source; where there is an error of ours, a text that says so. The compilation is shown either way."""
         try:

@@ -5,16 +5,19 @@ Nothing here raises: code that cannot be linked runs as torch made it, and :attr
 
 from __future__ import annotations
 
+import pickle
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..decompiler import Fidelity
 from .functions import functions_of, link_function, link_graph, link_module, plain_function
 from .lines import remember_lines
 from .replacing import run_when_debugging
-from .transformed import CannotLink, linked_code
+from .transformed import PROVEN, CannotLink, Text, linked_code
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled
@@ -46,15 +49,9 @@ class LinkedFunction(NamedTuple):
 
 
 class Linker:
-    """Links transformed code, graphs and generated modules to files.
+    """Links transformed code, graphs and generated modules to files."""
 
-    Args:
-        place: writes (or has written) the file of a transformed function and says where its text stands;
-            ``None`` where there is no file, and so nothing to link to.
-    """
-
-    def __init__(self, place: Callable[[CodeType, CodeType, Decompiled], Place | None] | None = None):
-        self._place = place
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self.files: dict[str, None] = {}
         self.notes: list[str] = []
@@ -64,17 +61,13 @@ class Linker:
         self,
         original: CodeType,
         transformed: CodeType,
-        decompiled: Decompiled,
-        place: Place | None = None,
+        decompiled: Decompiled | Text,
+        place: Place,
         rename: Mapping[str, str] | None = None,
         facts: Facts | None = None,
     ) -> CodeType | None:
         """The code to give back from the bytecode hook, or ``None`` to leave torch's."""
         try:
-            if place is None and self._place is not None:
-                place = self._place(original, transformed, decompiled)
-            if place is None:
-                return None
             linked = linked_code(original, transformed, decompiled, place.path, place.first_line, rename, facts)
             remember_lines(place.path, place.file_text, linked.code)
         except CannotLink as why:
@@ -89,9 +82,47 @@ class Linker:
         self._linked(place.path)
         return linked.code
 
-    def run_when_debugging(self, function: CodeType, version: CodeType, linked: CodeType) -> bool:
-        """See :func:`.replacing.run_when_debugging`."""
-        return run_when_debugging(function, version, linked)
+    def link_when_debugging(
+        self,
+        original: CodeType,
+        transformed: CodeType,
+        decompiled: Decompiled,
+        place: Place,
+        rename: Mapping[str, str] | None = None,
+        facts: Facts | None = None,
+    ) -> bool:
+        """Have linked code run in place of ``transformed`` inside ``debug()``, and be made when that is entered for the
+        first time: a program that is not debugged need not wait for it.
+
+        Args: as of :meth:`link_transformed`; ``facts`` can be pickled. What is not proven is linked now, as the notes
+            of the run say so.
+
+        Returns:
+            Whether it will. ``False``: this torch cannot do so.
+        """
+        try:
+            proven = Fidelity(decompiled.fidelity).value in PROVEN
+            linked = None if proven else self.link_transformed(
+                original, transformed, decompiled, place, rename, facts)
+            packed = pickle.dumps((Text.of(decompiled), facts)) if proven else b""
+
+            def make(original: CodeType, transformed: CodeType) -> CodeType | None:
+                if not packed:
+                    return linked
+                said = len(self.notes)
+                text, facts = pickle.loads(packed)
+                made = self.link_transformed(original, transformed, text, place, rename, facts)
+                for note in self.notes[said:]:
+                    print(f"depyf: {note}", file=sys.stderr)
+                return made
+
+            if not run_when_debugging(original, transformed, make):
+                return False
+        except Exception as error:  # noqa: BLE001
+            self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
+            return True
+        self._linked(place.path)
+        return True
 
     def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
         """Point a graph module's ``forward``, a function, or a generated module at its file.

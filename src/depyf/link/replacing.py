@@ -12,38 +12,49 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import NamedTuple
+
+#: Makes the linked code of a version: ``make(function, version)``; ``None`` where Dynamo's own code has to run.
+Make = Callable[[CodeType, CodeType], "CodeType | None"]
 
 
-class _Pair(NamedTuple):
+class _Version:
     """Code of torch's cache, and what is to run for it.
 
-    Attributes:
+    Args:
         function: whose version it is.
         version: Dynamo's code.
-        linked: the same, with the lines of the dump.
+        make: the same with the lines of the dump, when that is needed for the first time.
     """
 
-    function: weakref.ReferenceType[CodeType]
-    version: weakref.ReferenceType[CodeType]
-    linked: CodeType
+    def __init__(self, function: CodeType, version: CodeType, make: Make) -> None:
+        self.function = weakref.ref(function)
+        self.version = weakref.ref(version)
+        self._make: Make | None = make
+        self._linked: CodeType | None = None
+
+    def linked(self) -> CodeType | None:
+        function, version, make = self.function(), self.version(), self._make
+        if make is not None and function is not None and version is not None:
+            self._make = None
+            self._linked = make(function, version)
+        return self._linked
 
 
 _lock = threading.Lock()
 #: By the id of Dynamo's code, as long as that lives.
-_pairs: dict[int, _Pair] = {}
+_versions: dict[int, _Version] = {}
 _users = 0
 _undo: Callable[[], None] | None = None
 
 
-def run_when_debugging(function: CodeType, version: CodeType, linked: CodeType) -> bool:
-    """Have ``linked`` run in place of ``version`` inside ``debug()``; ``False`` if this torch cannot do so."""
+def run_when_debugging(function: CodeType, version: CodeType, make: Make) -> bool:
+    """Have what ``make`` makes run in place of ``version`` inside ``debug()``; ``False`` if this torch cannot do so."""
     from ..capture.torch_private import replacements
 
     if not replacements.can_replace():
         return False
-    _pairs[id(version)] = _Pair(weakref.ref(function), weakref.ref(version), linked)
-    weakref.finalize(version, _pairs.pop, id(version), None).atexit = False
+    _versions[id(version)] = _Version(function, version, make)
+    weakref.finalize(version, _versions.pop, id(version), None).atexit = False
     return True
 
 
@@ -57,7 +68,7 @@ def linked_code_runs() -> Iterator[list[CodeType]]:
     global _users, _undo
     left: list[CodeType] = []
     with _lock:
-        if _users == 0 and _pairs:
+        if _users == 0 and _versions:
             try:
                 _undo, left = _replace()
             except Exception as error:  # noqa: BLE001  (an error of ours must not reach the program)
@@ -80,13 +91,13 @@ def _replace() -> tuple[Callable[[], None], list[CodeType]]:
     if not replacements.can_replace():
         return (lambda: None), []
     functions: dict[int, CodeType] = {}
-    for pair in list(_pairs.values()):
-        function = pair.function()
+    for each in list(_versions.values()):
+        function = each.function()
         if function is not None:
             functions[id(function)] = function
 
     def linked(version: CodeType) -> CodeType | None:
-        pair = _pairs.get(id(version))
-        return pair.linked if pair is not None and pair.version() is version else None
+        known = _versions.get(id(version))
+        return known.linked() if known is not None and known.version() is version else None
 
     return replacements.replace_versions(functions.values(), linked)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,10 +65,29 @@ class Linked(NamedTuple):
     lacking: str
 
 
+@dataclass(frozen=True)
+class Text:
+    """What linking needs of a decompilation: small when it is pickled.
+
+    Attributes: as of :class:`~depyf.decompiler.Decompiled`; ``tree`` is not there where it is not what runs.
+    """
+
+    text: str
+    fidelity: str
+    tree: ast.Module | None
+    runs: ast.Module | None
+    line_map: Mapping[int, int]
+
+    @classmethod
+    def of(cls, decompiled: Decompiled) -> Text:
+        return cls(decompiled.text, Fidelity(decompiled.fidelity).value,
+                   decompiled.tree if decompiled.runs is None else None, decompiled.runs, decompiled.line_map)
+
+
 def linked_code(
     original: CodeType,
     transformed: CodeType,
-    decompiled: Decompiled,
+    decompiled: Decompiled | Text,
     path: str,
     first_line: int = 1,
     rename: Mapping[str, str] | None = None,
@@ -102,13 +122,15 @@ def linked_code(
 def _recompiled(
     original: CodeType,
     transformed: CodeType,
-    decompiled: Decompiled,
+    decompiled: Decompiled | Text,
     path: str,
     first_line: int,
     rename: Mapping[str, str],
     facts: Facts | None,
 ) -> Linked:
-    source = _Source(decompiled.runs or decompiled.tree, path, first_line, transformed)
+    tree = decompiled.runs or decompiled.tree
+    assert tree is not None
+    source = _Source(tree, path, first_line, transformed)
     lacking = ""
     code = None
     values: dict[str, Any] = {}
