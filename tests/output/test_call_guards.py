@@ -10,6 +10,7 @@ from depyf.output.guards.call import LONGEST, call_guards
 from depyf.output.guards.changes import as_comment
 from depyf.output.guards.sizes import open_sizes
 from depyf.output.guards.symbols import symbol_table
+from depyf.output.guards.versions import of_some
 from depyf.output.guards.whole import guards_file
 from depyf.output.line_breaks import WIDTH
 
@@ -256,3 +257,17 @@ def test_what_came_into_some_layers_of_a_graph_is_found_there():
     new = "def h(x):\n" + (layer * 9 + layer + "    e = torch.sin(x)\n") * 3 + "    return (y_0,)\n"
     brief = like_before(new, {"g": old})
     assert [line for line in brief.splitlines() if line.startswith("#   ")] == ["#   + e = torch.sin(x)"] * 3
+
+
+def test_what_tells_the_versions_apart_is_said_first():
+    def guards(number):
+        return [about(f"len(L['self'].history) == {number}", "L['self'].history"),
+                about(f"L['self']._seen == {number}", "L['self']._seen"), about("L['self']._kept == 1", "L['self']._kept"),
+                *(about(f"L['self'].value{k} is True", f"L['self'].value{k}") for k in range(9))]
+
+    compiled = all_versions([guards(1), guards(2)], "self")
+    lines = call_guards(compiled[1], of_some(compiled[1], compiled))
+    at = lines.index("        # values")
+    assert lines[at + 1 : at + 3] == ["        len(self.history) == 2", "        and self._seen == 2"]
+    assert not any("_kept" in line for line in lines)
+    assert of_some(compiled[0], compiled[:1]) == frozenset()

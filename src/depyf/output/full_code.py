@@ -22,7 +22,7 @@ from .guards.call import call_guards
 from .guards.changes import as_comment
 from .guards.helpers import helpers
 from .guards.symbols import symbol_table
-from .guards.versions import Version, by_compile_id, nearest, versions
+from .guards.versions import Version, by_compile_id, nearest, of_some, versions
 from .line_breaks import WIDTH, broken
 from .markdown import some
 from .naming import function_identifier, legal_identifier
@@ -115,7 +115,7 @@ def _frame(
     for version in compiled:
         before = nearest(version, compiled)
         difference = as_comment(before, version, LONGEST_DIFFERENCE) if before is not None else []
-        parts.append("\n".join([*difference, *call_guards(version)]))
+        parts.append("\n".join([*difference, *call_guards(version, of_some(version, compiled))]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))

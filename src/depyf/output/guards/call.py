@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,13 @@ class _Shown:
     covers: tuple[Condition, ...] = ()
 
 
-def call_guards(version: Version) -> list[str]:
-    """Return the lines of the function: at most ``LONGEST``."""
+def call_guards(version: Version, telling: Set[str] = frozenset()) -> list[str]:
+    """Return the lines of the function: at most ``LONGEST``.
+
+    Args:
+        version: the version.
+        telling: texts of conditions that other versions of the function do not have.
+    """
     total = len(version.conditions)
     lines = definition(version.guards_name, signature(version.frame))
     if not total:
@@ -56,7 +61,7 @@ def call_guards(version: Version) -> list[str]:
         ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS)]),
         ("sizes", list(_sizes(version))),
         ("variables of the enclosing function", list(_arguments(version, CLOSURE))),
-        ("values", [*_values(version, OBJECTS, VALUES), *_values(version, GLOBALS, VALUES)]),
+        ("values", [*_values(version, OBJECTS, telling), *_values(version, GLOBALS, telling)]),
     ):
         taken = writer.section(title, shown, room)
         counted.take(taken)
@@ -254,24 +259,32 @@ def _is_about_sizes(one: Condition) -> bool:
     return one.section == ARGUMENTS and ".shape[" in one.text and one.tensor is None
 
 
-def _values(version: Version, section: str, longest: int) -> list[_Shown]:
-    """Values that attributes of objects or globals must have, those that are most likely to change first."""
-    found: list[tuple[Condition, str]] = []
+def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
+    """What attributes of objects or globals must be: first what tells the versions apart, then the values that are most
+    likely to change."""
+    found: dict[str, list[Condition]] = {}
     for one in version.conditions:
-        if one.section != section or INTERNALS.search(one.text) or re.search(r"\._\w+$", one.subject):
+        if one.section != section or one.text not in telling and (
+                INTERNALS.search(one.text) or re.search(r"\._\w+$", one.subject)):
             continue
         read = fact_of(one, version.sizes)
-        if one.tensor is not None and section == GLOBALS:
-            found.append((one, version.sizes.check(one)))
-        elif read is not None and read[1].kind == "value" and read[0] == one.subject and one.text not in (
-                f"{one.subject} == torch.{one.subject.rpartition('.')[2]}",) and "torch." not in one.subject:
-            found.append((one, one.text))
-    once = {id(each.payload) for each in fold([Item(text, one.subject, one) for one, text in found])
+        if one.tensor is not None:
+            if section == GLOBALS or one.text in telling:
+                found.setdefault(version.sizes.check(one), []).append(one)
+        elif read is not None and (one.text in telling or _is_value_of_program(one, *read)):
+            found.setdefault(one.text, []).append(one)
+    once = {each.text for each in fold([Item(text, members[0].subject, None) for text, members in found.items()])
             if isinstance(each, Item)}
-    found = [each for each in found if id(each[0]) in once]  # (those of layers are counted)
-    found.sort(key=lambda each: (
-        each[0].tensor is None, not each[0].subject.endswith(".training"), each[0].subject.count(".")))
-    return [_Shown(text, covers=(one,)) for one, text in found[:longest]]
+    shown = [(text, members) for text, members in found.items() if text in once]  # (those of layers are counted)
+    shown.sort(key=lambda each: (
+        each[1][0].text not in telling, each[1][0].tensor is None, not each[1][0].subject.endswith(".training"),
+        each[1][0].subject.count(".")))
+    return [_Shown(text, covers=tuple(members)) for text, members in shown[:VALUES]]
+
+
+def _is_value_of_program(one: Condition, subject: str, fact: Fact) -> bool:
+    return fact.kind == "value" and subject == one.subject and "torch." not in one.subject and (
+        one.text != f"{one.subject} == torch.{one.subject.rpartition('.')[2]}")
 
 
 # --- what is counted --------------------------------------------------------------------------------

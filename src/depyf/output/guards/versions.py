@@ -118,6 +118,13 @@ def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
     return max(compiled[: version.number], key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
 
 
+def of_some(version: Version, compiled: Sequence[Version]) -> frozenset[str]:
+    """Return the texts of its conditions that another version of the function does not have: they tell which version
+    serves a call."""
+    others = [other.texts for other in compiled if other is not version]
+    return version.texts - frozenset.intersection(*others) if others else frozenset()
+
+
 def _number(entry: CacheEntry) -> int:
     """The number that the name of the transformed code has."""
     found = re.search(r"def __transformed_code_(\d+)_for_", entry.transformed.source.text)
