@@ -348,8 +348,8 @@ def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int
 def _together(node: ast.expr) -> list[str]:
     """For each item of a broken call or tuple what it shares a line with: items of equal, not empty texts.
 
-    The parameters of one module stand together (``norm.weight, norm.bias,``), and so do keywords and entries with
-    simple values (``hidden_states=None, attentions=None,``).
+    The parameters of one module stand together (``norm.weight, norm.bias,``), a tensor and its sizes
+    (``x.size(0), x,``), and keywords and entries with simple values (``hidden_states=None, attentions=None,``).
     """
     if isinstance(node, ast.GeneratorExp):
         return _together(node.generators[-1].iter)
@@ -379,10 +379,12 @@ def _is_simple(node: ast.expr) -> bool:
 
 
 def _owner(node: ast.expr) -> str:
-    """``self.norm`` of ``self.norm.weight``."""
+    """``self.norm`` of ``self.norm.weight``; ``x`` of ``x.size(1)``, and of itself."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_simple(node):
+        node = node.func
     if isinstance(node, ast.Attribute):
         return ast.unparse(node.value)
-    return ""
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Subscript)) else ""
 
 
 _Item = Callable[[str, str, int, int], list[str]]

@@ -361,7 +361,7 @@ class _Job:
 _SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
 _MEMBERS = "members of modules are attributes (checked)"
-_MADE_AGAIN = "new(class, ...) makes an object without calling its class"
+_MADE_AGAIN = "new(class, ...) does not call the class"
 _SIMPLIFICATION = {
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
 }

@@ -405,6 +405,33 @@ def f(**kwargs):
     return __compiled_fn_1(kwargs['x'].size(0), kwargs['x'])
 """, kwargs={"x": torch.ones(3)})
 
+case("sizes_of_several_arguments_between_members", """
+def f(self, xs):
+    x, y = xs['a'], xs['b']
+    size = __import_torch_dot__dynamo_dot_utils.call_size
+    tmp_1, tmp_2, tmp_3 = size(x, 0), size(y, 0), size(y, 1)
+    return __compiled_fn_1(tmp_1, x, self._modules['head']._parameters['bias'], tmp_2, tmp_3, y,
+        self._modules['layers']._modules['0']._modules['norm']._parameters['bias'])
+""", """
+def f(self, xs):
+    return __compiled_fn_1(
+        xs['a'].size(0), xs['a'],
+        self.head.bias,
+        xs['b'].size(0), xs['b'].size(1), xs['b'],
+        self.layers[0].norm.bias,
+    )
+""", self=Model(), xs={"a": torch.ones(3), "b": torch.ones(3, 4)})
+
+case("a_size_that_is_used_twice", """
+def f(x, y):
+    tmp_1 = __import_torch_dot__dynamo_dot_utils.call_size(x, 0)
+    return __compiled_fn_1(tmp_1, y), tmp_1
+""", """
+def f(x, y):
+    x_size = x.size(0)
+    return (__compiled_fn_1(x_size, y), x_size)
+""", x=torch.ones(3), y=1)
+
 case("a_size_of_an_argument", """
 def f(x):
     return __compiled_fn_1(__import_torch_dot__dynamo_dot_utils.call_size(x, 0))

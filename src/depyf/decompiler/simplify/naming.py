@@ -60,6 +60,8 @@ class Namer:
     def kind(self, let: Let) -> str:
         if let.op is None:
             return "value"
+        if let.role[:1] == ("size",):
+            return _short("_".join(filter(None, [_described(let.operands[1], self.rename, False), "size"]))) or "size"
         if let.op.kind in (o.CALL, o.CALL_EX) and let.operands:
             called = _described(let.operands[0], self.rename, False)
             return _short(called.rstrip("_") + "_result") or "result"

@@ -105,6 +105,7 @@ def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Va
         return _set_entry(runner, op, first, _constant(operands[1]), operands[2])
     if known == facts.SIZE and len(operands) == 2:
         size = runner.let(op, [function, *operands], silent=True)
+        size.role = ("size",)
         runner.happened(only_read=True)
         return size
     if known == facts.TYPE and len(operands) == 1 and isinstance(first, Container) and first.kind == "object" \

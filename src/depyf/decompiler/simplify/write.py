@@ -9,7 +9,7 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...flow.graph import Block
 from ...flow.stack import effect
-from ..dynamo.facts import ALWAYS
+from ..dynamo.facts import ALWAYS, MODULES
 from ..dynamo_names import CONSTANT_PREFIX
 from .naming import Namer
 from .values import CannotSimplify, Const, Let, Local, Plan, Value
@@ -127,11 +127,21 @@ class BlockWriter:
                 self.ops.append(Op(o.POP, None, *self.place()))
 
     def read_too_early(self, operands: Sequence[Value]) -> bool:
-        """Whether a read that is written where it is used would come before something that has happened by then."""
+        """Whether a read that is written where it is used would come before something that has happened by then and
+        may have changed what it gives."""
         waiting = [let for let, _ in self.pending]
-        last = max((at for at, value in enumerate(operands) if value in waiting), default=-1)
+        changes = [at for at, value in enumerate(operands) if value in waiting]
+        # (what modules hold stays the same while things are only read)
+        of_modules = [at for at in changes if not self.only_reads(operands[at])]
         return any(isinstance(value, Let) and value.lasting not in ("", ALWAYS) and value.op is not None
-                   for value in operands[:max(last, 0)])
+                   and at < max(of_modules if value.lasting == MODULES else changes, default=-1)
+                   for at, value in enumerate(operands))
+
+    @staticmethod
+    def only_reads(value: Value) -> bool:
+        """Whether nothing that happens for a value changes what modules hold: it is a size of what is at hand."""
+        return isinstance(value, Let) and value.role == ("size",) and all(
+            not isinstance(part, Let) or part.lasting or part.variable is not None for part in value.operands)
 
     def place(self) -> tuple[int, int | None]:
         op = self.block.end_op or (self.block.ops[-1] if self.block.ops else None)
