@@ -135,6 +135,7 @@ def check(source, live):
     return found
 
 
+@pytest.mark.filterwarnings("error:internal error")
 @pytest.mark.parametrize("seed", range(40))
 def test_random_nest(seed):
     check(*program(seed))

@@ -232,6 +232,29 @@ def f(self):
     return __compiled_fn_1(self.layers[0].norm.bias, items, self.layers[1].norm.bias)
 """, self=Model(2))
 
+case("what_is_done_to_each_element", """
+def f(caches):
+    graph_out_0 = __compiled_fn_1()
+    layers_0 = caches.layers[0]
+    layers_1 = caches.layers[1]
+    set = __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor
+    set(layers_1, 'keys', graph_out_0[3])
+    set(layers_1, 'values', graph_out_0[2])
+    set(layers_1, 'ready', True)
+    set(layers_0, 'keys', graph_out_0[1])
+    set(layers_0, 'values', graph_out_0[0])
+    set(layers_0, 'ready', True)
+    return caches.layers
+""", """
+def f(caches):
+    graph_out_0 = __compiled_fn_1()
+    for layer, keys, values in zip(caches.layers[1::-1], graph_out_0[3::-2], graph_out_0[2::-2]):
+        layer.keys = keys
+        layer.values = values
+        layer.ready = True
+    return caches.layers
+""", caches=Caches(2))
+
 case("keywords_of_a_dictionary_of_the_program", """
 def f(options, x):
     return __compiled_fn_1(x, b=x, **options, **dict(options, a=x))

@@ -26,8 +26,16 @@ class LivePaths:
         self._parameters = set(parameters) - set(bound)
         self._real = real_names
         self._bound = set(bound)
+        #: Variables that are bound once, to an object that is known.
+        self._known: dict[str, Path] = {}
         #: Variables that stand for an object for a while, as those of a comprehension that is written out.
         self.meanwhile: dict[str, Path] = {}
+
+    def bind(self, name: str, path: Path | None = None) -> None:
+        """Take note of a variable that is bound, once and to this object if there is one."""
+        self._bound.add(name)
+        if path is not None:
+            self._known[name] = path
 
     def of(self, node: ast.expr) -> Path | None:
         """The path of what an expression gives, in torch's long form; ``None`` where it is not known."""
@@ -36,6 +44,8 @@ class LivePaths:
                 return self.meanwhile[node.id]
             if node.id in self._parameters:
                 return (("local", node.id),)
+            if node.id in self._known:
+                return self._known[node.id]
             return None if node.id in self._bound else (("global", self._real.get(node.id, node.id)),)
         if isinstance(node, ast.Attribute):
             owner = self.of(node.value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import re
 from collections.abc import Mapping
 
@@ -53,8 +54,20 @@ class Readable:
         self._sizes = _Sizes.of(tree)
         imports = _Imports(self)
         imports.visit(function)
+        self._follow_variables(tree, function)
         self._folded = fold(tree, self.paths, self._taken | set(self.names)) if folds else Folded()
         function.body[:0] = imports.statements()
+
+    def _follow_variables(self, tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        """Variables that are bound once, to an object that is known."""
+        stores = collections.Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)
+                                     and not isinstance(node.ctx, ast.Load))
+        for statement in function.body:
+            if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Name) \
+                    and stores[target.id] == len(statement.targets) == 1:
+                path = self.paths.of(statement.value)
+                if path is not None and self.facts.reading(path):
+                    self.paths.bind(target.id, path)
 
     def _say_constants(self, tree: ast.Module, constants: Mapping[str, str]) -> None:
         """Constants of torch's in the words that a program has for them."""

@@ -7,6 +7,7 @@ the text                               written out
                                        that are used again kept in variables without a name in the text
 ``*(v for l in layers for v in (..))`` an argument for each layer and value
 ``[f(x) for x in out[0:3]]``           ``[f(out[0]), f(out[1]), f(out[2])]``
+``for x in xs: x.a = 1``               the statements, once for each element
 ``f(*out[0:4], *xs)``                  the items and elements, each an argument
 ``new(cls, a=x)``                      ``cls.__new__(cls)``, then an entry in its dictionary
 ``from m import name``                 ``name = __import_m.name``: the module that Dynamo put among the globals
@@ -96,6 +97,8 @@ class _Writer(ast.NodeTransformer):
                     for name in bound]
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return [node]
+        if isinstance(node, ast.For) and self.folded.blocks:
+            return self.block(node)
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
             if block:
@@ -118,6 +121,30 @@ class _Writer(ast.NodeTransformer):
             elif isinstance(value, list) and value and isinstance(value[0], (ast.expr, ast.withitem)):
                 setattr(node, name, [self.visit(each) for each in value])
         return [node]
+
+    def block(self, node: ast.For) -> list[ast.stmt]:
+        """The statements of a loop, once for each turn; its lists are read before the first."""
+        turns = self.elements(node)
+        if turns is None:
+            raise CannotWriteOut("a loop over what is not known")
+        names = _names(node.target)
+        reads: list[ast.stmt] = []
+        turned: list[ast.stmt] = []
+        for turn in turns:
+            for name, element in zip(names, turn):
+                self.paths.bind(name)
+                path = self.paths.of(element)
+                if path is not None:
+                    held = self.fresh()
+                    self.paths.bind(held, path)
+                    reads += self.statement(_placed(ast.Assign([ast.Name(held, ast.Store())], element), node))
+                    element = ast.Name(held, ast.Load())
+                    self.paths.meanwhile[name] = path
+                turned += self.statement(_placed(ast.Assign([ast.Name(name, ast.Store())], element), node))
+            turned += [inner for each in copy.deepcopy(node.body) for inner in self.statement(each)]
+            for name in names:
+                self.paths.meanwhile.pop(name, None)
+        return reads + turned
 
     def entry(self, node: ast.stmt) -> ast.stmt | None:
         """``vars(x)['a'] = y`` as the call that it stands for."""
@@ -266,9 +293,9 @@ class _Writer(ast.NodeTransformer):
     def is_fold(self, node: ast.GeneratorExp | ast.ListComp) -> bool:
         return self.elements(node.generators[0]) is not None
 
-    def elements(self, loop: ast.comprehension) -> list[list[ast.expr]] | None:
+    def elements(self, loop: ast.comprehension | ast.For) -> list[list[ast.expr]] | None:
         """What the variables of a loop are in each turn; ``None`` of a loop that the program has itself."""
-        if not self.folded.loops:
+        if not (self.folded.blocks if isinstance(loop, ast.For) else self.folded.loops):
             return None
         over = loop.iter
         if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == forms.SIDE_BY_SIDE:
@@ -300,9 +327,7 @@ class _Writer(ast.NodeTransformer):
 
     def turns(self, node: ast.GeneratorExp | ast.ListComp) -> Iterator[dict[str, ast.expr]]:
         """For each turn of a loop what its variables are; meanwhile their paths are known."""
-        target = node.generators[0].target
-        targets = target.elts if isinstance(target, ast.Tuple) else [target]
-        names = [each.id for each in targets if isinstance(each, ast.Name)]
+        names = _names(node.generators[0].target)
         for elements in self.elements(node.generators[0]) or ():
             turn = dict(zip(names, elements))
             for name, element in turn.items():
@@ -412,6 +437,12 @@ class _Counter(ast.NodeVisitor):
         for turn in self.writer.turns(node):
             for each in (*turn.values(), *_repeated(node)):
                 self.visit(each)
+
+
+def _names(target: ast.expr) -> list[str]:
+    """The variables of a loop."""
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [each.id for each in targets if isinstance(each, ast.Name)]
 
 
 def _repeated(node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:

@@ -1,0 +1,122 @@
+"""Statements that are the same for each element of a list are written once, as a loop.
+
+::
+
+    layers_0 = cache.layers[0]
+    layers_1 = cache.layers[1]
+    layers_1.keys = out[3]                  for layer, keys in zip(cache.layers[1::-1], out[3::-2]):
+    layers_1.is_initialized = True              layer.keys = keys
+    layers_0.keys = out[1]                      layer.is_initialized = True
+    layers_0.is_initialized = True
+
+The elements are read before the first turn, as a slice does.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from .alike import Hints, compared
+
+if TYPE_CHECKING:
+    from .folding import Folder
+
+#: As many statements become a loop.
+_SHORTEST = 4
+
+
+def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
+    """Fold what repeats in a body, in place; return whether anything was."""
+    elements = dict(_elements(body, folder))
+    at, folded = 0, False
+    while at < len(body):
+        blocks = _blocks(body, at, elements)
+        count = sum(map(len, blocks.values()))
+        before = _held_before(body, at, folder)
+        held = {name: index for index in before if (name := _bound(body[index])) in blocks}
+        uses = [node.id for node in ast.walk(ast.Module(body, [])) if isinstance(node, ast.Name)
+                and isinstance(node.ctx, ast.Load) and node.id in blocks]
+        loop = None
+        if len(blocks) > 1 and count >= _SHORTEST and held.keys() == blocks.keys() and len(uses) == count:
+            loop = _loop(blocks, elements, folder)
+        if loop is None:
+            at += max(count, 1)
+            continue
+        body[at : at + count] = [loop]
+        for index in sorted(held.values(), reverse=True):
+            del body[index]
+        at += 1 - len(held)
+        folded = True
+    return folded
+
+
+def _elements(body: list[ast.stmt], folder: Folder) -> Iterator[tuple[str, ast.expr]]:
+    """Variables that hold elements of lists."""
+    for statement in body:
+        name = _bound(statement)
+        if name and folder.paths.of(ast.Name(name, ast.Load())) is not None:
+            assert isinstance(statement, ast.Assign)
+            if len(folder.elements_in(statement.value)) == 1:
+                yield name, statement.value
+
+
+def _bound(statement: ast.stmt) -> str:
+    """The variable that an assignment binds."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 \
+            and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id
+    return ""
+
+
+def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> list[int]:
+    """Where variables are bound directly before a statement, with nothing between that could be observed."""
+    begin = at
+    while begin and folder.paths.of(ast.Name(_bound(body[begin - 1]), ast.Load())) is not None and _bound(
+            body[begin - 1]):
+        begin -= 1
+    return list(range(begin, at))
+
+
+def _blocks(body: list[ast.stmt], at: int, elements: dict[str, ast.expr]) -> dict[str, list[ast.stmt]]:
+    """Statements in a row that each store an attribute of an element, by its variable; of one length."""
+    found: dict[str, list[ast.stmt]] = {}
+    last = ""
+    for statement in body[at:]:
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        name = target.value.id if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) else ""
+        if name not in elements or name != last and name in found:
+            break
+        found.setdefault(name, []).append(statement)
+        last = name
+    size = len(next(iter(found.values()), ()))
+    same: dict[str, list[ast.stmt]] = {}
+    for name, block in found.items():
+        if len(block) != size:
+            break
+        same[name] = block
+    return same
+
+
+def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], folder: Folder) -> ast.For | None:
+    turns = [ast.Module([_Elements(elements).visit(copy.deepcopy(statement)) for statement in block], [])
+             for block in blocks.values()]
+    differing: dict[tuple[str, int, int], str] = {}
+    same = compared(turns, differing, Hints(folder.variables), folder)
+    if not isinstance(same, ast.Module) or not differing:
+        return None
+    target, over = folder.loop(differing, len(turns))
+    folder.taken.update(differing.values())
+    return ast.fix_missing_locations(ast.For(target, over, same.body, [], lineno=1, col_offset=0))
+
+
+class _Elements(ast.NodeTransformer):
+    """Puts elements of lists where their variables stood."""
+
+    def __init__(self, elements: dict[str, ast.expr]) -> None:
+        self._elements = elements
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return copy.deepcopy(self._elements.get(node.id, node))
