@@ -26,8 +26,8 @@ def widest(text):
     ('def f():\n    """What it does.\n\n        ' + "word " * 30 + 'end"""\n',
      'def f():\n    """What it does.\n\n        ' + ("word " * 22).rstrip() + "\n        " + "word " * 8 + 'end"""\n'),
     # a statement with a comment in it
-    ("def f(x):\n    return g(x, 'a' * 30,  # why\n        " + ", ".join(["argument"] * 12) + ")\n",
-     "def f(x):\n    # why\n    return g(\n        x,\n        'a' * 30,\n" + "        argument,\n" * 12 + "    )\n"),
+    ("def f(x):\n    return g(x, 'a' * 30,  # why\n        " + ", ".join(f"argument_{n}" for n in range(12)) + ")\n",
+     "def f(x):\n    # why\n    return g(\n        x,\n        'a' * 30,\n" + "".join(f"        argument_{n},\n" for n in range(12)) + "    )\n"),
     # heads
     ("if a:\n    pass\nelif " + " and ".join(["condition"] * 10) + ":\n    # why\n    pass\nelse:\n    pass\n",
      "if a:\n    pass\nelif (\n    condition\n" + "    and condition\n" * 9 + "):\n    # why\n    pass\nelse:\n    pass\n"),

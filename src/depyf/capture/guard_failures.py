@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .records import CompileId, GuardFailure, SourceLocation
+from .user_expressions import parsed_expression
 
 _ENTRY = re.compile(r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): ")
 _CAUSE = re.compile(r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)")
@@ -151,9 +152,8 @@ def comparison(condition: str, seen: Seen) -> Comparison:
         found = form(condition, seen)
         if found is not None:
             return found
-    try:
-        tree = ast.parse(condition, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed_expression(condition)
+    if tree is None:
         return Comparison(condition)
     return _of_expression(tree, seen)
 
@@ -316,9 +316,8 @@ def _class_name(text: str) -> str:
 
 def _source(subject: str) -> str:
     """The guarded object in a subject: ``x`` of ``x.size()[0]`` and of ``len(x)``."""
-    try:
-        node = ast.parse(subject, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    node = parsed_expression(subject)
+    if node is None:
         return ""
     if isinstance(node, ast.Compare):
         node = node.comparators[-1] if isinstance(node.ops[0], ast.In) else node.left

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from .records import Guard, SourceLocation
+from .user_expressions import parsed_expression
 
 _LINE = re.compile(r"^(?P<depth>(?:\| )*)\+- (?P<kind>\w+): (?P<rest>.*)$")
 #: (Managers of a dictionary's keys and values say no ``accessed_by``.)
@@ -280,8 +281,4 @@ _LEADING_ZERO = re.compile(r"(?<![\w.])0\d")
 
 @functools.lru_cache(maxsize=4096)
 def _parses(text: str) -> bool:
-    try:
-        ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    return parsed_expression(text) is not None

@@ -20,6 +20,14 @@ from functools import lru_cache
 from ..decompiler.dynamo_names import BUILTINS_PREFIX, IMPORT_PREFIXES, MODULE_DICTIONARIES, module_of_import
 
 
+def parsed_expression(text: str) -> ast.expr | None:
+    """Return the syntax tree of an expression; ``None`` where the text is none, or one too large for this Python."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
     """Return a source expression of torch's in the user's words.
 
@@ -74,9 +82,8 @@ def _plain(source: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def _rewritten(source: str, names: tuple[tuple[str, str], ...]) -> str:
-    try:
-        tree = ast.parse(source.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed_expression(source.strip())
+    if tree is None:
         return source
     return ast.unparse(in_user_words(tree, dict(names)))
 
@@ -116,10 +123,7 @@ class _UserWords(ast.NodeTransformer):
 
     def _global(self, name: str) -> ast.expr:
         wanted = self._names.get(name) or module_of_import(name) or name
-        try:
-            return ast.parse(wanted, mode="eval").body
-        except SyntaxError:
-            return ast.Name(name, ast.Load())
+        return parsed_expression(wanted) or ast.Name(name, ast.Load())
 
 
 def member(owner: ast.expr, key: str) -> ast.expr | None:

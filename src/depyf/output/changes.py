@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ..capture.guard_failures import comparison
 from ..capture.records import Compilation, GuardFailure
-from ..capture.user_expressions import user_expression
+from ..capture.user_expressions import parsed_expression, user_expression
 from .markdown import code, one_line, prose
 
 _SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
@@ -188,17 +188,15 @@ def value(text: str) -> str:
 
 
 def _is_python(text: str) -> bool:
-    try:
-        node = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    node = parsed_expression(text)
+    if node is None:
         return False
     return not isinstance(node, ast.Name) or text in ("True", "False", "None") or text.isidentifier() and text not in (
         "there", "missing", "gone")
 
 
 def _is_atom(text: str) -> bool:
-    try:
-        node = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    node = parsed_expression(text)
+    if node is None:
         return False
     return isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant))

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...capture.records import Frame, Guard, SourceLocation
-from ...capture.user_expressions import user_expression
+from ...capture.user_expressions import parsed_expression, user_expression
 
 #: Sections of guards: what the conditions of each are about.
 ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects", "globals", "state"
@@ -248,8 +248,7 @@ def is_loose(text: str) -> bool:
     """Whether ``and`` beside the text would be read another way."""
     if not re.search(r"\b(or|if|else|lambda|for)\b|:=", text):
         return False
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed_expression(text)
+    if tree is None:
         return True
     return isinstance(tree, ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr)

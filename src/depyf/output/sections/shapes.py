@@ -8,6 +8,7 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from ...capture.records import Compilation, SymbolDecision
+from ...capture.user_expressions import parsed_expression
 from ..changes import in_words
 from ..markdown import code, count, link, prose, some
 from .told import Told
@@ -146,9 +147,8 @@ _COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
 
 def _compared(condition: str) -> str:
     """``s2 != 2`` for sympy's ``Ne(s2, 2)``."""
-    try:
-        node = ast.parse(condition, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    node = parsed_expression(condition)
+    if node is None:
         return condition
     match node:
         case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:
