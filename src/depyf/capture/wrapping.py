@@ -39,7 +39,7 @@ def _first(code: str, indent: int, *forms: Callable[[str, int], list[str]]) -> l
 
 
 def comment(text: str, indent: int = 0, deeper: int = 4) -> list[str]:
-    """Return a comment as lines. A path that does not fit is broken behind one of its folders.
+    """Return a comment as lines.
 
     Args:
         text: without the mark.
@@ -47,11 +47,21 @@ def comment(text: str, indent: int = 0, deeper: int = 4) -> list[str]:
         deeper: how much deeper all lines but the first are.
     """
     mark = " " * indent + "# "
-    if len(mark) + len(text) <= WIDTH:
-        return [mark + text]
+    return prose(text, mark, mark + " " * deeper)
+
+
+def prose(text: str, begin: str, behind: str) -> list[str]:
+    """Return words as lines. A path that does not fit is broken behind one of its folders.
+
+    Args:
+        text: the words.
+        begin: what the first line begins with.
+        behind: what the others begin with.
+    """
+    if len(begin) + len(text) <= WIDTH:
+        return [begin + text]
     lines: list[str] = []
-    behind = mark + " " * deeper
-    for line in textwrap.wrap(text, WIDTH, initial_indent=mark, subsequent_indent=behind, break_long_words=False,
+    for line in textwrap.wrap(text, WIDTH, initial_indent=begin, subsequent_indent=behind, break_long_words=False,
                               break_on_hyphens=False):
         while len(line) > WIDTH:
             place = line.rfind("/", len(behind) + 4, WIDTH) + 1 or WIDTH

@@ -8,12 +8,12 @@ stand in a file of their own (:mod:`depyf.output.guards.whole`).
 from __future__ import annotations
 
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from ...capture.wrapping import comment
 from ..line_breaks import WIDTH, broken
 from ..markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
@@ -80,7 +80,7 @@ class _Writer:
         self.used_by_last = 0
 
     def comment(self, text: str) -> None:
-        self.lines += [f"{' ' * _INDENT}# {line}" for line in _wrapped(text)]
+        self.lines += comment(text, _INDENT, 0)
 
     def section(self, title: str, shown: Sequence[_Shown], room: int) -> list[Condition]:
         """Writes what has room; returns the conditions that are said."""
@@ -104,7 +104,7 @@ class _Writer:
 
     def _lines(self, shown: _Shown) -> list[str]:
         if not shown.text:
-            return [f"{' ' * _INDENT}# {line}" for line in _wrapped(shown.comment)]
+            return comment(shown.comment, _INDENT, 0)
         text = f"({shown.text})" if is_loose(shown.text) else shown.text
         behind = f"  # {shown.comment}" if shown.comment else ""
         lines = broken(("and " if self.any else "") + text, _INDENT)
@@ -380,7 +380,3 @@ def _kinds(left: Iterable[Condition]) -> str:
     names = Counter(next(name for name, fits in _KINDS if fits(one)) for one in left)
     first = [name for name, _ in names.most_common(4)]
     return ", ".join(first) + (", ..." if len(names) > len(first) else "")
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH - _INDENT - 2, break_long_words=False, break_on_hyphens=False) or [""]

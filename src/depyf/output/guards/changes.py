@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ...capture.user_expressions import BUILTINS_PREFIX, module_of_import
-from ..line_breaks import WIDTH
+from ...capture.wrapping import comment
+from ...decompiler.dynamo_names import BUILTINS_PREFIX, module_of_import
 from ..markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition
 from .facts import INTERNALS, state_in_words, state_of
@@ -116,8 +115,7 @@ def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
     for line in [change.text for change in found] if not longest else _brief(found):
         # What torch names by its place at the break has been an expression of the user's.
         line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
-        lines += textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#       ",
-                               break_on_hyphens=False)
+        lines += comment(f"  {line}", 0, 6)
     if longest and len(lines) > longest:
         lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {new.guards_name}.py"]
     elif longest and any(change.seen_by for change in found):

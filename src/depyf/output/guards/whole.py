@@ -7,11 +7,11 @@ torch's state. What repeats from layer to layer stands once. What of it matters 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...capture.records import SourceLocation
+from ...capture.wrapping import comment, prose
 from ..line_breaks import WIDTH, broken
 from ..markdown import count
 from ..story import short_names
@@ -33,8 +33,8 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     """
     function = "".join(f"{line}\n" for line, _ in guard_lines(version, before))
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
-    shortened = [f"  {short}: {path}\n" for path, short in sorted(files.items(), key=lambda each: each[1])
-                 if short != path]
+    shortened = [f"{line}\n" for path, short in sorted(files.items(), key=lambda each: each[1])
+                 if short != path for line in prose(f"{short}: {path}", "  ", "    ")]
     head = f'"""All conditions of version {version.label} of {version.frame.title or version.frame.name}.\n\n'
     head += "A comment behind a condition says which line made torch ask for it.\n" if files else ""
     head += "Files:\n" + "".join(shortened) if shortened else ""
@@ -150,9 +150,7 @@ class _Writer:
         self._first = True
 
     def comment(self, text: str, indent: int) -> None:
-        begin = " " * indent + "# "
-        self.lines += [(line, None) for line in textwrap.wrap(
-            text, WIDTH, initial_indent=begin, subsequent_indent=begin, break_on_hyphens=False)]
+        self.lines += [(line, None) for line in comment(text, indent, 0)]
 
     def write(self, folded: Sequence[Item[Condition] | Block[Condition]], indent: int) -> None:
         for each in folded:
