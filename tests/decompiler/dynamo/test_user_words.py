@@ -255,6 +255,20 @@ def f(caches):
     return caches.layers
 """, caches=Caches(2))
 
+case("elements_are_named_with_whom_they_are_of", """
+def f(kwargs, x):
+    tmp_1 = kwargs['cache'].layers[0]
+    tmp_2 = kwargs['cache'].layers[1]
+    x()
+    return tmp_1, tmp_2, tmp_1
+""", """
+def f(kwargs, x):
+    cache_layers_0 = kwargs['cache'].layers[0]
+    cache_layers_1 = kwargs['cache'].layers[1]
+    x()
+    return (cache_layers_0, cache_layers_1, cache_layers_0)
+""", kwargs={"cache": Caches(2)}, x=int)
+
 case("keywords_of_a_dictionary_of_the_program", """
 def f(options, x):
     return __compiled_fn_1(x, b=x, **options, **dict(options, a=x))
@@ -513,7 +527,7 @@ def test_case(name):
     assert found.text == expected.lstrip()
     assert found.fidelity in (Fidelity.EQUIVALENT, Fidelity.EXACT)
     running = function(ast.fix_missing_locations(found.runs), globals)
-    if "kwargs" in live:
+    if list(live) == ["kwargs"]:
         assert described(running(**live["kwargs"])) == described(function(source, globals)(**live["kwargs"]))
         return
     assert described(running(*copies(live))) == described(function(source, globals)(*copies(live)))

@@ -111,6 +111,10 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
         key = value.operands[1].value
         if type(key) is str and key.isidentifier():
             return _joined(inner, key) if long else _short(key)
+        if type(key) is int and isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_ATTR \
+                and owner.variable is None:
+            # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
+            inner = _joined(_described(owner.operands[0], rename, False, depth + 2), owner.op.arg)
         if type(key) in (str, int):
             return _joined(inner, str(key).replace("-", "minus_"))
     return ""
