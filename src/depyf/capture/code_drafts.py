@@ -72,6 +72,7 @@ class CodeDrafts:
         self._note = note
         self._guard_reader = GuardReader(full_path)
         self._of: dict[Key, list[CodeDraft]] = {}
+        self._files: tuple[tuple[int, int], list[Any]] = (0, 0), []
         self._versions: dict[int, int] = {}  # of each original by its id: how many
         self._texts: Kept[int, TransformedCode] = Kept(shelf)
         self._guards: Kept[tuple[int, int, int], str] = Kept(shelf)
@@ -104,9 +105,13 @@ class CodeDrafts:
         return {name: self._resume_names[id(resume.code)][1] for name, resume in resumes.items()}
 
     def known_files(self) -> list[Any]:
-        """Names of files that guards may mean."""
-        files: list[Any] = [drafts[0].original.co_filename for drafts in self._of.values()]
-        return files + [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+        """Names of files that guards may mean; the same list until there may be more."""
+        number = len(self._of), len(sys.modules)
+        if self._files[0] != number:
+            files: list[Any] = [drafts[0].original.co_filename for drafts in self._of.values()]
+            files += [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+            self._files = number, files
+        return self._files[1]
 
     def count(self) -> int:
         return len(self._texts)

@@ -17,7 +17,6 @@ import functools
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 from .records import Guard, SourceLocation
@@ -91,9 +90,7 @@ class GuardReader:
         key = (node.kind, node.rest, owner, owner_type)
         guard = self._guards.get(key)
         if guard is None:
-            condition, cause = _split_cause(node.rest)
-            if cause is not None:
-                cause = replace(cause, filename=self._full_path(cause.filename))
+            condition, cause = _split_cause(node.rest, self._full_path)
             expression = _expression(node.kind, condition, owner, owner_type)
             guard = self._guards[key] = Guard(expression, owner, node.kind, node.rest.strip(), cause)
         return guard
@@ -144,7 +141,7 @@ def _join_marks(guards: list[Guard]) -> list[Guard]:
     return joined
 
 
-def _split_cause(rest: str) -> tuple[str, SourceLocation | None]:
+def _split_cause(rest: str, full_path: Callable[[str], str] = str) -> tuple[str, SourceLocation | None]:
     # A comment sign may stand inside a string of the condition: the comment begins where Python ends.
     cut = rest.find("  # ")
     while cut >= 0 and _maybe_inside_string(rest[:cut]) and not is_expression(rest[:cut].strip()):
@@ -153,11 +150,11 @@ def _split_cause(rest: str) -> tuple[str, SourceLocation | None]:
     found = _CAUSE.search(rest, cut)
     if found is not None:
         return rest[: found.start()].rstrip(), SourceLocation(
-            found["file"], int(found["line"]), found["function"], found["code"].strip())
+            full_path(found["file"]), int(found["line"]), found["function"], found["code"].strip())
     found = _PLACE.search(rest, cut)
     if found is not None:
         return rest[: found.start()].rstrip(), SourceLocation(
-            found["file"], int(found["line"]), found["function"])
+            full_path(found["file"]), int(found["line"]), found["function"])
     return (rest[:cut] if cut else rest.split("  # ")[0]).rstrip(), None
 
 
@@ -179,19 +176,21 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
         return f"check_global_state({_global_state(condition)})"
     if kind == "TORCH_FUNCTION_MODE_STACK":
         return "check_torch_function_mode_stack()"
-    hooks = _SAVED_TENSORS_HOOKS.fullmatch(condition)
+    # (Most conditions hold nothing of what follows; to look for a text is cheaper than to match a pattern.)
+    hooks = _SAVED_TENSORS_HOOKS.fullmatch(condition) if "top_saved_tensors_hooks" in condition else None
     if hooks is not None:
         return f"check_saved_tensors_hooks({'None' if hooks['ids'].strip() == 'None' else '...'})"
-    version = _DICT_VERSION.fullmatch(condition)
+    version = _DICT_VERSION.fullmatch(condition) if "dict_version(" in condition else None
     if version is not None:
         return f"check_dict_unchanged({version['subject'] or version['other']})"
-    enum = _ENUM.fullmatch(condition)
+    enum = _ENUM.fullmatch(condition) if condition.endswith(">") else None
     if enum is not None:
         condition = enum["left"] + enum["member"]
     # Only whole names of torch's helpers lose their underscores, never a part of the user's names or strings.
-    condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
+    if "___" in condition:
+        condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
     if is_expression(condition):
-        return _with_sorted_sets(condition) if _SET.search(condition) else condition
+        return _with_sorted_sets(condition) if "{" in condition and _SET.search(condition) else condition
     return f"torch_guard({_ADDRESS.sub('_', ' '.join(condition.split()))!r})"
 
 

@@ -29,8 +29,10 @@ def failed(
     rest = []
     for failure in failures:
         text, source = plain(failure.text), plain(failure.source)
-        hits = [(group, at) for group, (_, conditions) in enumerate(groups) for at, condition in enumerate(conditions)
-                if plain(condition) == text]
+        # (What torch says of a tensor is no condition.)
+        hits = [] if _OF_TENSOR.search(failure.text) else [
+            (group, at) for group, (_, conditions) in enumerate(groups) for at, condition in enumerate(conditions)
+            if plain(condition) == text]
         if not hits and source:
             hits = [(group, condition_of(failure, conditions)) for group, (subject, conditions) in enumerate(groups)
                     if plain(subject) == source and conditions]

@@ -661,11 +661,13 @@ class FullPaths:
     character more; where only the root is common, that takes the first letter of a name.
 
     Args:
-        files: the paths that may be meant, asked for when one is looked up that was not among those before.
+        files: the paths that may be meant, asked for when one is looked up that was not among those before; the same
+            object while they are the same.
     """
 
     def __init__(self, files: Callable[[], Iterable[Any]]) -> None:
         self._files = files
+        self._indexed: Iterable[Any] = ()
         self._known: dict[str, str] = {}
         self._by_name: dict[str, list[str]] = {}
 
@@ -680,9 +682,10 @@ class FullPaths:
         except touchpoints.MissingTouchpoint:
             return shown
         name = os.path.basename(shown)
-        if name not in self._by_name:
+        if name not in self._by_name and (files := self._files()) is not self._indexed:
+            self._indexed = files
             self._by_name.clear()
-            for file in self._files():
+            for file in files:
                 if isinstance(file, str):
                     self._by_name.setdefault(os.path.basename(file), []).append(file)
         for file in self._by_name.get(name, ()):

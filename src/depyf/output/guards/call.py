@@ -17,9 +17,9 @@ from ...capture.wrapping import comment
 from ..line_breaks import WIDTH, broken
 from ..markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
-from .facts import INTERNALS, Fact, fact_of, state_in_words, state_of
+from .facts import INTERNALS, Fact, state_in_words, state_of
 from .layers import Block, Item, fold, spelled
-from .sizes import Sizes, symbol_names
+from .sizes import symbol_names
 from .versions import Version, signature
 from .whole import definition, sections
 
@@ -138,7 +138,7 @@ def _arguments(version: Version, section: str) -> Iterator[_Shown]:
                 text, owner = keys.first[one]
                 items.append(Item(text, owner, keys.covers[owner]))
             continue
-        found = _shown_of(one, known, version.sizes)
+        found = _shown_of(one, known, version)
         if found is not None:
             items.append(Item(found, one.subject, (one,)))
     for each in fold(_without_repetition(items)):
@@ -149,11 +149,11 @@ def _arguments(version: Version, section: str) -> Iterator[_Shown]:
             yield _Shown(_all_of(each), covers=tuple(_in_block(each, items)))
 
 
-def _shown_of(one: Condition, known: dict[str, Fact], sizes: Sizes) -> str | None:
+def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str | None:
     """The condition as it is shown; ``None`` if it is counted."""
     if one.tensor is not None:
-        return sizes.check(one)
-    read = fact_of(one, sizes)
+        return version.sizes.check(one)
+    read = version.fact_of(one)
     if read is None:
         if one.text.startswith(("has_no_marks", "check_dict_unchanged(", "not hasattr(")) or ".__dict__" in one.text:
             return None
@@ -264,15 +264,17 @@ def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
     likely to change."""
     found: dict[str, list[Condition]] = {}
     for one in version.conditions:
-        if one.section != section or one.text not in telling and (
-                INTERNALS.search(one.text) or re.search(r"\._\w+$", one.subject)):
+        if one.section != section:
             continue
-        read = fact_of(one, version.sizes)
-        if one.tensor is not None:
-            if section == GLOBALS or one.text in telling:
-                found.setdefault(version.sizes.check(one), []).append(one)
-        elif read is not None and (one.text in telling or _is_value_of_program(one, *read)):
-            found.setdefault(one.text, []).append(one)
+        tells, read = one.text in telling, version.fact_of(one)
+        if one.tensor is not None and (section == GLOBALS or tells):
+            text = version.sizes.check(one)
+        elif read is not None and (tells or _is_value_of_program(one, *read)):
+            text = one.text
+        else:
+            continue
+        if tells or not INTERNALS.search(one.text) and not re.search(r"\._\w+$", one.subject):
+            found.setdefault(text, []).append(one)
     once = {each.text for each in fold([Item(text, members[0].subject, None) for text, members in found.items()])
             if isinstance(each, Item)}
     shown = [(text, members) for text, members in found.items() if text in once]  # (those of layers are counted)

@@ -190,15 +190,16 @@ def in_words(expression: str) -> str:
     some = _SOME_MARKS.fullmatch(expression) if expression.startswith("((getattr(") else None
     if some is not None:
         return f"has_no_marks_but({user_expression(some['subject'])}, {some['which']}, {some['mark']!r})"
-    contains = _CONTAINS.fullmatch(expression)
+    contains = _CONTAINS.fullmatch(expression) if "dict_contains(" in expression else None
     if contains is not None:
         return f"{contains['key']} {'not ' if contains['not'] else ''}in {user_expression(contains['owner'])}"
     text = with_torchs_helpers(user_expression(expression))
-    member = _MEMBER.fullmatch(text)
+    member = _MEMBER.fullmatch(text) if "set.__contains__(" in text else None
     if member is not None:
         return f"{member['item']} {'not ' if member['not'] else ''}in {member['owner']}"
-    text = re.sub(r"\.size\(\)(?=\[)", ".shape", text)
-    return re.sub(r" == (True|False)$", r" is \1", text)
+    if ".size()" in text:
+        text = re.sub(r"\.size\(\)(?=\[)", ".shape", text)
+    return re.sub(r" == (True|False)$", r" is \1", text) if text.endswith(("True", "False")) else text
 
 
 def with_torchs_helpers(text: str) -> str:
@@ -206,11 +207,14 @@ def with_torchs_helpers(text: str) -> str:
     def device(found: re.Match[str]) -> str:
         return f"torch.device({':'.join(filter(None, (found['type'], found['index'])))!r})"
 
-    return _DEVICE.sub(device, text.replace("___from_numpy(", "torch.as_tensor("))
+    text = text.replace("___from_numpy(", "torch.as_tensor(")
+    return _DEVICE.sub(device, text) if "device(" in text else text
 
 
 def _without_clashes(expression: str, local: Collection[str]) -> str:
     """A global that has the name of a local variable is read from ``globals()``."""
+    if "G['" not in expression:
+        return expression
     return _ROOT.sub(lambda found: f"globals()[{found['name']!r}]" if found["scope"] == "G" and found["name"] in local
                      else found[0], expression)
 

@@ -37,11 +37,14 @@ class Fact:
 _WEIGHT = {"tensor": 3, "value": 2, "object": 1, "type": 0}
 
 
-def facts(conditions: Iterable[Condition], sizes: Sizes) -> dict[str, Fact]:
-    """Return what holds for each object, by its expression (``len(x)`` is one of its own)."""
+def facts(known: Iterable[tuple[str, Fact] | None]) -> dict[str, Fact]:
+    """Return what holds for each object, by its expression (``len(x)`` is one of its own).
+
+    Args:
+        known: what each condition says, as of :func:`fact_of`.
+    """
     found: dict[str, Fact] = {}
-    for condition in conditions:
-        read = fact_of(condition, sizes)
+    for read in known:
         if read is not None:
             subject, fact = read
             if subject not in found or _WEIGHT[found[subject].kind] < _WEIGHT[fact.kind]:

@@ -78,11 +78,12 @@ def spelled(numbers: Sequence[int]) -> str:
 
 def fold(items: Sequence[Item[Payload]]) -> list[Item[Payload] | Block[Payload]]:
     """Return the items with those that repeat in blocks; each stands where its first stood."""
-    names = set(_LETTER.findall("\n".join(item.text for item in items)))
+    names = set("\n".join(item.text for item in items).translate(_ONLY_WORDS).split())
     return _fold(items, [letter for letter in LETTERS if letter not in names])
 
 
-_LETTER = re.compile(r"\b[a-z]\b")
+#: For ``str.translate``: blanks for what stands between words. (Much faster than a pattern, and texts are long.)
+_ONLY_WORDS = "".join(each if each.isalnum() or each == "_" else " " for each in map(chr, range(128)))
 
 
 def _fold(items: Sequence[Item[Payload]], letters: Sequence[str]) -> list[Item[Payload] | Block[Payload]]:

@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ...capture.records import CacheEntry, Compilation, Frame
 from ..naming import legal_identifier
 from .conditions import Condition, Conditions
-from .facts import Fact, facts
+from .facts import Fact, fact_of, facts
 from .sizes import Sizes, open_sizes
 
 Made = TypeVar("Made")
@@ -42,10 +42,18 @@ class Version:
     def guards_name(self) -> str:
         return f"guards_{self.number}_for_{legal_identifier(self.frame.name)}"
 
+    def fact_of(self, condition: Condition) -> tuple[str, Fact] | None:
+        """What one of its conditions says, and of which object (:func:`.facts.fact_of`)."""
+        return self._facts_by_condition[id(condition)]
+
+    @functools.cached_property
+    def _facts_by_condition(self) -> dict[int, tuple[str, Fact] | None]:
+        return {id(condition): fact_of(condition, self.sizes) for condition in self.conditions}
+
     @functools.cached_property
     def facts(self) -> dict[str, Fact]:
         """What holds for each object."""
-        return facts(self.conditions, self.sizes)
+        return facts(self._facts_by_condition.values())
 
     @functools.cached_property
     def texts(self) -> frozenset[str]:
