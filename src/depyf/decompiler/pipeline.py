@@ -115,10 +115,10 @@ class _Job:
         parameter_names: Mapping[str, Sequence[str]] | None, rename: Mapping[str, str] | None,
         keep_variables: bool = False, interpreter: Interpreter | None = None, facts: Facts | None = None,
     ) -> None:
-        self.facts = facts if simplify and verify else None
         self.readable: Readable | None = None
         self.refused: list[str] = []
         self.folds = True  # until it is found that what repeats cannot be written once
+        self.can_fold = False  # whether the text that was written last is in the user's words
         self.runs: ast.Module | None = None
         self.renamed = renamed(code)
         self.code = code = self.renamed.code
@@ -126,7 +126,7 @@ class _Job:
         self.compiler = _compiler(code, interpreter)
         self.verify = verify and self.compiler is not None
         self.program, self.constants = name_constants(canonicalise(code))
-        self.facts = self.facts if self.verify else None
+        self.facts = facts if simplify and self.verify else None
         first = Form.READABLE if self.facts is not None else Form.SIMPLIFIED if simplify else Form.STRUCTURED
         self.forms = Forms(code, first, self.verify)
         self.alone: dict[tuple[Code, tuple[Form, ...]], bool] = {}
@@ -134,6 +134,7 @@ class _Job:
         self.options.rename = dict(rename or {})
         if self.constants:
             self.options.graphs[code] = build(self.program)
+
         def simplified(facts: Facts | None) -> Callable[[], Graph]:
             return cache(lambda: simplified_graph(
                 build(self.program), parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
@@ -184,22 +185,23 @@ class _Job:
     def unfolded(self) -> bool:
         """Has what repeats written out the next time, if it was not yet."""
         before, self.folds = self.folds, False
-        return before and self.runs is not None
+        return before and self.can_fold
 
     def written(self) -> tuple[str, ast.Module, Code | None]:
         """The whole as text, and what that compiles to if it is to be proven."""
+        self.runs, self.can_fold = None, False
         text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_marks)
-        self.runs = None
         if self.options.is_readable(self.code):
-            text, tree = self.in_user_words(tree)
+            self.can_fold = True
+            text = self.in_user_words(tree)
         elif self.forms.of(self.code) <= Form.SIMPLIFIED_SPILLED and len(max(text.splitlines(), key=len)) > WIDTH:
             text = laid_out(tree)
             tree = ast.parse(text)
         runs = self.runs or tree
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
 
-    def in_user_words(self, tree: ast.Module) -> tuple[str, ast.Module]:
-        """The text with the forms of :mod:`.dynamo`, and its tree. What it stands for becomes :attr:`runs`."""
+    def in_user_words(self, tree: ast.Module) -> str:
+        """The text with the forms of :mod:`.dynamo`. What it stands for becomes :attr:`runs`."""
         assert self.facts is not None
         parameters = (*self.code.arguments, *self.code.freevars)
         global_names = frozenset(op.arg for op in self.program.ops if op.kind is o.LOAD_GLOBAL)
@@ -207,9 +209,8 @@ class _Job:
             tree, self.facts, parameters, self.options.rename, self.constants, global_names,
             self.folds and self.forms.of(self.code) is Form.READABLE)
         text = laid_out(tree)
-        self.runs = tree
         self.runs = self.readable.written_out(ast.parse(text))
-        return text, ast.parse(text)
+        return text
 
     def compiled(self, tree: ast.Module, code: Code, constants: bool = False) -> Code:
         return compile_function(tree, code, constants, self.compiler or compile_here)
@@ -310,7 +311,7 @@ class _Job:
         if len(inner) > _REASONS_SHOWN:
             inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
         notes = dict.fromkeys(n for n in (parts[0].reason, *inner) if n)
-        return Decompiled(text, fidelity, "; ".join(notes), tree, parts, self.runs)
+        return Decompiled(text, fidelity, "; ".join(notes), tree if self.runs is None else None, parts, self.runs)
 
     def part(self, code: Code, proof: Proof | None) -> Part:
         name, units = self.forms.names[code], len(code.bytecode) // 2
@@ -335,7 +336,7 @@ class _Job:
             else:
                 notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
         notes += [changed] * bool(changed) + self.stated_constants(code)
-        if code is self.code and self.runs is not None and self.facts is not None:
+        if code is self.code and self.runs is not None:
             notes += self.refused
         fidelity = Fidelity.EQUIVALENT if notes else Fidelity.EXACT
         if self.renamed.visible(code):

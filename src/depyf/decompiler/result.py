@@ -6,6 +6,7 @@ import ast
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..bytecode.code import Code
 from .verify import Verdict, line_map
@@ -59,7 +60,7 @@ class Decompiled:
         fidelity: that of the part that is furthest from exact.
         note: simplifications made, or why it fell back. Empty when there is nothing to say.
         line_map: ``{byte offset of an original instruction: 1-based line of text}``; empty if it is not proven.
-        tree: the syntax tree of the text.
+        written: the syntax tree of the text, where it is at hand.
         runs: the same with its forms written out (:mod:`depyf.decompiler.dynamo`); ``None`` where the text has none.
         parts: the code object and all that it holds, each with its own fidelity, outermost first.
     """
@@ -67,9 +68,14 @@ class Decompiled:
     text: str
     fidelity: Fidelity
     note: str
-    tree: ast.Module
+    written: ast.Module | None = None
     parts: tuple[Part, ...] = ()
     runs: ast.Module | None = None
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree of the text."""
+        return ast.parse(self.text) if self.written is None else self.written
 
     @property
     def line_map(self) -> Mapping[int, int]:

@@ -47,8 +47,9 @@ class Readable:
         self._real = {shown: name for name, shown in rename.items()}
         function = tree.body[0]
         assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-        bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        self._taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | set(parameters)
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        self._taken = {node.id for node in names} | set(parameters)
         self.paths = LivePaths(facts, parameters, self._real, bound)
         self._say_constants(tree, constants)
         self._sizes = _Sizes.of(tree)
@@ -71,12 +72,13 @@ class Readable:
 
     def _say_constants(self, tree: ast.Module, constants: Mapping[str, str]) -> None:
         """Constants of torch's in the words that a program has for them."""
+        known = {name: meaning for name, meaning in constants.items() if _WORDS.fullmatch(meaning)}
+        if not known:
+            return
         said = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Call))
                 and root_name(node) == "torch"}
         words: dict[str, str] = {}
-        for name, meaning in constants.items():
-            if not _WORDS.fullmatch(meaning):
-                continue
+        for name, meaning in known.items():
             text = re.sub(r"^device\(type=", "torch.device(", meaning)
             text = re.sub(r", index=(\d+)\)$", r", \1)", text)
             if text in said:
@@ -113,22 +115,30 @@ class _Constants(ast.NodeTransformer):
 
 
 class _Sizes(ast.NodeTransformer):
-    """``call_size(x, 1)`` becomes ``x.size(1)``, where the text has no other such calls."""
+    """``call_size(x, 1)`` becomes ``x.size(1)``, where the text has no other such calls.
+
+    Attributes:
+        found: whether there was one.
+    """
+
+    found = False
 
     @classmethod
     def of(cls, tree: ast.Module) -> bool:
         """Whether that was done: calls of ``size`` stand for torch's function."""
-        if any(isinstance(node, ast.Attribute) and node.attr == "size" for node in ast.walk(tree)):
+        attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        if "call_size" not in attributes or "size" in attributes:
             return False
-        before = ast.dump(tree)
-        cls().visit(tree)
-        return ast.dump(tree) != before
+        sizes = cls()
+        sizes.visit(tree)
+        return sizes.found
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         function = node.func
         if isinstance(function, ast.Attribute) and function.attr == "call_size" and root_name(function) == UTILITIES \
                 and len(node.args) == 2 and not node.keywords:
+            self.found = True
             return ast.Call(ast.Attribute(node.args[0], "size", ast.Load()), [node.args[1]], [])
         return node
 

@@ -73,6 +73,7 @@ class _Writer(ast.NodeTransformer):
         self.paths = paths
         self.names = names
         self.constants = constants
+        self.constant_roots = {text.partition(".")[0] for text in constants}
         self.sets_entries = sets_entries
         self.made = 0
         #: Variables that hold a module's dictionary in this statement, by the path of the dictionary.
@@ -163,7 +164,7 @@ class _Writer(ast.NodeTransformer):
 
     # --- constants and names ------------------------------------------------------------------------
     def visit(self, node: ast.AST) -> ast.AST:
-        if self.constants and isinstance(node, (ast.Call, ast.Attribute)) and root_name(node) == "torch":
+        if self.constants and isinstance(node, (ast.Call, ast.Attribute)) and root_name(node) in self.constant_roots:
             name = self.constants.get(ast.unparse(node))
             if name is not None:
                 return _placed(ast.Name(name, ast.Load()), node)
@@ -473,8 +474,13 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 def _placed(node: _Node, place: ast.AST) -> _Node:
-    """The node at the place of another, as all in it that has none."""
-    for part in ast.walk(node):
-        if "lineno" in part._attributes and not hasattr(part, "lineno"):
+    """The node at the place of another, as all in it that has none. (What has a place has places in it.)"""
+    pending: list[ast.AST] = [node]
+    while pending:
+        part = pending.pop()
+        if "lineno" in part._attributes:
+            if hasattr(part, "lineno"):
+                continue
             ast.copy_location(part, place)
+        pending += ast.iter_child_nodes(part)
     return node
