@@ -121,6 +121,17 @@ def test_names_of_parameters_stay_as_they_are(tmp_path):
     assert re.search(r"def guards_0_for___resume_at_\w+\([^)]*___stack0", text)
 
 
+def test_a_graph_break_is_said_above_the_code_that_it_ends(tmp_path):
+    def f(x):
+        print("of", x.shape)
+        return x.sum().item() + x
+
+    _, text = dump(tmp_path, f, torch.ones(3))
+    assert re.search(r'# graph break at test_full_code\.py:\d+ \(print\("of", x\.shape\)\): a graph cannot `print`\n', text)
+    if sys.version_info >= (3, 11):
+        assert "# ___stack0: x.sum().item()\n" in text
+
+
 def test_what_differs_between_versions_is_said(tmp_path):
     def f(x, n):
         return x * n

@@ -150,6 +150,13 @@ def test_the_recompile_limit_says_what_calls_no_longer_match(told):
 
 
 @new_enough
+def test_no_advice_to_mark_what_the_program_fixes(told):
+    text = index(told(told_programs.loop_over_a_size))
+    assert "mark_dynamic(" not in text
+    assert re.search(r"\* `xs.shape\[0\]`: what is computed with it fixes it \(at `told_programs.py:\d+`\)", text)
+
+
+@new_enough
 def test_torchs_advice_on_a_changing_attribute(told):
     text = index(told(told_programs.changing_attribute))
     assert "`self.step`: 0 → 1" in text and "allow_unspec_int_on_nn_module = True" in text

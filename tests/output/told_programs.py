@@ -226,3 +226,17 @@ def a_frame_without_tensors(compiled):
         return len(names)
 
     compiled(count)(torch.ones(2))
+
+
+def loop_over_a_size(compiled):
+    """The loop fixes the size, so that marking it dynamic does not help."""
+
+    def cumulative(xs):
+        total = xs[0]
+        for t in range(xs.shape[0]):
+            total = total + xs[t]
+        return total
+
+    step = compiled(cumulative)
+    for size in (3, 4, 5):
+        step(torch.ones(size, 2))

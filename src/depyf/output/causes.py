@@ -76,6 +76,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
         "which branch is taken depends on values in a tensor, and a graph has none while it is captured")),
     (r"^Unsupported Tensor\.item\(\)", _always(
         "`.item()` needs a value out of a tensor, and a graph has none while it is captured")),
+    (r"^Unsupported Tensor\.backward\(\)", _always("torch does not trace `.backward()`")),
     (r"^Data-dependent", _always("it depends on values in a tensor, and a graph has none while it is captured")),
     (r"^Call to `torch\._dynamo\.graph_break\(\)`", _graph_break),
     (r"^Failed to trace builtin operator", _builtin),

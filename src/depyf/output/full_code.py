@@ -8,6 +8,7 @@ called. Definitions that only the machine needs stand last.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from ..capture.records import Compilation, CompiledFunction, CompiledGraph, Frame
 from ..capture.resumes import resumed_function
 from ..capture.wrapping import comment
+from .causes import cause, statement
 from .graph_changes import like_before
 from .graph_file import GraphFile, files_table, graph_file, stage_view
 from .guards.call import call_guards
@@ -106,6 +108,7 @@ def _frame(
         parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame)}")
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)]
+        head += [f"# ___stack{number}: {expression}" for number, expression in enumerate(frame.stack) if expression]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
     if frame.wrappers:
         parts.append(_wrapper_stub(frame))
@@ -225,7 +228,19 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
         head = [f"{head[0]}, with the notes of {alike.label}"]
     else:
         head += _notes(code.note)
+    head += _breaks(version)
     return "\n".join([*head, _with_writes(code.text.rstrip(), shown)])
+
+
+def _breaks(version: Version) -> list[str]:
+    """Where and why its graph ends before the function does."""
+    lines = []
+    for found in version.compilation.breaks if version.compilation is not None else ():
+        where = found.location
+        at = f" at {os.path.basename(where.filename)}:{where.line} ({statement(where.text)})" if where else ""
+        lines += textwrap.wrap(f"graph break{at}: {cause(found)}", WIDTH, initial_indent="# ", subsequent_indent="#   ",
+                               break_long_words=False, break_on_hyphens=False)
+    return lines
 
 
 def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
@@ -238,12 +253,12 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
     above: dict[int, list[str]] = {}
-    for statement in ast.walk(tree):
-        if isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            for node in _expressions(statement):
+    for each in ast.walk(tree):
+        if isinstance(each, ast.stmt) and not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for node in _expressions(each):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
                     said = f"{node.func.id} writes to {some(list(writes[node.func.id]), WRITES)}"
-                    above.setdefault(statement.lineno, []).append(said)
+                    above.setdefault(each.lineno, []).append(said)
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())
