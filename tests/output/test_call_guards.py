@@ -121,6 +121,13 @@ def test_sizes_that_are_equal_to_others():
         "f32[batch, 4] on cpu", "f32[2*batch] on cpu", "f32[batch, 2] on cpu"]
 
 
+def test_a_size_that_is_compared_with_itself_is_open():
+    guards = [tensor("L['x']", "None,", "1,"), about("L['x'].size()[0] == 4*(L['x'].size()[0] // 4)")]
+    found, of = sizes(guards, "x")
+    assert found == {"x.shape[0]": ("n", "any")}
+    assert "        and x.shape[0] == 4*(x.shape[0] // 4)" in call_guards(of)
+
+
 def test_strides_that_follow_from_open_sizes_are_not_said():
     x = tensor("L['x']", "2, None, None, 3", "None, None, 3, 1")
     follow = [about("L['x'].stride()[0] == 3*L['x'].size()[1]*L['x'].size()[2]"),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..output.user_source import is_library
 from .guard_failures import FRAME, Seen, guard_failures
 from .records import (
     CacheLookup,
@@ -289,7 +290,9 @@ class EventReader:
 
     def _symbol(self, draft: _Draft, kind: str, event: Mapping[str, Any]) -> None:
         stack = self._stack(event.get("user_stack"))
-        location = stack[-1] if stack else None
+        # (Layers of torch's ask for sizes; the user knows the line that called them.)
+        users = [place for place in stack if not is_library(place.filename)] or stack
+        location = users[-1] if users else None
         if kind == "create_symbol":
             found = SymbolDecision("created", str(event.get("symbol", "")), str(event.get("source", "")),
                                    str(event.get("val", "")), str(event.get("vr", "")), "", location)

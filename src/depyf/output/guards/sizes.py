@@ -96,7 +96,8 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
     same: dict[str, tuple[str, str]] = {}  # size -> the expression that it is equal to, the text that says so
     for one in conditions:
         match = _SAME.fullmatch(one.text)
-        if match is not None and match["size"] in expressions:
+        # (A size that is compared with an expression of itself is open, and the comparison is a condition on it.)
+        if match is not None and match["size"] in expressions and match["size"] not in match["of"]:
             same.setdefault(match["size"], (match["of"], one.text))
     symbols = dict(_symbols(compilation))
     tree = _tree(frame)
