@@ -222,6 +222,14 @@ def test_a_graph_that_differs_in_more():
     assert "#   + new = x.sin()" in like_before(more, old)
 
 
+def test_what_differs_at_the_end_of_a_long_statement_is_shown():
+    long = ", ".join(f"argument_{i}=None" for i in range(10))
+    old = {"h": graph("h", "8").replace("    return", f"    y = g({long}, causal=True)\n    return")}
+    brief = like_before(graph("g", "8").replace("    return", f"    y = g({long}, causal=False)\n    return"), old)
+    assert "causal=True)\n" in brief and brief.endswith("causal=False)")
+    assert max(map(len, brief.splitlines())) <= WIDTH
+
+
 def test_numbers_that_torch_counts_names_by_do_not_matter():
     old = {"__compiled_fn_1": graph("__compiled_fn_1", "8")}
     other = graph("__compiled_fn_3", "8").replace("add_", "add_9")

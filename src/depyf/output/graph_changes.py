@@ -55,11 +55,12 @@ def like_before(text: str, shown: Mapping[str, str]) -> str:
     head = f"# the statements of {other} above" + (f", with {'; '.join(with_sizes)}" if with_sizes else "")
     head += "; and these differ (- there, + here):" if changed else ""
     return "\n".join([*textwrap.wrap(head, WIDTH, subsequent_indent="#   "),
-                      *(_cut(f"#   {line}") for line in changed)])
+                      *(part for line in changed for part in _whole(line))])
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 4] + " ..."
+def _whole(line: str) -> list[str]:
+    """A statement on as many lines as it takes: what differs may stand at its end."""
+    return textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#         ", break_on_hyphens=False)
 
 
 @functools.lru_cache(maxsize=64)

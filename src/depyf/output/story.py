@@ -296,8 +296,10 @@ def breaks_by_place(
     """Those of one reason, by place, by function, and by what was given up."""
     found: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
     for broken, compilation in group:
-        where = broken.location
-        key = where and (where.filename, where.line), plain_name(compilation.function), broken.skips_function
+        where, meant = broken.location, compilation.user_function
+        # (One wrapper's name is that of many functions.)
+        function = (meant.name, meant.wrappers[:1]) if meant is not None else plain_name(compilation.function)
+        key = where and (where.filename, where.line), function, broken.skips_function
         found.setdefault(key, []).append((broken, compilation))
     return list(found.values())
 
