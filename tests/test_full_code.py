@@ -330,11 +330,15 @@ class Counting(torch.nn.Module):
         super().__init__()
         self.register_buffer("seen", torch.zeros(()))
         self.norm = torch.nn.BatchNorm1d(3)
+        self.layers = torch.nn.ModuleList(torch.nn.BatchNorm1d(3) for _ in range(3))
 
     def forward(self, x):
         self.seen.add_(1)
         x[0].mul_(2)
-        return self.norm(x)
+        y = self.norm(x)
+        for layer in self.layers:
+            y = layer(y)
+        return y
 
 
 def test_what_a_graph_writes_to_is_said_at_its_parameters_and_at_its_call(tmp_path):
@@ -343,6 +347,7 @@ def test_what_a_graph_writes_to_is_said_at_its_parameters_and_at_its_call(tmp_pa
     assert set(written) >= {"seen", "x", "norm_running_mean", "norm_running_var"}
     assert "norm_weight" not in written
     said = re.search(r"    # __compiled_fn_\w+ writes to ((?:.*\n    #)*.*)\n    .*__compiled_fn_", text)[1]
+    assert "self.layers[i].running_mean (for i in range(3))" in re.sub(r"\s*\n    #  *", " ", said)
     assert set(re.findall(r"[\w.]+", said)) >= {"self.seen", "x", "self.norm.running_mean", "self.norm.running_var"}
     (outline,) = glob.glob(os.path.join(path, "*.outline.txt"))
     with open(outline, encoding="utf-8") as file:

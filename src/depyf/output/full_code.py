@@ -23,6 +23,7 @@ from .graph_file import GraphFile, files_table, graph_file, stage_view
 from .guards.call import call_guards
 from .guards.changes import as_comment
 from .guards.helpers import helpers
+from .guards.layers import Block, Item, fold
 from .guards.symbols import symbol_table
 from .guards.versions import Version, by_compile_id, nearest, of_some, versions
 from .line_breaks import WIDTH, broken
@@ -50,8 +51,8 @@ _IMPORTS = "import torch\nfrom torch import device, inf, nan\n"
 LONGEST_DIFFERENCE = 40
 #: Lines of parameters of a graph that is not shown whole.
 LONGEST_STUB = 6
-#: Arguments that a graph writes to, named at its call.
-WRITES = 8
+#: Arguments that a graph writes to, named at its call; those of several layers count once.
+WRITES = 12
 
 
 def full_code(
@@ -257,7 +258,7 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
         if isinstance(each, ast.stmt) and not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for node in _expressions(each):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
-                    said = f"{node.func.id} writes to {some(list(writes[node.func.id]), WRITES)}"
+                    said = f"{node.func.id} writes to {some(list(_by_layer(writes[node.func.id])), WRITES)}"
                     above.setdefault(each.lineno, []).append(said)
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -266,6 +267,18 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
             lines += comment(said, indent, deeper=2)
         lines.append(line)
     return "\n".join(lines)
+
+
+def _by_layer(names: Sequence[str]) -> Iterator[str]:
+    """The names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
+    def told(folded: Sequence[Item[None] | Block[None]], loops: str) -> Iterator[str]:
+        for each in folded:
+            if isinstance(each, Item):
+                yield each.text + (f" ({loops})" if loops else "")
+            else:
+                yield from told(each.body, f"{loops} {each.loop()}".strip())
+
+    yield from told(fold([Item(name, name, None) for name in names]), "")
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
