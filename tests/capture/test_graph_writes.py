@@ -4,10 +4,7 @@ import pytest
 
 from depyf.capture.graph_writes import written_arguments
 
-
-def graph(*statements):
-    body = "\n".join(f"        {statement}" for statement in statements)
-    return f"class GraphModule(torch.nn.Module):\n    def forward(self, L_x_, L_y_, mean, var):\n        x = L_x_\n{body}\n"
+PARAMETERS = ("L_x_", "L_y_", "mean", "var")
 
 
 @pytest.mark.parametrize("statements, expected", [
@@ -29,8 +26,9 @@ def graph(*statements):
     (["layer_norm_1 = torch.layer_norm(x, (2,))"], []),
 ])
 def test_what_is_written_to(statements, expected):
-    assert written_arguments(graph(*statements)) == expected
+    body = ["        x = L_x_", *(f"        {statement}" for statement in statements)]
+    assert written_arguments(PARAMETERS, body) == expected
 
 
-def test_what_is_no_graph_writes_to_nothing():
-    assert written_arguments("") == written_arguments("x.add_(") == written_arguments("x.add_(1)") == []
+def test_what_is_no_python_writes_to_nothing():
+    assert written_arguments(("x",), ["x.add_("]) == written_arguments((), ["x.add_(1)"]) == []

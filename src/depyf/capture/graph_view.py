@@ -233,7 +233,7 @@ class _View:
         else:
             self.write(first, f"{' ' * indent}def forward(")
             places = {}
-            written = set(written_arguments("\n".join(self.source))) if len(self.scopes) < 2 else set()
+            written = set(written_arguments(names, self.body(last))) if len(self.scopes) < 2 else set()
             words = {}
             for each, parameter in zip(names, parameters):
                 places[each] = len(self.out) + 1
@@ -251,6 +251,12 @@ class _View:
         while after <= len(self.source) and not self.source[after - 1].strip():
             after += 1
         return after
+
+    def body(self, signature: int) -> list[str]:
+        """The lines of a function behind the last line of its signature."""
+        lines = self.source[signature:]
+        end = next((at for at, line in enumerate(lines) if line.lstrip().startswith("class ")), len(lines))
+        return lines[:end]
 
     def shown_names(self, names: Sequence[str], other: Mapping[str, str], first: int, indent: int) -> dict[str, str]:
         """The name of each parameter in the view."""
