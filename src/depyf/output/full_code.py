@@ -108,7 +108,8 @@ def _frame(
     if frame.original_is_user_text:
         parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame)}")
     else:
-        head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)]
+        head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)] \
+            if "def " in frame.original.text else []  # (records of a killed run have no text)
         head += [f"# ___stack{number}: {expression}" for number, expression in enumerate(frame.stack) if expression]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
     if frame.wrappers:
