@@ -312,7 +312,7 @@ def nested_mutants(code: Code, rng: random.Random) -> Iterator[tuple[str, Callab
     def parts(**given: Any) -> Callable[[], Code]:
         def made() -> Code:
             fresh = dataclasses.replace(code, **given)
-            fresh.__dict__["_program"] = Program(fresh, program.ops, program.handlers)
+            fresh.__dict__["_operations"] = program.ops, program.handlers
             return fresh
 
         return made
@@ -328,7 +328,8 @@ def nested_mutants(code: Code, rng: random.Random) -> Iterator[tuple[str, Callab
     for _, made in rng.sample(inside, min(len(inside), 4)):
         def nested(made: Callable[[], Program] = made) -> Code:
             fresh = dataclasses.replace(code)
-            fresh.__dict__["_program"] = Program(fresh, made().ops, made().handlers)
+            other = made()
+            fresh.__dict__["_operations"] = other.ops, other.handlers
             return fresh
 
         yield "nested code", nested
