@@ -8,6 +8,7 @@ from ..capture import wrapping
 from ..capture.graph_view import GraphView, graph_view
 from ..capture.records import GraphInput, GraphStage
 from ..capture.stages import title
+from .remembered import once
 
 _IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"
 
@@ -51,7 +52,9 @@ def graph_file(graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = (
 
 def stage_view(stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphView:
     """Return the view of a stage; arguments as of :func:`graph_file`."""
-    return graph_view(stage.text, inputs, stage.stage == "Captured_Graph", stage.callers)
+    captured = stage.stage == "Captured_Graph"
+    return once(("view", stage.text, inputs, captured, stage.callers),
+                lambda: graph_view(stage.text, inputs, captured, stage.callers))
 
 
 def files_table(view: GraphView) -> list[str]:

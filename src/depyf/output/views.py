@@ -15,11 +15,12 @@ from . import index
 from .directory import Directory
 from .full_code import all_graphs, full_code
 from .graph_file import graph_file
-from .guards.versions import by_compile_id, nearest, remembered, versions
+from .guards.versions import by_compile_id, nearest, versions
 from .guards.whole import guards_file
 from .kernel_outline import kernel_outline
 from .naming import Numbers, legal_identifier
 from .outline import outline
+from .remembered import remembered
 
 NOTES = "notes.txt"
 #: ``progress("outlines", 3, 48)``: the fourth of 48 is next.

@@ -24,13 +24,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..names import free_name
 from .alike import Hints, Index, compared, every, expression, graph_item, loop_over, sliced
 from .folded_blocks import fold_blocks
-from .live_paths import LivePaths
+from .live_paths import LivePaths, is_plain_path, text_of
 
 #: As many items of a graph, or elements of a list, in a row become a slice.
 _SHORTEST_SLICE = 4
@@ -103,6 +103,12 @@ class Folder(ast.NodeTransformer):
         self.texts: dict[int, tuple[ast.expr, str]] = {}
 
     # --- arguments ----------------------------------------------------------------------------------
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return node if is_plain_path(node) else self.generic_visit(node)  # type: ignore[return-value]
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return node if is_plain_path(node) else self.generic_visit(node)  # type: ignore[return-value]
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         if len(node.args) > 1:
@@ -141,19 +147,19 @@ class Folder(ast.NodeTransformer):
     def elements_in(self, item: ast.expr) -> list[Index]:
         """The elements of lists that an expression goes through, outermost first."""
         found = []
-        for node in ast.walk(item):
+        for node in _owners(item) if is_plain_path(item) else ast.walk(item):
             if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
                     and type(node.slice.value) is int):
                 continue
             owner = self.paths.of(node.value)
             if owner is not None and self.paths.facts.length(owner):
-                found.append(Index(ast.unparse(node.value), node.slice.value))
+                found.append(Index(text_of(node.value), node.slice.value))
         return sorted(found, key=lambda each: len(each.owner))
 
     def text(self, item: ast.expr) -> str:
         known = self.texts.get(id(item))
         if known is None or known[0] is not item:
-            known = self.texts[id(item)] = item, ast.unparse(item)
+            known = self.texts[id(item)] = item, text_of(item)
         return known[1]
 
     def repeated(self, run: _Run, names: dict[str, str], block: list[ast.expr]) -> ast.Starred:
@@ -341,13 +347,20 @@ def _mark(index: int) -> str:
     return f"\0{index}\0"
 
 
+def _owners(path: ast.expr) -> Iterator[ast.expr]:
+    """A path and those that it goes through, the longest first."""
+    while isinstance(path, (ast.Attribute, ast.Subscript)):
+        yield path
+        path = path.value
+
+
 def _element(owner: str, number: int) -> str:
     """A pattern for an element of a list in the text of an expression."""
     return rf"(?<![\w.]){re.escape(f'{owner}[{number}]')}"
 
 
 def _with_names(item: ast.expr, names: Mapping[str, str], number: int) -> ast.expr:
-    text = ast.unparse(item)
+    text = text_of(item)
     for owner, name in names.items():
         text = re.sub(_element(owner, number), name, text)
     return expression(text)

@@ -85,3 +85,29 @@ def root_name(node: ast.expr) -> str:
     while isinstance(node, (ast.Attribute, ast.Call)):
         node = node.value if isinstance(node, ast.Attribute) else node.func
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def text_of(node: ast.expr) -> str:
+    """What ``ast.unparse`` writes, faster for the paths that most arguments of graphs are."""
+    parts: list[str] = []
+    here = node
+    while not isinstance(here, ast.Name):
+        if isinstance(here, ast.Attribute):
+            parts.append(f".{here.attr}")
+        elif isinstance(here, ast.Subscript) and isinstance(here.slice, ast.Constant) \
+                and type(here.slice.value) in (int, str):
+            parts.append(f"[{here.slice.value!r}]")
+        else:
+            return ast.unparse(node)
+        here = here.value
+    return here.id + "".join(reversed(parts))
+
+
+def is_plain_path(node: ast.expr) -> bool:
+    """Whether an expression is attributes and constant items of a variable only."""
+    while not isinstance(node, ast.Name):
+        if not (isinstance(node, ast.Attribute) or isinstance(node, ast.Subscript) and isinstance(
+                node.slice, ast.Constant)):
+            return False
+        node = node.value
+    return True

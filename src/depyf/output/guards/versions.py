@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ...capture.records import CacheEntry, Compilation, Frame
 from ..naming import legal_identifier
+from ..remembered import Same, once
 from .conditions import Condition, Conditions
 from .facts import Fact, fact_of, facts
 from .sizes import Sizes, open_sizes
@@ -82,30 +81,10 @@ def kept(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concate
     return found
 
 
-#: Inside of :func:`remembered`: the versions of frames, by the identity of the frame, ``(frame, versions)``.
-_known: ContextVar[dict[int, tuple[Frame, list[Version]]] | None] = ContextVar("versions", default=None)
-
-
-@contextlib.contextmanager
-def remembered() -> Iterator[None]:
-    """Inside of it the versions of a frame are made once, for all views of a run; the compilations are the same."""
-    token = _known.set({})
-    try:
-        yield
-    finally:
-        _known.reset(token)
-
-
 def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
-    """Return the versions of a frame in the order in which they were compiled."""
-    remembers = _known.get()
-    known = remembers.get(id(frame)) if remembers is not None else None
-    if known is not None:
-        return known[1]
-    found = _versions(frame, compilations)
-    if remembers is not None:
-        remembers[id(frame)] = frame, found
-    return found
+    """Return the versions of a frame in the order in which they were compiled. (Of one run, the compilations are the
+    same for all views.)"""
+    return once(("versions", Same(frame)), lambda: _versions(frame, compilations))
 
 
 def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:

@@ -1,0 +1,51 @@
+"""What several views of one run need, made once while they are written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Hashable, Iterator
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
+_known: ContextVar[dict[Hashable, Any] | None] = ContextVar("depyf_remembered", default=None)
+
+
+@contextlib.contextmanager
+def remembered() -> Iterator[None]:
+    """Inside of it, :func:`once` makes things once; afterwards they are let go of."""
+    token = _known.set({})
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
+def once(key: Hashable, make: Callable[[], Made]) -> Made:
+    """What ``make`` makes; inside of :func:`remembered`, what it made of an equal key before.
+
+    Args:
+        key: holds all that ``make`` depends on, and something that tells what is made.
+    """
+    known = _known.get()
+    if known is None:
+        return make()
+    if key not in known:
+        known[key] = make()
+    found: Made = known[key]
+    return found
+
+
+class Same:
+    """An object as a key, by its identity. (It stays alive meanwhile.)"""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
