@@ -35,7 +35,8 @@ class prepare_debug:
             (see :class:`depyf.capture.session.Session`).
         link: tie running code to the files, for :func:`depyf.debug` and tracebacks: the source of each transformed
             function runs where it is proven, so that a debugger can stop at every line and shows every name;
-            where it is not, torch's bytecode runs with lines that point at the file, and ``notes.txt`` says so.
+            where it is not, torch's bytecode runs with lines that point at the file, and ``notes.txt``, or ``debug()``,
+            says so.
             (``"source"`` means the same as ``True``.) ``False``: nothing is tied.
         page: write the page ``index.html``. ``None``: unless that takes over two seconds;
             ``depyf report DIR`` makes it then.

@@ -1,5 +1,6 @@
 """Outside ``debug()`` Dynamo's own code runs, with the user's lines; inside, code with the lines of the dump."""
 
+import gc
 import os
 import sys
 import traceback
@@ -11,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.capture.torch_private import hooks, replacements, touchpoints
-from depyf.link import replacing
+from depyf.link import linker, replacing
 
 pytestmark = pytest.mark.skipif(
     not touchpoints.ADD_VERSION.present(), reason=f"missing: {touchpoints.ADD_VERSION.lost}")
@@ -201,3 +202,61 @@ def test_what_torch_let_go_of_is_let_go_of(tmp_path):
     assert len(replacing._versions) == before + 1
     torch._dynamo.reset()
     assert len(replacing._versions) == before
+
+
+def test_linked_code_is_made_when_debug_is_entered(tmp_path, monkeypatch):
+    made = []
+
+    def counted(*arguments):
+        made.append(arguments[1].co_name)
+        return linked_code(*arguments)
+
+    linked_code = linker.linked_code
+    monkeypatch.setattr(linker, "linked_code", counted)
+
+    def double(x):
+        return x * 2
+
+    compiled = torch.compile(double, backend="eager")
+    with depyf.prepare_debug(str(tmp_path / "d")):
+        compiled(torch.ones(1))
+    assert not made
+    for _ in range(2):
+        with depyf.debug(pause=False):
+            assert dumped(places_of(lambda: compiled(torch.ones(1))))
+    assert made == ["double"]
+
+
+def test_what_cannot_be_linked_is_said_when_debug_is_entered(tmp_path, monkeypatch, capsys):
+    def double(x):
+        return x * 2
+
+    def fails(*arguments):
+        raise ZeroDivisionError("ours")
+
+    compiled = torch.compile(double, backend="eager")
+    with depyf.prepare_debug(str(tmp_path / "d")):
+        compiled(torch.ones(1))
+    monkeypatch.setattr(linker, "linked_code", fails)
+    with depyf.debug(pause=False):
+        assert compiled(torch.ones(1)).item() == 2
+    assert "depyf: double: not linked (ZeroDivisionError: ours)" in capsys.readouterr().err
+
+
+def test_a_version_is_let_go_of_without_the_garbage_collector(tmp_path):
+    def double(x):
+        return x * 2
+
+    gc.collect()
+    before = len(replacing._versions)
+    gc.disable()
+    try:
+        with depyf.prepare_debug(str(tmp_path / "d")):
+            torch.compile(double, backend="eager")(torch.ones(1))
+        with depyf.debug(pause=False):
+            pass
+        assert len(replacing._versions) == before + 1
+        torch._dynamo.reset()
+        assert len(replacing._versions) == before
+    finally:
+        gc.enable()

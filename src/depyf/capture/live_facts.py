@@ -1,7 +1,7 @@
 """Facts about the live objects that a frame was compiled for.
 
-Nothing of the user's runs: attributes are looked up in dictionaries, as ``inspect.getattr_static`` does, and only where
-the interpreter itself would do no more than that.
+Nothing of the user's runs: attributes are looked up in dictionaries (:mod:`.static_lookup`), and only where the
+interpreter itself would do no more than that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 from ..decompiler.dynamo.facts import ALWAYS, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
 from ..decompiler.dynamo_names import MODULE_DICTIONARIES
+from .static_lookup import MISSING, attribute, class_entry, has, is_module, is_of
 
-_MISSING = object()
 _CONTAINERS = (list, dict, set, collections.OrderedDict)
 #: These ignore their other arguments: what those mean is up to ``__init__``.
 _CONTAINERS_NEW = (dict.__new__, collections.OrderedDict.__new__, list.__new__)
@@ -39,8 +39,8 @@ class LiveFacts:
 
     # --- objects ------------------------------------------------------------------------------------
     def _object(self, path: Path) -> Any:
-        found = self._found.get(path, _MISSING)
-        if found is _MISSING and path not in self._found:
+        found = self._found.get(path, MISSING)
+        if found is MISSING and path not in self._found:
             found = self._found[path] = self._looked_up(path)
         return found
 
@@ -48,23 +48,23 @@ class LiveFacts:
         kind, key = path[-1]
         if len(path) == 1:
             if kind == "local":
-                return self._variables.get(key, _MISSING)
-            found = self._globals.get(key, _MISSING)
-            return getattr(builtins, key, _MISSING) if found is _MISSING else found
+                return self._variables.get(key, MISSING)
+            found = self._globals.get(key, MISSING)
+            return getattr(builtins, key, MISSING) if found is MISSING else found
         owner = self._object(path[:-1])
-        if owner is _MISSING:
-            return _MISSING
+        if owner is MISSING:
+            return MISSING
         if kind == "attr":
-            return _attribute(owner, key)
+            return attribute(owner, key)
         if kind == "class":
             return type(owner)
         return _item(owner, key)
 
     def reading(self, path: Path) -> str:
         found = self._object(path)
-        if found is _MISSING:
+        if found is MISSING:
             return ""
-        if _is(found, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
+        if is_of(found, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
                 and self._is_of_a_module(path):
             return ALWAYS
         if path[-1][0] == "item":
@@ -91,14 +91,14 @@ class LiveFacts:
         if not is_member(path):
             return False
         owner, name = self._object(path[:-2]), path[-1][1]
-        if not _is_module(owner) or self._object(path) is _MISSING or type(name) is not str:
+        if not _is_module(owner) or self._object(path) is MISSING or type(name) is not str:
             return False
         kind = type(owner)
-        if _mro_entry(kind, name) is not _MISSING:
+        if class_entry(kind, name) is not MISSING:
             self._refused[path] = f"{kind.__name__}.{name} is an attribute of the class"
         elif name in vars(owner):
             self._refused[path] = f"the instance has an attribute {name} of its own"
-        elif not _is_torchs(_mro_entry(kind, "__getattr__")):
+        elif not _is_torchs(class_entry(kind, "__getattr__")):
             self._refused[path] = f"{kind.__name__} has a __getattr__ of its own"
         elif any(name in vars(owner).get(other, ()) for other in MODULE_DICTIONARIES[
                 :MODULE_DICTIONARIES.index(path[-2][1])]):
@@ -116,7 +116,7 @@ class LiveFacts:
             return False
         kind = type(owner)
         modules = vars(owner).get("_modules")
-        return (all(_is_container_method(_mro_entry(kind, name)) for name in ("__getitem__", "__iter__", "__len__"))
+        return (all(_is_container_method(class_entry(kind, name)) for name in ("__getitem__", "__iter__", "__len__"))
                 and type(modules) in (dict, collections.OrderedDict)
                 and list(modules) == [str(index) for index in range(len(modules))])
 
@@ -147,34 +147,34 @@ class LiveFacts:
     # --- classes ------------------------------------------------------------------------------------
     def allocates(self, path: Path, arguments: bool = False) -> str:
         cls = self._object(path)
-        if not _is(cls, type) or cls.__flags__ & _IS_ABSTRACT:
+        if not is_of(cls, type) or cls.__flags__ & _IS_ABSTRACT:
             return ""
         if type(cls).__getattribute__ is not type.__getattribute__:
             return ""
-        new = _mro_entry(cls, "__new__")
-        new = new.__func__ if _is(new, staticmethod) else new
+        new = class_entry(cls, "__new__")
+        new = new.__func__ if is_of(new, staticmethod) else new
         if new is object.__new__:
             # It takes no arguments, unless those are for the class's own ``__init__`` (Objects/typeobject.c).
-            return "" if arguments and _mro_entry(cls, "__init__") is object.__init__ else "object"
+            return "" if arguments and class_entry(cls, "__init__") is object.__init__ else "object"
         if any(new is known for known in _CONTAINERS_NEW):
             return "list" if new is list.__new__ else "dict"
         return ""
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
         cls = self._object(path)
-        if not _is(cls, type) or not cls.__dictoffset__:
+        if not is_of(cls, type) or not cls.__dictoffset__:
             return False
-        if generic and _mro_entry(cls, "__setattr__") is not object.__setattr__:
+        if generic and class_entry(cls, "__setattr__") is not object.__setattr__:
             return False
-        found = _mro_entry(cls, name)
-        return found is _MISSING or not _has(type(found), "__set__") and not _has(type(found), "__delete__")
+        found = class_entry(cls, name)
+        return found is MISSING or not has(type(found), "__set__") and not has(type(found), "__delete__")
 
     def class_path(self, path: Path) -> Path | None:
-        return (*path, ("class", "")) if self._object(path) is not _MISSING else None
+        return (*path, ("class", "")) if self._object(path) is not MISSING else None
 
     def well_known(self, path: Path) -> str:
         found = self._object(path)
-        if not _is(found, type, types.FunctionType, types.BuiltinFunctionType):
+        if not is_of(found, type, types.FunctionType, types.BuiltinFunctionType):
             return ""
         module = str(getattr(found, "__module__", ""))
         module = module.partition("._")[2] or module  # names of torch's own packages stand in the adapter only
@@ -183,7 +183,7 @@ class LiveFacts:
 
     def ancestor(self, path: Path, index: int) -> str:
         cls = self._object(path)
-        if not _is(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
+        if not is_of(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
             return ""
         found = cls.__mro__[index]
         return found.__name__ if any(found is known for known in (dict, collections.OrderedDict, list)) else ""
@@ -193,65 +193,17 @@ class LiveFacts:
         return kind in _CONTAINERS and callable(getattr(kind, name, None))
 
 
-def _attribute(owner: Any, name: str) -> Any:
-    """``owner.name``, where reading it is no more than looking into a dictionary."""
-    kind = type(owner)
-    if kind is types.ModuleType:
-        return vars(owner).get(name, _MISSING)
-    if _is(owner, type):
-        if kind.__getattribute__ is not type.__getattribute__ or _is_data_descriptor(_mro_entry(kind, name)):
-            return _MISSING
-        found = _mro_entry(owner, name)
-        if found is not _MISSING and not _has(type(found), "__get__"):
-            return found
-        return found if _is(found, types.FunctionType) else _MISSING
-    if kind.__getattribute__ is not object.__getattribute__:
-        return _MISSING
-    if name == "__dict__" and kind.__dictoffset__:
-        return object.__getattribute__(owner, name)
-    found = _mro_entry(kind, name)
-    if found is not _MISSING and _is_data_descriptor(found):
-        return _MISSING
-    try:
-        inside = object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return _MISSING
-    return inside.get(name, _MISSING) if type(inside) is dict else _MISSING
-
-
-def _is(value: Any, *kinds: type) -> bool:
-    """``isinstance``, which asks the value for its ``__class__``, without asking."""
-    return any(each is kind for each in type(value).__mro__ for kind in kinds)
-
-
 def _item(owner: Any, key: Any) -> Any:
     if type(owner) in (dict, collections.OrderedDict) and type(key) in (str, int, bool):
-        return owner.get(key, _MISSING)
+        return owner.get(key, MISSING)
     if type(owner) in (list, tuple) and type(key) is int and -len(owner) <= key < len(owner):
         return owner[key]
-    return _MISSING
-
-
-def _mro_entry(kind: type, name: str) -> Any:
-    for each in type.__getattribute__(kind, "__mro__"):
-        if name in vars(each):
-            return vars(each)[name]
-    return _MISSING
-
-
-def _has(kind: type, name: str) -> bool:
-    return _mro_entry(kind, name) is not _MISSING
-
-
-def _is_data_descriptor(found: Any) -> bool:
-    return found is not _MISSING and (_has(type(found), "__set__") or _has(type(found), "__delete__"))
+    return MISSING
 
 
 def _is_module(owner: Any) -> bool:
     """Whether it is a module of torch's that reads its attributes as ``torch.nn.Module`` does."""
-    kind = type(owner)
-    return any(each.__module__ == "torch.nn.modules.module" and each.__name__ == "Module" for each in kind.__mro__) \
-        and kind.__getattribute__ is object.__getattribute__
+    return is_module(owner) and type(owner).__getattribute__ is object.__getattribute__
 
 
 def _is_torchs(function: Any) -> bool:
@@ -265,7 +217,7 @@ def _is_container_method(function: Any) -> bool:
 
 def _container(kind: type) -> str:
     """The class of torch's whose meaning of ``modules[key]`` a class has."""
-    return _owner_in_torch(_mro_entry(kind, "__getitem__"))
+    return _owner_in_torch(class_entry(kind, "__getitem__"))
 
 
 def _owner_in_torch(function: Any) -> str:

@@ -27,6 +27,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from .resumes import plain_name, resumed_function
+from .static_lookup import class_entry, is_module, own_attributes
 from .torch_private import touchpoints
 
 #: More wrappers than this are not followed.
@@ -157,10 +158,10 @@ def _inner(
     """``(the function that this one wraps, the object it is a method of)``; ``None`` where it wraps none, or where the
     object stays the same."""
     if this is not None:
-        held = _attributes(this)
-        if _is_module(this) and code.co_name in _CALLERS:
+        held = own_attributes(this)
+        if is_module(this) and code.co_name in _CALLERS:
             return _function(this), this
-        if _is_module(this) and code.co_name == "forward" and type(this).__module__.startswith(_AROUND):
+        if is_module(this) and code.co_name == "forward" and type(this).__module__.startswith(_AROUND):
             module = _modules(held).get("module")
             if module is not None:
                 return _function(module), module
@@ -184,7 +185,7 @@ def _leads_to(function: FunctionType, code: CodeType, this: Any) -> bool:
     found = [vars(cls).get(function.__name__) for cls in type(this).__mro__] if this is not None else []
     module = sys.modules.get(function.__module__ or "")
     value: Any = None
-    holder: Mapping[str, Any] = _attributes(module) if module is not None else {}
+    holder: Mapping[str, Any] = own_attributes(module) if module is not None else {}
     for step in function.__qualname__.split("."):
         value = holder.get(step)
         holder = vars(value) if isinstance(value, type) else {}
@@ -266,16 +267,16 @@ def _function(value: Any) -> FunctionType | None:
             return value
         if value is None or isinstance(value, type):
             return None
-        held = _attributes(value)
+        held = own_attributes(value)
         if "__wrapped__" in held:  # functools.lru_cache and its like
             value = held["__wrapped__"]
-        elif _is_module(value):
+        elif is_module(value):
             compiled = _modules(held).get("_orig_mod")  # what torch.compile makes of a module
             forward = held.get("forward")
             inner = compiled if compiled is not None else forward
-            value = inner if inner is not None else _of_class(value, "forward")
+            value = inner if inner is not None else class_entry(type(value), "forward", None)
         else:
-            value = _of_class(value, "__call__")
+            value = class_entry(type(value), "__call__", None)
     return None
 
 
@@ -299,28 +300,12 @@ def _plain(value: Any) -> Any:
 def _bound_to(value: Any) -> Any:
     if isinstance(value, MethodType):
         return value.__self__
-    return value if value is not None and _is_module(value) else None
-
-
-def _of_class(value: Any, name: str) -> Any:
-    return next((vars(cls)[name] for cls in type(value).__mro__ if name in vars(cls)), None)
-
-
-def _is_module(value: Any) -> bool:
-    return any(cls.__name__ == "Module" and cls.__module__ == "torch.nn.modules.module" for cls in type(value).__mro__)
+    return value if value is not None and is_module(value) else None
 
 
 def _modules(held: Mapping[str, Any]) -> dict[str, Any]:
     found = held.get("_modules")
     return found if isinstance(found, dict) else {}
-
-
-def _attributes(value: Any) -> dict[str, Any]:
-    try:
-        found = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return found if type(found) is dict else {}
 
 
 def _captured(function: Any) -> dict[str, Any]:

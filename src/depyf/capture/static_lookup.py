@@ -1,0 +1,68 @@
+"""Looking at the user's objects so that nothing of the user's runs: in dictionaries only, as ``inspect.getattr_static``
+does."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+#: What a look-up gives that finds nothing.
+MISSING = object()
+
+
+def class_entry(kind: type, name: str, otherwise: Any = MISSING) -> Any:
+    """What a class, or the first of its bases that does, holds under a name."""
+    for each in type.__getattribute__(kind, "__mro__"):
+        if name in vars(each):
+            return vars(each)[name]
+    return otherwise
+
+
+def own_attributes(value: Any) -> dict[str, Any]:
+    """The dictionary of an instance; an empty one if it has none."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if type(found) is dict else {}
+
+
+def is_of(value: Any, *kinds: type) -> bool:
+    """``isinstance``, which asks the value for its ``__class__``, without asking."""
+    return any(each is kind for each in type(value).__mro__ for kind in kinds)
+
+
+def is_module(value: Any) -> bool:
+    """Whether it is a ``torch.nn.Module``. (Torch is not needed to tell.)"""
+    return any(each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module"
+               for each in type(value).__mro__)
+
+
+def has(kind: type, name: str) -> bool:
+    """Whether instances of a class find a name in it."""
+    return class_entry(kind, name) is not MISSING
+
+
+def is_data_descriptor(found: Any) -> bool:
+    return found is not MISSING and (has(type(found), "__set__") or has(type(found), "__delete__"))
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """``owner.name``, where reading it is no more than looking into a dictionary."""
+    kind = type(owner)
+    if kind is types.ModuleType:
+        return vars(owner).get(name, MISSING)
+    if is_of(owner, type):
+        if kind.__getattribute__ is not type.__getattribute__ or is_data_descriptor(class_entry(kind, name)):
+            return MISSING
+        found = class_entry(owner, name)
+        if found is not MISSING and not has(type(found), "__get__"):
+            return found
+        return found if is_of(found, types.FunctionType) else MISSING
+    if kind.__getattribute__ is not object.__getattribute__:
+        return MISSING
+    if name == "__dict__" and kind.__dictoffset__:
+        return object.__getattribute__(owner, name)
+    if is_data_descriptor(class_entry(kind, name)):
+        return MISSING
+    return own_attributes(owner).get(name, MISSING)
