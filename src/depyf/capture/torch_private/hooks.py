@@ -506,7 +506,8 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
         begun: called each time that another compilation or attempt goes on (:func:`compile_id` tells which); what it
             returns takes ``(file, line)`` of the lines of that, one by one.
     """
-    current = touchpoints.COMPILE_ID.get()  # looked up once
+    # (Looked up once. The compilation's context has what the id is made of, which would be made anew for each line.)
+    current = getattr(touchpoints.COMPILE_ID.owner(), "try_get", None) or touchpoints.COMPILE_ID.get()
 
     def make(original: Any) -> Any:
         compile_id: Any = None
@@ -516,12 +517,12 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
         def set_current_loc(filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
             nonlocal compile_id, attempt, take
             original(filename, lineno, *args, **kwargs)
-            trace_id = current()
-            if trace_id is None:
+            compiling = current()
+            if compiling is None or compiling.compile_id is None:
                 return
             # (The object, not its numbers: they begin again after torch._dynamo.reset().)
-            if trace_id.compile_id is not compile_id or trace_id.attempt != attempt:
-                compile_id, attempt = trace_id.compile_id, trace_id.attempt
+            if compiling.compile_id is not compile_id or compiling.attempt != attempt:
+                compile_id, attempt = compiling.compile_id, compiling.attempt
                 take = begun()
             if take is not None:
                 take((filename, lineno))
