@@ -12,7 +12,8 @@ from depyf.capture import store
 from depyf.capture.graph_text import read_graph
 from depyf.capture.modules import module_path
 from depyf.capture.provenance import Provenance
-from depyf.capture.records import CompiledGraph, CompileId, GraphStage, ModuleCall
+from depyf.capture.records import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
+from depyf.output.outline import outline
 
 IDS = CompileId(0, 0)
 
@@ -163,3 +164,18 @@ def test_graphs_without_a_captured_one_keep_their_lines():
     assert (origin.captured, origin.module, origin.location.line) == ("", -1, 2)
     assert Provenance(CompiledGraph("g", "g", IDS, "x", (GraphStage("Captured_Graph", 0, "?"),))).captured is not None
     assert read_graph("?").nodes == ()
+
+
+def test_nodes_that_torchs_own_code_made_lead_to_the_line_that_called_it():
+    text = '''\
+class GraphModule(torch.nn.Module):
+    def forward(self, x):
+        # File: /torch/_functorch/vmap.py:173 in helper, code: return _add(arg)
+        _add: "f32[]" = torch._add(x)
+        return (_add,)
+'''
+    line = SourceLocation("/home/me/model.py", 8, "f", "y = torch.vmap(g)(x)")
+    stage = GraphStage("Captured_Graph", 0, text, callers=(Caller(line, ("_add",)),))
+    found = Provenance(CompiledGraph("g", "g", IDS, "eager", (stage,)))
+    assert [name for _, name in found.at("/home/me/model.py", 8) if name == "_add"] == ["_add"]
+    assert "model.py:8  add -> f32[]" in outline(found, found.stages[0], "g")

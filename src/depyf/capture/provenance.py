@@ -94,12 +94,13 @@ class Provenance:
     """The stages of a graph, tied together.
 
     Args:
-        graph: the record; of its stages only the texts and ``modules`` of the captured one are used.
+        graph: the record; of its stages only the texts, and ``modules`` and ``callers`` of the captured one are used.
 
     Attributes:
         stages: in the order of the record.
         captured: the captured one, if there is one.
         modules: calls of modules while it was captured.
+        callers: the user's line of captured nodes of which torch names a line of its own.
     """
 
     def __init__(self, graph: CompiledGraph) -> None:
@@ -112,6 +113,9 @@ class Provenance:
             if self.captured is not None and stage is not self.captured:
                 stage.graph = brought_home(stage.graph, self.captured.graph)
         self.modules: tuple[ModuleCall, ...] = self.captured.record.modules if self.captured else ()
+        self.callers: dict[str, SourceLocation] = {
+            name: caller.location for caller in (self.captured.record.callers if self.captured else ())
+            for name in caller.nodes}
         self._module_of = {name: index for index, call in enumerate(self.modules) for name in call.nodes}
         self._tie()
 
@@ -220,7 +224,8 @@ class Provenance:
                 lines = _locations(stage.graph)
                 before: SourceLocation | None = None
                 for name, node in stage.nodes():
-                    place = node.location or lines.get(name) or (before if node.is_call else None)
+                    place = self.callers.get(name) or node.location or lines.get(name) or (
+                        before if node.is_call else None)
                     before = place if node.is_call else before
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
@@ -232,7 +237,8 @@ class Provenance:
             for name, node in stage.nodes():
                 captured = found.get(name, "")
                 stage.origins[name] = Origin(
-                    captured, self._module_of.get(captured, -1), node.location or locations.get(name))
+                    captured, self._module_of.get(captured, -1),
+                    self.callers.get(captured) or node.location or locations.get(name))
 
 
 def _key(stage: StageNodes) -> str:

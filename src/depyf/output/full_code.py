@@ -240,8 +240,7 @@ def _breaks(version: Version) -> list[str]:
     for found in version.compilation.breaks if version.compilation is not None else ():
         where = found.location
         at = f" at {os.path.basename(where.filename)}:{where.line} ({statement(where.text)})" if where else ""
-        lines += textwrap.wrap(f"graph break{at}: {cause(found)}", WIDTH, initial_indent="# ", subsequent_indent="#   ",
-                               break_long_words=False, break_on_hyphens=False)
+        lines += comment(f"graph break{at}: {cause(found)}", 0, deeper=2)
     return lines
 
 

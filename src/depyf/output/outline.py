@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..capture.graph_text import Graph, Node
 from ..capture.provenance import Provenance, StageNodes
@@ -110,7 +110,8 @@ def _graph(
         if node.is_call:
             origin = stage.origins.get(prefix + node.name)
             index = origin.module if origin is not None else -1
-            block(index).items.append(node)
+            caller = provenance.callers.get(origin.captured) if origin is not None else None
+            block(index).items.append(replace(node, location=caller) if caller is not None else node)
             while index >= 0:
                 calls[index].inside.append(node)
                 outer = provenance.modules[index].outer
