@@ -16,7 +16,8 @@ The view of it is the same program, but for these:
   assignments that give it another name are gone; behind one that the graph writes to stands ``written to``;
 * what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
   where torch does (:mod:`depyf.link.releases`);
-* the paths of the user's files are said once, at the head;
+* the paths of the user's files are said once, at the head, as are sizes that are computed of others
+  (:mod:`.size_names`);
 * no line is longer than :data:`.wrapping.WIDTH`.
 
 The view is a pure function of the text and of what the inputs are called. The records keep torch's text.
@@ -40,6 +41,7 @@ from .graphs import NOT_PYTHON
 from .inner_graphs import roles
 from .records import Caller, GraphInput, SourceLocation
 from .resumes import plain_name
+from .size_names import in_words, size_names, with_size_names
 from .user_expressions import user_expression
 
 _CLASS = re.compile(r"class (?P<name>\w+)\b")
@@ -81,6 +83,7 @@ class GraphView:
         names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
+        sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
     """
 
     text: str
@@ -88,6 +91,7 @@ class GraphView:
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    sizes: tuple[tuple[str, str], ...] = ()
     _lines: Mapping[int, int] = field(default_factory=dict)
 
     def line(self, line: int) -> int:
@@ -130,7 +134,7 @@ def _commented(
         lines += wrapping.comment(line, 0) if line.strip() else ["#"]
     lines[-1:] = [""] if text.endswith("\n") else lines[-1:]
     shown = {number + 2: places[view.line(number + 1)] for number in range(len(commented)) if view.line(number + 1)}
-    return GraphView("\n".join(lines), view.files, view.names, view.parameters, view.writes, shown)
+    return GraphView("\n".join(lines), view.files, view.names, view.parameters, view.writes, view.sizes, shown)
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
@@ -145,7 +149,10 @@ class _View:
     def __init__(
         self, text: str, inputs: Sequence[GraphInput], captured: bool, callers: Sequence[Caller] = ()
     ) -> None:
-        self.source = text.split("\n")
+        lines = text.split("\n")
+        sizes = size_names(lines)
+        self.source = [with_size_names(line, sizes) for line in lines] if sizes else lines
+        self.sizes = tuple((name, in_words(size)) for size, name in sizes.items())
         self.callers = {node: caller.location for caller in callers for node in caller.nodes}
         self.called_from: SourceLocation | None = None  # of the place that was written last
         self.inputs = inputs
@@ -182,7 +189,7 @@ class _View:
             raise ValueError("no graph")
         return GraphView(
             "\n".join(self.out), tuple((short, path) for path, short in self.files.items()), self.names,
-            self.parameters, self.writes, self.lines)
+            self.parameters, self.writes, self.sizes, self.lines)
 
     def write(self, number: int, *lines: str) -> None:
         """Writes what a line of the text has become."""

@@ -19,7 +19,7 @@ from ..capture.resumes import resumed_function
 from ..capture.wrapping import comment
 from .causes import cause, statement
 from .graph_changes import like_before
-from .graph_file import GraphFile, files_table, graph_file, stage_view
+from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .guards.call import call_guards
 from .guards.changes import as_comment
 from .guards.helpers import helpers
@@ -179,7 +179,7 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
     shown[name] = ShownGraph(text, view.writes)
     if like:
         return "\n".join([*head, like, _stub(name, view.parameters, graph_file(name, captured, graph.inputs))])
-    return "\n".join([*head, *files_table(view), text])
+    return "\n".join([*head, *sizes_table(view), *files_table(view), text])
 
 
 def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:

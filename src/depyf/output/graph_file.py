@@ -46,7 +46,7 @@ def graph_file(graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = (
     ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
     name = f"{graph}: {title(stage)}{ids}"
     view = stage_view(stage, inputs)
-    head = "\n".join([f"# {name}", *files_table(view), _IMPORTS])
+    head = "\n".join([f"# {name}", *sizes_table(view), *files_table(view), _IMPORTS])
     return GraphFile(name, view, head + view.text, head.count("\n") + 1)
 
 
@@ -66,3 +66,8 @@ def files_table(view: GraphView) -> list[str]:
         told = path if path == short or path.endswith((f"/{short}", f"\\{short}")) else f"{short}: {path}"
         lines += wrapping.comment(f"  {told}", 0)
     return lines
+
+
+def sizes_table(view: GraphView) -> list[str]:
+    """What the names of sizes stand for, as comments."""
+    return [line for name, size in view.sizes for line in wrapping.comment(f"{name}: {size}", 0)]

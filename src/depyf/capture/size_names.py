@@ -1,0 +1,74 @@
+"""Names for the sizes that a graph computes of its open sizes.
+
+Torch writes the shape and the strides of each value whole, so that a size that a convolution made stands six times in
+a line::
+
+    conv2d: "f32[1, 8, (((s53 - 1)//2)) + 1, (((s53 - 1)//2)) + 1][8*((((s53 - 1)//2)) + 1)**2, ...]cpu" = ...
+
+With names, which the head of the file explains (``d0 = (s53 - 1) // 2 + 1``)::
+
+    conv2d: "f32[1, 8, d0, d0][8*d0**2, d0**2, d0, 1]cpu" = ...
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from .user_expressions import parsed_expression
+
+#: An annotation: the type, the shape, the strides (none for a key of a dictionary), the device.
+_ANNOTATION = re.compile(r'(?<=: ")(?P<type>\w+)\[(?P<shape>[^"\[\]]*)\](?P<rest>(?:\[[^"\[\]]*\])?[^"]*)(?=")')
+_OPERATOR = re.compile(r"[-+*/]")
+_SHORTEST = 8
+
+
+def size_names(lines: Sequence[str]) -> dict[str, str]:
+    """Return a name for each size that is computed of others, by torch's text of it, in the order of the graph."""
+    found: dict[str, str] = {}
+    taken = {word for line in lines for word in re.findall(r"\bd\d+\b", line)}
+    free = (name for number in itertools.count() if (name := f"d{number}") not in taken)
+    for line in lines:
+        if '"' not in line or _OPERATOR.search(line) is None:
+            continue
+        for annotation in _ANNOTATION.finditer(line):
+            for size in _parts(annotation["shape"]):
+                if len(size) >= _SHORTEST and _OPERATOR.search(size) and size not in found:
+                    found[size] = next(free)
+    return found
+
+
+def with_size_names(line: str, names: Mapping[str, str]) -> str:
+    """Return a line of the graph with the names in its annotations."""
+    if '"' not in line:
+        return line
+
+    def renamed(found: re.Match[str]) -> str:
+        shape = ", ".join(names.get(size, size) for size in _parts(found["shape"]))
+        rest = found["rest"]
+        for size, name in sorted(names.items(), key=lambda each: -len(each[0])):
+            if size in rest:
+                rest = re.sub(rf"(?<=[\[ ]){re.escape(size)}(?=[\],])", name, rest.replace(f"({size})", name))
+        return f"{found['type']}[{shape}]{rest}"
+
+    return _ANNOTATION.sub(renamed, line)
+
+
+def in_words(size: str) -> str:
+    """``(s53 - 1) // 2 + 1`` for torch's ``(((s53 - 1)//2)) + 1``."""
+    node = parsed_expression(size)
+    return size if node is None else ast.unparse(node)
+
+
+def _parts(shape: str) -> Iterator[str]:
+    """The sizes of a shape: what stands between commas outside of parentheses."""
+    depth, first = 0, 0
+    for place, letter in enumerate(shape):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            yield shape[first:place].strip()
+            first = place + 1
+    if shape.strip():
+        yield shape[first:].strip()
