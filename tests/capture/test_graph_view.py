@@ -269,6 +269,8 @@ def test_the_users_line_behind_a_place_in_torch():
         "        _add: \"f32[]\" = torch._add(x)\n\n        #   by vmap.py:503 in other: level()\n        torch.level()\n"
         in view.text)
     assert [short for short, _ in view.files] == ["vmap.py", "model.py"]
+    long = graph_view(COND.replace("return _add(arg)", f"return _add({'arg, ' * 13}arg)"), callers=(caller,)).text
+    assert max(map(len, long.splitlines())) <= WIDTH
 
 
 def test_what_is_written_to_is_marked():

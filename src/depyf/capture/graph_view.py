@@ -376,17 +376,17 @@ class _View:
         before, self.called_from = self.called_from, caller if found is not None else None
         if found is None:
             return wrapping.comment(code.lstrip("# "), indent)
-        lines = self.place(found["file"], found["line"], found["function"], found["code"], found["before"], indent)
-        if caller is None:
-            return lines
-        inner = [f"{' ' * indent}#   by {line.lstrip().removeprefix('# ')}" if not at else line
-                 for at, line in enumerate(lines)]
-        if caller == before:
+        lead = "  by " if caller is not None else ""
+        inner = self.place(
+            found["file"], found["line"], found["function"], found["code"], found["before"], indent, lead)
+        if caller is None or caller == before:
             return inner
         return [*self.place(caller.filename, str(caller.line), caller.function, caller.text, "", indent), *inner]
 
-    def place(self, file: str, line: str, function: str, text: str, before: str, indent: int) -> list[str]:
-        place = f"{self.files[file]}:{line} in {plain_name(function)}"
+    def place(
+        self, file: str, line: str, function: str, text: str, before: str, indent: int, lead: str = ""
+    ) -> list[str]:
+        place = f"{lead}{self.files[file]}:{line} in {plain_name(function)}"
         before = before.strip()
         more = f"  [{before}]" if before else ""
         text = text.strip()
@@ -395,7 +395,8 @@ class _View:
         whole = f"{place}: {text}{more}"
         if indent + 2 + len(whole) <= wrapping.WIDTH:
             return wrapping.comment(whole, indent)
-        return [*wrapping.comment(f"{place}:{more}", indent), *wrapping.comment("  " + text, indent)]
+        return [*wrapping.comment(f"{place}:{more}", indent), *wrapping.comment(
+            " " * (4 if lead else 2) + text, indent)]
 
     def broken_already(self, number: int, indent: int) -> int:
         """A statement that torch breaks itself, with what it says of each value behind it."""

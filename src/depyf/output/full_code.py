@@ -110,7 +110,8 @@ def _frame(
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)] \
             if "def " in frame.original.text else []  # (records of a killed run have no text)
-        head += [f"# ___stack{number}: {expression}" for number, expression in enumerate(frame.stack) if expression]
+        head += [line for number, expression in enumerate(frame.stack) if expression
+                 for line in comment(f"___stack{number}: {expression}", 0, deeper=2)]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
     if frame.wrappers:
         parts.append(_wrapper_stub(frame))
