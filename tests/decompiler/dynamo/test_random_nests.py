@@ -139,3 +139,21 @@ def check(source, live):
 @pytest.mark.parametrize("seed", range(40))
 def test_random_nest(seed):
     check(*program(seed))
+
+
+def test_many_arguments_are_looked_at_a_few_times(monkeypatch):
+    """Half a thousand members of one layer, before a layer of another kind: no run begins at any of them."""
+    from depyf.decompiler.dynamo import folding
+
+    asked = []
+    real = folding._Runs.pattern
+    monkeypatch.setattr(folding._Runs, "pattern", lambda self, *given: (asked.append(1), real(self, *given))[1])
+    layer = Nest()
+    for number in range(250):
+        layer.add_module(f"part_{number}", torch.nn.Linear(1, 1))
+    reads = [f"self._modules['0']._modules['part_{number}']._parameters['{name}']"
+             for number in range(250) for name in ("weight", "bias")]
+    reads.append("self._modules['1']._parameters['bias']")
+    source = f"def f(self):\n    return __compiled_fn_1({', '.join(reads)})"
+    check(source, {"self": torch.nn.ModuleList([layer, torch.nn.Linear(1, 1)])})
+    assert len(asked) <= 20 * len(reads)
