@@ -15,7 +15,7 @@ from . import index
 from .directory import Directory
 from .full_code import all_graphs, full_code
 from .graph_file import graph_file
-from .guards.versions import by_compile_id, nearest, versions
+from .guards.versions import by_compile_id, guards_name, in_order, nearest, versions
 from .guards.whole import guards_file
 from .kernel_outline import kernel_outline
 from .naming import Numbers, legal_identifier
@@ -145,27 +145,38 @@ def _with_full_code(
         progress("full code", done, len(capture.functions))
         name = numbers.next(f"full_code_for_{legal_identifier(function.name)}") + ".py"
         old_name = old_numbers.next(f"full_code_for_{legal_identifier(function.frames[0].code_name)}") + ".py"
+        plain = function
+        function = attempt(lambda: _with_guards(plain, directory), plain, report)
         written = attempt(lambda: directory.write(
             name, full_code(function, graphs, capture.compilations, capture.notes)), None, report)
-        function = attempt(lambda: _with_guards(function, directory, capture), function, report)
+        function = attempt(lambda: _write_guards(function, directory, capture), plain, report)
         functions.append(replace(function, file=name if written is not None else "", old_file=old_name))
     return replace(capture, functions=tuple(functions))
 
 
-def _with_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> CompiledFunction:
-    """The function with a file of all guards of each version."""
+def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFunction:
+    """The function with names for the files of guards. (Before any view asks for the versions of its frames, as they
+    are made once for a frame.)"""
+    frames = []
+    for frame in function.frames:
+        names = {id(entry): directory.names.give(
+            ("guards", entry.compile_id.key, frame.code_name), f"{guards_name(frame, number)}.py")
+            for number, entry in enumerate(in_order(frame))}
+        frames.append(replace(frame, entries=tuple(
+            replace(entry, guards_file=names[id(entry)]) for entry in frame.entries)))
+    return replace(function, frames=tuple(frames))
+
+
+def _write_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> CompiledFunction:
+    """Writes a file of all guards for each version; one that could not be written has no name."""
     known = by_compile_id(capture.compilations)
     frames = []
     for frame in function.frames:
         compiled = versions(frame, known)
-        files: dict[int, str] = {}
-        for version in compiled:
-            name = directory.names.give(("guards", version.entry.compile_id.key, frame.code_name),
-                                        f"{version.guards_name}.py")
-            if directory.write(name, guards_file(version, nearest(version, compiled))) is not None:
-                files[id(version.entry)] = name
-        frames.append(replace(frame, entries=tuple(
-            replace(entry, guards_file=files.get(id(entry), "")) for entry in frame.entries)))
+        lost = {id(version.entry) for version in compiled if version.entry.guards_file and directory.write(
+            version.entry.guards_file, guards_file(version, nearest(version, compiled))) is None}
+        frames.append(frame if not lost else replace(frame, entries=tuple(
+            replace(entry, guards_file="") if id(entry) in lost else entry for entry in frame.entries)))
     return replace(function, frames=tuple(frames))
 
 

@@ -39,7 +39,7 @@ class Version:
 
     @property
     def guards_name(self) -> str:
-        return f"guards_{self.number}_for_{legal_identifier(self.frame.name)}"
+        return guards_name(self.frame, self.number)
 
     def fact_of(self, condition: Condition) -> tuple[str, Fact] | None:
         """What one of its conditions says, and of which object (:func:`.facts.fact_of`)."""
@@ -88,14 +88,23 @@ def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilati
 
 
 def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
-    ordered = sorted(frame.entries, key=lambda entry: (_number(entry), entry.compile_id.key))
     in_words = Conditions(frame)
     result = []
-    for number, entry in enumerate(ordered):
+    for number, entry in enumerate(in_order(frame)):
         compilation = compilations.get(entry.compile_id.key)
         found = in_words.of(entry.guards)
         result.append(Version(frame, entry, number, tuple(found), open_sizes(found, frame, compilation), compilation))
     return result
+
+
+def in_order(frame: Frame) -> list[CacheEntry]:
+    """The entries of a frame in the order in which they were compiled."""
+    return sorted(frame.entries, key=lambda entry: (_number(entry), entry.compile_id.key))
+
+
+def guards_name(frame: Frame, number: int) -> str:
+    """The name of the function with the guards of a version."""
+    return f"guards_{number}_for_{legal_identifier(frame.name)}"
 
 
 def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
