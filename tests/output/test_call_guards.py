@@ -6,6 +6,7 @@ from guards_for_tests import all_versions, frame, symbol, version
 from depyf.capture.records import Guard
 from depyf.output.graph_changes import like_before
 from depyf.output.guards import changes as of_versions
+from depyf.output.guards.arithmetic import plain_sums
 from depyf.output.guards.call import LONGEST, call_guards
 from depyf.output.guards.changes import as_comment
 from depyf.output.guards.sizes import open_sizes
@@ -286,3 +287,12 @@ def test_what_tells_the_versions_apart_is_said_first():
     assert lines[at + 1 : at + 3] == ["        len(self.history) == 2", "        and self._seen == 2"]
     assert not any("_kept" in line for line in lines)
     assert of_some(compiled[0], compiled[:1]) == frozenset()
+
+
+@pytest.mark.parametrize("condition, plain", [
+    ("(1 + (((-1) + x.shape[3]) // 2)) != 1", "(x.shape[3] - 1) // 2 + 1 != 1"),
+    ("(-1) + a*b <= 7", "a * b - 1 <= 7"), ("2 + (-1) != x", "2 - 1 != x"), ("x[-1] == y", "x[-1] == y"),
+    ("not ( Python", "not ( Python"),
+])
+def test_sums_are_written_as_people_write_them(condition, plain):
+    assert plain_sums(condition) == plain

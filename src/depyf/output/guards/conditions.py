@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from ...capture.records import Frame, Guard, SourceLocation
 from ...capture.user_expressions import parsed_expression, user_expression
+from .arithmetic import plain_sums
 
 #: Sections of guards: what the conditions of each are about.
 ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects", "globals", "state"
@@ -199,6 +200,7 @@ def in_words(expression: str) -> str:
         return f"{member['item']} {'not ' if member['not'] else ''}in {member['owner']}"
     if ".size()" in text:
         text = re.sub(r"\.size\(\)(?=\[)", ".shape", text)
+        text = plain_sums(text) if "(-" in text else text
     return re.sub(r" == (True|False)$", r" is \1", text) if text.endswith(("True", "False")) else text
 
 
