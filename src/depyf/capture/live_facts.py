@@ -107,6 +107,13 @@ class LiveFacts:
             return True
         return False
 
+    def stores_member(self, path: Path) -> bool:
+        if not is_member(path) or path[-2][1] != "_buffers" or not self.unshadowed(path):
+            return False
+        owner = self._object(path[:-2])
+        return _is_torchs(class_entry(type(owner), "__setattr__")) \
+            and type(vars(owner).get("_buffers")) in (dict, collections.OrderedDict)
+
     def refusals(self) -> list[tuple[str, str]]:
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 

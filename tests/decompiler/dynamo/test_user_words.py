@@ -50,6 +50,24 @@ class Output(collections.OrderedDict):
     """An object that is a dictionary as well, as the outputs of transformers are."""
 
 
+class Statistics(torch.nn.Module):
+    """Modules with buffers."""
+
+    def __init__(self, count=2):
+        super().__init__()
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm1d(2) for _ in range(count))
+        self.means = {}
+
+
+class Watching(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(1))
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+
+
 class Counting:
     def __init__(self):
         self.count = 1
@@ -254,6 +272,51 @@ def f(caches):
         layer.ready = True
     return caches.layers
 """, caches=Caches(2))
+
+case("buffers_of_the_layers_are_stored", """
+def f(self):
+    graph_out_0 = __compiled_fn_1()
+    update_0 = self._modules['norms']._modules['0']._buffers.update
+    update_1 = self._modules['norms']._modules['1']._buffers.update
+    means = self.means.update
+    means({'mean': graph_out_0[3]})
+    update_1({'running_mean': graph_out_0[2], 'running_var': graph_out_0[3]})
+    update_0({'running_mean': graph_out_0[0], 'running_var': graph_out_0[1]})
+    return graph_out_0[3]
+""", """
+def f(self):
+    graph_out_0 = __compiled_fn_1()
+    self.means.update({'mean': graph_out_0[3]})
+    for norm, running_mean, running_var in zip(self.norms[1::-1], graph_out_0[2::-2], graph_out_0[3::-2]):
+        norm.running_mean = running_mean
+        norm.running_var = running_var
+    return graph_out_0[3]
+""", self=Statistics())
+
+case("a_buffer_is_stored_between_other_changes", """
+def f(self, cache):
+    graph_out_0 = __compiled_fn_1()
+    update = self._modules['norms']._modules['0']._buffers.update
+    cache.count = graph_out_0[1]
+    update({'running_mean': graph_out_0[0]})
+    cache.last = None
+    return graph_out_0[2]
+""", """
+def f(self, cache):
+    graph_out_0 = __compiled_fn_1()
+    cache.count = graph_out_0[1]
+    self.norms[0].running_mean = graph_out_0[0]
+    cache.last = None
+    return graph_out_0[2]
+""", self=Statistics(), cache=Cache())
+
+case("a_module_that_watches_its_attributes_is_updated", """
+def f(self):
+    self._buffers.update({'mean': __compiled_fn_1()[0]})
+""", """
+def f(self):
+    self._buffers.update({'mean': __compiled_fn_1()[0]})
+""", self=Watching())
 
 case("elements_are_named_with_whom_they_are_of", """
 def f(kwargs, x):

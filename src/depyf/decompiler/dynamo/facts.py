@@ -55,6 +55,13 @@ class Facts(Protocol):
             path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.
         """
 
+    def stores_member(self, path: Path) -> bool:
+        """Whether ``module.name = tensor`` does what ``module._buffers.update({'name': tensor})`` does.
+
+        Args:
+            path: of the item, ending in ``("attr", "_buffers"), ("item", "name")``.
+        """
+
     def refusals(self) -> Sequence[tuple[str, str]]:
         """Members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
 
@@ -124,6 +131,9 @@ class NoFacts:
         return ""
 
     def unshadowed(self, path: Path) -> bool:
+        return False
+
+    def stores_member(self, path: Path) -> bool:
         return False
 
     def refusals(self) -> Sequence[tuple[str, str]]:

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from .alike import Hints, compared
+from .live_paths import text_of
 
 if TYPE_CHECKING:
     from .folding import Folder
@@ -28,11 +29,26 @@ if TYPE_CHECKING:
 _SHORTEST = 4
 
 
-def fold_blocks(body: list[ast.stmt], folder: Folder) -> bool:
-    """Fold what repeats in a body, in place; return whether anything was."""
+def fold_blocks(body: list[ast.stmt], folder: Folder, stores: Collection[int] = ()) -> bool:
+    """Fold what repeats in a body, in place; return whether anything was.
+
+    Args:
+        body: of the function.
+        folder: knows which expressions are lists.
+        stores: the identities of statements that store buffers of modules (:mod:`.members_stored`).
+    """
     elements = dict(_elements(body, folder))
     at, folded = 0, False
     while at < len(body):
+        blocks = _stores(body, at, folder, stores)
+        if blocks:
+            count = sum(map(len, blocks.values()))
+            loop = _loop(blocks, {}, folder) if len(blocks) > 1 and count >= _SHORTEST else None
+            if loop is not None:
+                body[at : at + count] = [loop]
+                folded = True
+            at += 1 if loop is not None else count
+            continue
         blocks = _blocks(body, at, elements)
         count = sum(map(len, blocks.values()))
         before = _held_before(body, at, folder)
@@ -91,6 +107,27 @@ def _blocks(body: list[ast.stmt], at: int, elements: dict[str, ast.expr]) -> dic
             break
         found.setdefault(name, []).append(statement)
         last = name
+    return _of_one_length(found)
+
+
+def _stores(body: list[ast.stmt], at: int, folder: Folder, stores: Collection[int]) -> dict[str, list[ast.stmt]]:
+    """Stores in a row of buffers of modules that are parts of elements, by the module; of one length."""
+    found: dict[str, list[ast.stmt]] = {}
+    last = ""
+    for statement in body[at:]:
+        if id(statement) not in stores:
+            break
+        assert isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Attribute)
+        owner = text_of(target.value)
+        if owner != last and owner in found or not folder.elements_in(target.value):
+            break
+        found.setdefault(owner, []).append(statement)
+        last = owner
+    return _of_one_length(found)
+
+
+def _of_one_length(found: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
+    """As many blocks as have the length of the first."""
     size = len(next(iter(found.values()), ()))
     same: dict[str, list[ast.stmt]] = {}
     for name, block in found.items():

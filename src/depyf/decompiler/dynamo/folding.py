@@ -68,13 +68,14 @@ class Folded(NamedTuple):
     blocks: bool = False
 
 
-def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Folded:
+def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Collection[int] = ()) -> Folded:
     """Folds what repeats in a function, in place.
 
     Args:
         tree: of the text.
         paths: which expressions are lists of modules.
         taken: names that new variables may not have.
+        stores: the identities of statements that store buffers of modules.
 
     Returns:
         What the text has that stands for more.
@@ -87,7 +88,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str]) -> Folded:
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     has_none = not any(isinstance(node, (ast.For, ast.AsyncFor)) for node in nodes)
-    return Folded(True, folder.has_starred, has_none and fold_blocks(function.body, folder))
+    return Folded(True, folder.has_starred, has_none and fold_blocks(function.body, folder, stores))
 
 
 class Folder(ast.NodeTransformer):

@@ -6,6 +6,7 @@
 ``new(cls, {'k': x}, a=y)``     the same for a class that is a dictionary itself, which holds these items; with a
                                 list for one that is a list
 ``vars(x)['a'] = y``            an entry in the ``__dict__`` of an object, whatever its class says to attributes
+``module.buffer = y``           ``module._buffers.update({'buffer': y})``, where the class of the module does just that
 ==============================  ===========================================================================
 """
 

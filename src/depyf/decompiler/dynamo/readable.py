@@ -17,6 +17,7 @@ from ..names import free_name
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .live_paths import LivePaths, root_name
+from .members_stored import store_members, with_displays_inside
 from .written_out import written_out
 
 #: Constants of torch's whose text is their meaning, and the words before which ``torch`` is left out in it.
@@ -33,7 +34,7 @@ class Readable:
         rename: ``{global name: name in the text}``.
         constants: ``{name of a constant of Dynamo's code: what it is}``.
         global_names: the globals that Dynamo's code reads.
-        folds: write what repeats once.
+        folds: write what repeats once, and what fills dictionaries of modules as stores.
     """
 
     def __init__(
@@ -56,7 +57,11 @@ class Readable:
         imports = _Imports(self)
         imports.visit(function)
         self._follow_variables(tree, function)
-        self._folded = fold(tree, self.paths, self._taken | set(self.names)) if folds else Folded()
+        if folds:
+            with_displays_inside(function.body)
+        stores = store_members(function.body, self.paths) if folds else frozenset()
+        self._stores = bool(stores)
+        self._folded = fold(tree, self.paths, self._taken | set(self.names), stores) if folds else Folded()
         function.body[:0] = imports.statements()
 
     def _follow_variables(self, tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -102,7 +107,7 @@ class Readable:
         """
         self.paths.meanwhile.clear()
         return written_out(
-            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded)
+            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded, self._stores)
 
 
 class _Constants(ast.NodeTransformer):

@@ -10,6 +10,8 @@ the text                               written out
 ``for x in xs: x.a = 1``               the statements, once for each element
 ``f(*out[0:4], *xs)``                  the items and elements, each an argument
 ``new(cls, a=x)``                      ``cls.__new__(cls)``, then an entry in its dictionary
+``self.norm.mean = y``                 ``self._modules['norm']._buffers.update({'mean': y})``; the method is read above
+                                       the statements in a row that change something
 ``from m import name``                 ``name = __import_m.name``: the module that Dynamo put among the globals
 ``x.size(1)``                          ``call_size(x, 1)``, Dynamo's function for that
 ``torch.float32``                      the constant of Dynamo's code
@@ -30,6 +32,7 @@ from . import forms
 from .facts import Path, is_member
 from .folding import Folded
 from .live_paths import LivePaths, attribute_asked, root_name
+from .members_stored import StoresWrittenOut, changes_something, stored_member
 
 _SET_ENTRY = UTILITIES, "object_setattr_ignore_descriptor"
 
@@ -40,7 +43,7 @@ class CannotWriteOut(Exception):
 
 def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-    sizes: bool, folded: Folded,
+    sizes: bool, folded: Folded, stores: bool,
 ) -> ast.Module:
     """The tree of a text with its forms written out.
 
@@ -53,11 +56,12 @@ def written_out(
         sets_entries: whether Dynamo's code imports the function that makes entries in an object's dictionary.
         sizes: whether calls of ``size`` stand for Dynamo's function.
         folded: what stands for more than it says.
+        stores: whether stores to buffers of modules stand for updates of their dictionaries.
 
     Raises:
         CannotWriteOut: there is a form that is not known.
     """
-    writer = _Writer(paths, names, constants, sets_entries, sizes, folded)
+    writer = _Writer(paths, names, constants, sets_entries, sizes, folded, stores)
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     writer.function(function)
@@ -67,8 +71,9 @@ def written_out(
 class _Writer(ast.NodeTransformer):
     def __init__(
         self, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-        sizes: bool, folded: Folded,
+        sizes: bool, folded: Folded, stores: bool,
     ) -> None:
+        self.stores = StoresWrittenOut() if stores else None
         self.sizes, self.folded = sizes, folded
         self.paths = paths
         self.names = names
@@ -86,7 +91,22 @@ class _Writer(ast.NodeTransformer):
         self.certain = True
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        node.body = [inner for statement in node.body for inner in self.statement(statement)]
+        if self.stores is None:
+            node.body = [inner for statement in node.body for inner in self.statement(statement)]
+            return
+        body: list[ast.stmt] = []
+        begin: int | None = None  # of the row of statements that change something
+        place = node.body[0]
+        for statement in node.body:
+            if not changes_something(statement):
+                begin = None
+            elif begin is None:
+                begin, place = len(body), statement
+            body += self.statement(statement)
+            for read in self.stores.reads:
+                body.insert(begin or 0, _placed(read, place))
+            self.stores.reads.clear()
+        node.body = body
 
     # --- statements ---------------------------------------------------------------------------------
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
@@ -100,6 +120,10 @@ class _Writer(ast.NodeTransformer):
             return [node]
         if isinstance(node, ast.For) and self.folded.blocks:
             return self.block(node)
+        if self.stores is not None:
+            written = self.store(node, self.stores)
+            if written is not None:
+                return written
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
             if block:
@@ -156,6 +180,19 @@ class _Writer(ast.NodeTransformer):
                 and owner.func.id == forms.ENTRIES and len(owner.args) == 1):
             return None
         return _placed(ast.Expr(ast.Call(self.setter(), [owner.args[0], key, node.value], [])), node)
+
+    def store(self, node: ast.stmt, stores: StoresWrittenOut) -> list[ast.stmt] | None:
+        """``module.buffer = y`` as the update that it stands for."""
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        path = stored_member(target, self.paths) if isinstance(target, ast.Attribute) else None
+        if path is None:
+            stores.end()
+            return None
+        assert isinstance(node, ast.Assign)
+        value, self.stores = _placed(ast.Expr(node.value), node), None
+        self.statement(value)
+        self.stores = stores
+        return [_placed(each, node) for each in stores.write(path, value.value, self.fresh(), node)]
 
     def setter(self) -> ast.expr:
         if self.sets_entries:
