@@ -12,6 +12,8 @@ PROFILER_FLAGS: Mapping[str, frozenset[str]] = {
 #: What calls of a graph start with. A graph returns a tuple or list, so reading its items by constant
 #: index neither fails nor is seen by anyone.
 GRAPH_PREFIX = "__compiled_fn_"
+#: What the names of resume functions start with.
+RESUME_PREFIX = "__resume_at_"
 #: What the variables are called that hold the result of a graph (``OutputGraph.graph_output_var``).
 GRAPH_RESULT = "graph_out_"
 #: What names start with that stand for constants which no source can say (``constants``).
@@ -24,7 +26,7 @@ IMPORT_PREFIXES = ("__import_", "___module_")
 MODULE_DICTIONARIES = ("_parameters", "_buffers", "_modules")
 #: What globals start with that Dynamo puts into the module itself, once: reading them always works and
 #: gives the same, so it does not matter when it happens.
-OWN_GLOBALS = (GRAPH_PREFIX, "__resume_at_", IMPORT_PREFIXES[0], BUILTINS_PREFIX, CONSTANT_PREFIX)
+OWN_GLOBALS = (GRAPH_PREFIX, RESUME_PREFIX, IMPORT_PREFIXES[0], BUILTINS_PREFIX, CONSTANT_PREFIX)
 
 #: Dynamo's name for the module of its helpers.
 UTILITIES = "__import_torch_dot__dynamo_dot_utils"

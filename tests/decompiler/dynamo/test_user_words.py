@@ -318,6 +318,25 @@ def f(self):
     self._buffers.update({'mean': __compiled_fn_1()[0]})
 """, self=Watching())
 
+case("what_is_called_for_a_resume_function_has_a_line_of_its_own", """
+def f(x):
+    graph_out_0 = __compiled_fn_1(x)
+    return __resume_at_30_1([], [], print('step', 2), graph_out_0[0])
+""", """
+def f(x):
+    graph_out_0 = __compiled_fn_1(x)
+    print_result = print('step', 2)
+    return __resume_at_30_1([], [], print_result, graph_out_0[0])
+""", x=1)
+
+case("what_is_read_before_a_call_for_a_resume_function_stays_before_it", """
+def f(picky, x):
+    return __resume_at_30_1(x.real, print('step', 2))
+""", """
+def f(picky, x):
+    return __resume_at_30_1(x.real, print('step', 2))
+""", picky=Picky(), x=1)
+
 case("elements_are_named_with_whom_they_are_of", """
 def f(kwargs, x):
     tmp_1 = kwargs['cache'].layers[0]
@@ -556,7 +575,7 @@ def f(self, cache):
 
 def module_globals(**more):
     import torch._dynamo.utils as utils
-    return {"__import_torch_dot__dynamo_dot_utils": utils, "__compiled_fn_1": compiled, "Cache": Cache,
+    return {"__import_torch_dot__dynamo_dot_utils": utils, "__compiled_fn_1": compiled, "__resume_at_30_1": compiled, "Cache": Cache,
             "Output": Output, "OrderedDict": collections.OrderedDict, **more}
 
 

@@ -10,7 +10,7 @@ from ...bytecode.operations import Op
 from ...flow.graph import Block
 from ...flow.stack import effect
 from ..dynamo.facts import ALWAYS, MODULES
-from ..dynamo_names import CONSTANT_PREFIX
+from ..dynamo_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .naming import Namer
 from .values import CannotSimplify, Const, Let, Local, Plan, Value
 
@@ -18,6 +18,19 @@ _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME,
 #: What changes a container that is being built, which stays on the stack.
 _IN_PLACE = frozenset({
     o.LIST_APPEND, o.LIST_EXTEND, o.SET_ADD, o.SET_UPDATE, o.MAP_ADD, o.DICT_UPDATE, o.DICT_MERGE})
+
+
+def is_resume(let: Let) -> bool:
+    """Whether it is a call of a resume function."""
+    function = let.operands[0] if let.operands and let.op is not None and let.op.kind is o.CALL else None
+    return isinstance(function, Let) and function.op is not None and function.op.kind is o.LOAD_GLOBAL \
+        and str(function.op.arg).startswith(RESUME_PREFIX)
+
+
+def happens(value: Let) -> bool:
+    """Whether it is a call that others may see."""
+    return value.op is not None and value.op.kind in (o.CALL, o.CALL_EX) and not value.role and not value.pure \
+        and not value.lasting and not value.optional
 
 
 class BlockWriter:
@@ -51,6 +64,7 @@ class BlockWriter:
         assert let.op is not None
         if self.is_late(let):
             return
+        self.keep_calls_apart(let)
         fragment = self.consume(let.operands, let.op)
         fragment.append(let.op)
         pushes = 1 if let.op.kind in _IN_PLACE else effect(let.op)[1]
@@ -72,6 +86,16 @@ class BlockWriter:
             self.ops += [*fragment, self.like(o.STORE_FAST, let.op, self.namer.name(let))]
         else:
             self.pending.append((let, fragment))
+
+    def keep_calls_apart(self, let: Let) -> None:
+        """What is called for a resume function has a line of its own: that is where the graph broke. (Unless something
+        waits that would need a variable for it.)"""
+        if not is_resume(let):
+            return
+        waiting = [each for each, _ in self.pending]
+        calls = [value for value in let.operands if isinstance(value, Let) and value in waiting and happens(value)]
+        if calls and waiting[: len(calls)] == calls:
+            self.flush(len(calls))
 
     @staticmethod
     def is_late(let: Let) -> bool:
