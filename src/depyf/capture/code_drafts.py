@@ -141,6 +141,15 @@ class CodeDrafts:
         frame = hooks.compiled_frame()
         return without_ids(text, {}, {}) if frame is None else without_ids(text, frame.namespace, frame.values)
 
+    def branch_of(self, resume: CodeType) -> Branch | None:
+        """The branch that a function continues; ``None`` where it is no resume function of one."""
+        for drafts in list(self._of.values()) if id(resume) in self._resume_names else ():
+            for draft in drafts:
+                for name, code in draft.resumes:
+                    if code is resume:
+                        return self._attempt(lambda: _branch(draft.original, name, resume), None)
+        return None
+
     # --- records ----------------------------------------------------------------------------------
     def complete(self, ids: CompileId) -> list[CompiledCode]:
         """A compilation is over: what is known of its code and was not asked for."""

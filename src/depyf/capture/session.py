@@ -362,7 +362,10 @@ class Session:
             original, transformed, record, tuple(rename[n] for n in graph_names),
             tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()), meant)
         running = recompiled = transformed
-        place = self.sink.transformed(record, user_function(meant))
+        compilation = self.events.compilation(ids)
+        place = self.sink.transformed(
+            record, user_function(meant), compilation.breaks if compilation is not None else (),
+            self.codes.branch_of(original))
         if place is not None:
             self.codes.written(code, place[0])
             if self.linker is not None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any, Protocol
 
 from ..decompiler import Decompiled
-from .records import GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
+from .records import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 
 
 class Sink(Protocol):
@@ -18,9 +19,17 @@ class Sink(Protocol):
     def kernel(self, graph: str, kernel: Kernel) -> str | None: ...
 
     def transformed(
-        self, code: TransformedCode, function: UserFunction
+        self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
+        branch: Branch | None = None,
     ) -> tuple[str, int, str] | None:
-        """``(path, line of the file at which the text begins, text of the file)``."""
+        """``(path, line of the file at which the text begins, text of the file)``.
+
+        Args:
+            code: its record.
+            function: that the user means.
+            breaks: where its graph ends before the function does.
+            branch: the branch that it continues.
+        """
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None: ...
 

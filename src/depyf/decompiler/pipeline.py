@@ -359,10 +359,10 @@ class _Job:
                 for name, what in self.constants.items() if name not in said]
 
 
-_SIMPLIFIED = "lists and tuples that only carry values to and fro are left out"
+_SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_MEMBERS = "members of modules are attributes (checked)"
-_MADE_AGAIN = "new(class, ...) does not call the class"
+_MEMBERS = "written self.layer for what torch reads in the dictionaries of modules (checked on the live modules)"
+_MADE_AGAIN = "new(class, ...) makes an object without calling its class"
 _SIMPLIFICATION = {
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
 }

@@ -6,8 +6,9 @@ that programs meet most are said of the line at hand; for every other kind torch
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..capture.records import GraphBreak
 
@@ -89,3 +90,13 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
     (r"^Backend compiler exception|^Backend compiler failed", _always("the backend could not compile the graph")),
 )
+
+
+def sentences(breaks: Iterable[GraphBreak]) -> list[str]:
+    """Where and why a graph ends before the function does, a sentence for each break."""
+    found = []
+    for each in breaks:
+        where = each.location
+        at = f" at {os.path.basename(where.filename)}:{where.line} ({statement(where.text)})" if where else ""
+        found.append(f"graph break{at}: {cause(each)}")
+    return found

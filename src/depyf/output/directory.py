@@ -14,23 +14,24 @@ import re
 import threading
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from types import CodeType
 from typing import Any
 
 from ..capture import store
 from ..capture.environment import environment, launch, rank_and_world
-from ..capture.records import GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
+from ..capture.records import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ..capture.resumes import resumed_function
 from ..capture.wrapping import comment
+from .causes import sentences
 from .graph_file import graph_file
 from .naming import FileNames, legal_identifier
 from .words import after_break, called_through
 
 MEANINGS = {
     "exact": "compiles to the same program (proven)",
-    "equivalent": "proven to do the same",
+    "equivalent": "proven to do the same as torch's bytecode",
     "fallback": "a dispatch loop: right by construction, its structure was not recovered",
     "unproven": "not proven",
 }
@@ -203,8 +204,11 @@ class Directory:
         name = self.names.give(("kernel", graph, kernel.index), name)
         return self.write(name, kernel.text)
 
-    def transformed(self, code: TransformedCode, function: UserFunction) -> tuple[str, int, str] | None:
-        header = transformed_header(code, function)
+    def transformed(
+        self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
+        branch: Branch | None = None,
+    ) -> tuple[str, int, str] | None:
+        header = transformed_header(code, function, breaks, branch)
         text = header + code.source.text
         wanted = code.source.text.partition("def ")[2].partition("(")[0].strip()
         if not wanted.startswith("__transformed_code_"):
@@ -215,7 +219,7 @@ class Directory:
         path = self.write(name, text)
         if code.exact is not None:
             whole = replace(code, source=code.exact)
-            plain = transformed_header(whole, function) + code.exact.text
+            plain = transformed_header(whole, function, breaks, branch) + code.exact.text
             self.write(name.removesuffix(".py") + ".unsimplified.py", plain)
         return None if path is None else (path, header.count("\n") + 1, text)
 
@@ -260,7 +264,18 @@ def _portable(value: Any) -> Any:
     return value
 
 
-def transformed_header(code: TransformedCode, function: UserFunction) -> str:
+def how_faithful(fidelity: str, note: str) -> list[str]:
+    """What the head of a text says of its fidelity: what it means, with the conditions, then the other notes."""
+    notes = sorted(part.strip() for part in note.split(";") if part.strip())
+    conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
+    said = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"
+    return [said + (f", if: {'; '.join(conditions)}" if conditions else ""),
+            *(part for part in notes if not part.startswith("if "))]
+
+
+def transformed_header(
+    code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak], branch: Branch | None,
+) -> str:
     """What stands above transformed code, comments and an empty line."""
     fidelity = code.source.fidelity
     location = function.location
@@ -268,12 +283,12 @@ def transformed_header(code: TransformedCode, function: UserFunction) -> str:
     lines = [f"what torch.compile made of {code.function_name if resumed else function.name}, "
              f"compilation {code.compile_id}"]
     if resumed:
-        lines.append(f"continues {function.name} {after_break(resumed[1])}")
+        lines.append(f"continues {function.name} {after_break(resumed[1], branch)}")
     if location is not None:
         lines.append(f"original: {location.filename}:{location.line}")
     lines += called_through(function.wrappers)
-    notes = [part.strip() for part in code.source.note.split(";") if part.strip()]
-    lines.append("; ".join([f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}", *notes]))
+    lines += sentences(breaks)
+    lines += how_faithful(fidelity, code.source.note)
     lines = [part for line in lines for part in comment(" ".join(line.split()), deeper=2)]
     return "\n".join(line.encode("ascii", "replace").decode() if not line.isprintable() else line
                      for line in lines) + "\n\n"

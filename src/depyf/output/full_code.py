@@ -8,7 +8,6 @@ called. Definitions that only the machine needs stand last.
 from __future__ import annotations
 
 import ast
-import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from ..capture.records import Compilation, CompiledFunction, CompiledGraph, Frame
 from ..capture.resumes import resumed_function
 from ..capture.wrapping import comment
-from .causes import cause, statement
+from .causes import sentences
 from .graph_changes import like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .guards.call import call_guards
@@ -231,18 +230,9 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
         head = [f"{head[0]}, with the notes of {alike.label}"]
     else:
         head += _notes(code.note)
-    head += _breaks(version)
+    found = version.compilation.breaks if version.compilation is not None else ()
+    head += [line for text in sentences(found) for line in comment(text, 0, deeper=2)]
     return "\n".join([*head, _with_writes(code.text.rstrip(), shown)])
-
-
-def _breaks(version: Version) -> list[str]:
-    """Where and why its graph ends before the function does."""
-    lines = []
-    for found in version.compilation.breaks if version.compilation is not None else ():
-        where = found.location
-        at = f" at {os.path.basename(where.filename)}:{where.line} ({statement(where.text)})" if where else ""
-        lines += comment(f"graph break{at}: {cause(found)}", 0, deeper=2)
-    return lines
 
 
 def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:

@@ -45,6 +45,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
         kernels = tuple(replace(kernel, file=_name(directory.kernel(graph.name, kernel))) for kernel in graph.kernels)
         graphs.append(replace(graph, stages=stages, kernels=kernels))
     functions = []
+    known = by_compile_id(capture.compilations)
     for function in capture.functions:
         frames = []
         for frame in function.frames:
@@ -53,7 +54,8 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
                 code = entry.transformed
                 if code.known:
                     found = directory.transformed(code, UserFunction(
-                        frame.title or frame.name, frame.location, frame.wrappers))
+                        frame.title or frame.name, frame.location, frame.wrappers),
+                        known[code.compile_id.key].breaks if code.compile_id.key in known else (), frame.branch)
                     code = replace(code, file=_name(found[0] if found else None))
                 entries.append(replace(entry, transformed=code))
             frames.append(replace(frame, entries=tuple(entries)))

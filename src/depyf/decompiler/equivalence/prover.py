@@ -19,7 +19,7 @@ from .sides import Different, Event, Join, Side, all_paired
 from .silent import IN_PLACE, step
 from .values import Built, Constant, Symbol, frozen_items, seen, sequence, slice_parts
 
-SWALLOWED_NOTE = "a context that was entered again behind the graph break must not swallow exceptions: torch raises"
+SWALLOWED_NOTE = "if no context that was entered again behind the graph break swallows exceptions (torch raises)"
 
 #: Events that read something.
 _READS = frozenset({o.LOAD_ATTR, o.GETITEM, o.LOAD_GLOBAL, o.LOAD_DEREF, READ_SIZE})

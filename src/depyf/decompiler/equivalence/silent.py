@@ -31,7 +31,7 @@ from .values import (
 if TYPE_CHECKING:
     from .prover import Prover
 
-PROFILER_NOTE = "torch's profiler is off"
+PROFILER_NOTE = "if torch's profiler is off"
 ITEMS_NOTE = "items of a graph's result are read where they are used"
 
 #: Operations on the container ``arg`` below the top that change it.
