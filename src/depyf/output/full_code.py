@@ -19,6 +19,7 @@ from ..capture.wrapping import comment
 from .causes import sentences
 from .graph_changes import like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
+from .graph_function import graph_as_function
 from .guards.call import call_guards
 from .guards.changes import as_comment
 from .guards.helpers import helpers
@@ -193,31 +194,6 @@ def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
     head = [f"def {legal_identifier(name)}({''.join(lines)}):"] if len(lines) < 2 else [
         f"def {legal_identifier(name)}(", *(f"    {line}" for line in lines), "):"]
     return "\n".join([*broken(head[0], 0)] if len(head) == 1 else head) + f"\n    ...  # the whole of it: {place}"
-
-
-_COMMENT = re.compile(r"(?m)#.*$")
-
-
-def graph_as_function(name: str, text: str) -> str:
-    """``class GraphModule: def forward(self, ...)`` -> ``def __compiled_fn_1(...)``; ``text`` is a view."""
-    lines = text.strip("\n").splitlines()
-    start = next((i for i, line in enumerate(lines) if line.strip().startswith("def forward(")), None)
-    if start is None:
-        return "\n".join(f"# {line}" for line in lines)
-    indent = len(lines[start]) - len(lines[start].lstrip())
-    body = []
-    for line in lines[start:]:
-        if line.strip() and not line.lstrip().startswith("#") and len(line) - len(line.lstrip()) < indent:
-            break
-        body.append(line[indent:] if line[:indent].strip() == "" else line.lstrip())
-    nested = "\n".join(lines[start + len(body) :]).strip("\n")
-    function = "\n".join(body).rstrip()
-    function = function.replace("def forward(", f"def {legal_identifier(name)}(", 1)
-    if len(re.findall(r"\bself\b", _COMMENT.sub("", function))) == 1:
-        function = re.sub(r"\((\s*)self(?:,\s*)?", r"(\1", function, count=1)
-    if nested:
-        function += "\n\n\n" + textwrap.dedent(nested)
-    return function
 
 
 def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, ShownGraph]) -> str:

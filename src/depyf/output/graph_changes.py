@@ -70,16 +70,22 @@ def _statements(text: str) -> Sequence[str]:
         function = ast.parse(text).body[0]
     except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return []
-    found = []
-    for node in function.body if isinstance(function, ast.FunctionDef) else ():
+    return list(_statements_of(function)) if isinstance(function, ast.FunctionDef) else []
+
+
+def _statements_of(function: ast.FunctionDef) -> Iterator[str]:
+    """The statements of a function, those of the functions in it behind their first lines."""
+    for node in function.body:
         match node:
+            case ast.FunctionDef(name, arguments):
+                yield f"def {name}({', '.join(each.arg for each in arguments.args)})"
+                yield from _statements_of(node)
             case ast.Assign(_, ast.Constant(None)):
-                continue
+                pass
             case ast.AnnAssign(target, _, value) if value is not None:
-                found.append(f"{ast.unparse(target)} = {ast.unparse(value)}")
+                yield f"{ast.unparse(target)} = {ast.unparse(value)}"
             case _:
-                found.append(ast.unparse(node))
-    return found
+                yield ast.unparse(node)
 
 
 def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
