@@ -63,7 +63,7 @@ class GraphModule(torch.nn.Module):
     ):
         # project/model.py:14 in forward: x = self.a(x, scale = 'l_x_')
         x: "f32[s27, 8][8, 1]cuda:0" = torch._C._nn.linear(x_0, a_b_1_w, a_b_1_w_0, scale = 'l_x_')
-        torch._C._set_grad_enabled(False)
+        torch._C._set_grad_enabled(False)  # grad mode off
 
         # other/model.py:20 in helper: x += scale
         x += scale
@@ -81,7 +81,6 @@ class GraphModule(torch.nn.Module):
             x_1: "f32[s27, 8][8, 1]cuda:0",
             mask: "b8[8]",
         ):
-            # No stacktrace found for following nodes
             sin: "f32[s27, 8][8, 1]cuda:0" = x_1.masked_fill(mask, 0)
             return (sin,)
 '''
@@ -278,3 +277,20 @@ def test_what_is_written_to_is_marked():
     view = graph_view(text, (GraphInput("L_x_", "L['self']._buffers['x']"),))
     assert view.writes == ("self.x",) and '        x: "f32[3]",  # self.x, written to\n' in view.text
     assert graph_view(COND).writes == ()
+
+
+@pytest.mark.parametrize("call, words", [
+    ("_set_grad_enabled = torch._C._set_grad_enabled(True);  _set_grad_enabled = None", "grad mode on"),
+    ("e = torch.amp.autocast_mode._enter_autocast('cpu', torch.bfloat16, True, None)", "autocast on for cpu: bfloat16"),
+    ("enter = torch.amp.autocast_mode._enter_autocast('cuda', None, True, None)", "autocast on for cuda"),
+    ("enter = torch.amp.autocast_mode._enter_autocast('cuda', torch.float16, False, True)", "autocast off for cuda"),
+    ("out = torch.amp.autocast_mode._exit_autocast(enter);  enter = out = None", "autocast as before"),
+    ("enter = torch.autograd.grad_mode._enter_inference_mode(True)", "inference mode on"),
+    ("y = self.torch._C._set_grad_enabled(True)", ""),
+])
+def test_what_sets_a_mode_says_so(call, words):
+    text = COND.replace("        cond = ", f"\n        # No stacktrace found for following nodes\n        {call}\n        cond = ")
+    lines = graph_view(text).text.split("\n")
+    line = next(line for line in lines if "_enabled(" in line or "_autocast(" in line or "_mode(" in line)
+    assert line.partition("  # ")[2] == words and not lines[lines.index(line) - 1]
+    assert "No stacktrace" not in "\n".join(lines)

@@ -16,6 +16,7 @@ The view of it is the same program, but for these:
   assignments that give it another name are gone; behind one that the graph writes to stands ``written to``;
 * what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
   where torch does (:mod:`depyf.link.releases`);
+* a statement that sets a mode says so in words; that torch knows no line of the user's for it says nothing;
 * the paths of the user's files are said once, at the head, as are sizes that are computed of others
   (:mod:`.size_names`);
 * no line is longer than :data:`.wrapping.WIDTH`.
@@ -59,6 +60,19 @@ _UNUSED_CALL = re.compile(r"(?P<name>\w+) = (?P<call>.*\))$")
 _BOUND = re.compile(r" *(?P<name>\w+)(?:: \"[^\"]*\")? = ")
 _FILE = re.compile(r"#(?P<before>.*?) ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<code>.*)$")
 _DESCRIBED = re.compile(r"(?P<code>.*?)  # (?P<told>[A-Z]\w*\(.*\)|None)$")
+#: Torch found no line of the user's for the nodes below.
+_NO_PLACE = "# No stacktrace found for following nodes"
+#: What sets a mode of torch, in words.
+_MODES = tuple((re.compile(rf"(?:\w+ = )?torch\.{call}"), words) for call, words in {
+    r"_C\._set_grad_enabled\(False\)$": "grad mode off",
+    r"_C\._set_grad_enabled\(True\)$": "grad mode on",
+    r"amp\.autocast_mode\._enter_autocast\('(\w+)', (?:torch\.(\w+)|None), True\b.*\)$": r"autocast on for \1: \2",
+    r"amp\.autocast_mode\._enter_autocast\('(\w+)', [^,]+, False\b.*\)$": r"autocast off for \1",
+    r"amp\.autocast_mode\._exit_autocast\(.*\)$": "autocast as before",
+    r"autograd\.grad_mode\._enter_inference_mode\(True\)$": "inference mode on",
+    r"autograd\.grad_mode\._enter_inference_mode\(False\)$": "inference mode off",
+    r"autograd\.grad_mode\._exit_inference_mode\(.*\)$": "inference mode as before",
+}.items())
 _NEXT = re.compile(r"(?P<name>\w+) = next\(args_iter\)$")
 _PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
 _AOT_VALUE = re.compile(r"(?P<kind>[A-Z]\w*)\((?P<key>\w+)=(?P<inner>.*)\)$")
@@ -337,6 +351,9 @@ class _View:
         if code.startswith("#"):
             if self.out[-1].strip() and not self.out[-1].endswith("):") and not self.out[-1].lstrip().startswith("#"):
                 self.out.append("")
+            if code == _NO_PLACE:
+                self.called_from = None
+                return number + 1
             # (Up to torch 2.6 comments stand one column further in.)
             self.write(number, *self.comment(code, indent - indent % 4, self.caller(number)))
         elif code.endswith(("(", "[", "{")):
@@ -432,7 +449,7 @@ class _View:
         elif given:
             self.write(number, *_with_comment(code, self.primal(given["name"]), indent))
         else:
-            self.write(number, *wrapping.wrapped(self.with_new_names(code), indent))
+            self.write(number, *_with_comment(self.with_new_names(code), _mode(code), indent))
         if second and second["name"] not in released:
             code = f"{second['name']}{second['type'] or ''} = {second['base']}"
             self.out += wrapping.wrapped(self.with_new_names(code), indent)
@@ -463,6 +480,14 @@ def _with_comment(code: str, words: str, indent: int) -> list[str]:
     if len(line) + len(words) + 4 <= wrapping.WIDTH:
         return [f"{line}  # {words}"]
     return [*wrapping.comment(words, indent), *wrapping.wrapped(code, indent)]
+
+
+def _mode(code: str) -> str:
+    """What a statement does to the modes of torch; ``""`` where it sets none."""
+    if "grad" not in code and "autocast" not in code and "inference_mode" not in code:
+        return ""
+    matches = ((pattern.match(code), words) for pattern, words in _MODES)
+    return next((found.expand(words).removesuffix(": ") for found, words in matches if found), "")
 
 
 def _short_names(paths: object) -> dict[str, str]:
