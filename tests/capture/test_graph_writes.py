@@ -27,8 +27,28 @@ PARAMETERS = ("L_x_", "L_y_", "mean", "var")
 ])
 def test_what_is_written_to(statements, expected):
     body = ["        x = L_x_", *(f"        {statement}" for statement in statements)]
-    assert written_arguments(PARAMETERS, body) == expected
+    assert list(written_arguments(PARAMETERS, body)) == expected
 
 
 def test_what_is_no_python_writes_to_nothing():
-    assert written_arguments(("x",), ["x.add_("]) == written_arguments((), ["x.add_(1)"]) == []
+    assert written_arguments(("x",), ["x.add_("]) == written_arguments((), ["x.add_(1)"]) == {}
+
+
+@pytest.mark.parametrize("kind, conversion, expected", [
+    ("i64[][]cpu", 'to: "i64[][]cpu" = x.to(device(type=\'cpu\'))', {"L_x_": True}),
+    ("i64[][]cpu", 'to: "f32[][]cpu" = x.to(torch.float32)', {}),
+    ("i64[][]cpu", 'to: "i64[][]cuda:0" = x.to(device(type=\'cuda\'))', {}),
+    ("i64[][]cpu", 'to: "i64[][]cpu" = x.to(torch.int64, copy = True)', {}),
+    ("f32[2, 3][1, 2]cpu", 'to: "f32[2, 3][3, 1]cpu" = x.contiguous()', {}),
+    ("f32[2, 3][3, 1]cpu", 'to: "f32[2, 3][3, 1]cpu" = x.contiguous()', {"L_x_": True}),
+    ("i64[]", 'to: "i64[]" = x.to(device(type=\'cpu\'))', {"L_x_": False}),
+    ("", "to = x.float()", {"L_x_": False}),
+])
+def test_a_conversion_to_the_same_type_is_the_tensor_itself(kind, conversion, expected):
+    body = ["x = L_x_", conversion, "add_ = to.add_(5)"]
+    assert written_arguments(PARAMETERS, body, {"L_x_": kind} if kind else {}) == expected
+
+
+def test_what_is_written_to_for_sure_is_not_in_doubt():
+    assert written_arguments(("x", "y"), ["a = y.float()", "a += 1", "b = x.float()", "b += 1", "x.add_(1)"]) == {
+        "x": True, "y": False}

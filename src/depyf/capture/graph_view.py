@@ -13,7 +13,8 @@ Torch prints a graph so that it can be run::
 The view of it is the same program, but for these:
 
 * each parameter stands on its own line, under a name made of what the user calls it, which a comment says; the
-  assignments that give it another name are gone; behind one that the graph writes to stands ``written to``;
+  assignments that give it another name are gone; behind one that the graph writes to stands ``written to`` (``may be
+  written to`` where that depends on what torch does not print);
 * what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
   where torch does (:mod:`depyf.link.releases`);
 * a statement that sets a mode says so in words; that torch knows no line of the user's for it says nothing;
@@ -48,6 +49,7 @@ from .user_expressions import user_expression
 _CLASS = re.compile(r"class (?P<name>\w+)\b")
 _ALIAS = re.compile(r" *(?P<name>\w+) = (?P<parameter>\w+)$")
 _PARAMETER = re.compile(r"(?P<name>\*{0,2}\w+)")
+_TYPE = re.compile(r': "([^"]*)"')
 #: The name that a statement binds, and the first one that it reads: a global, if it calls one.
 _NAMES = re.compile(r'(?m)^ *(\w+)(?:: "[^"\n]*")? = (\w*)')
 _SECOND_NAMES = re.compile(r'(?m);  (\w+)(?:: "[^"\n]*")? = ')
@@ -97,6 +99,7 @@ class GraphView:
         names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
+        may_write: those that it may write to.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
     """
 
@@ -105,6 +108,7 @@ class GraphView:
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    may_write: tuple[str, ...] = ()
     sizes: tuple[tuple[str, str], ...] = ()
     _lines: Mapping[int, int] = field(default_factory=dict)
 
@@ -148,7 +152,8 @@ def _commented(
         lines += wrapping.comment(line, 0) if line.strip() else ["#"]
     lines[-1:] = [""] if text.endswith("\n") else lines[-1:]
     shown = {number + 2: places[view.line(number + 1)] for number in range(len(commented)) if view.line(number + 1)}
-    return GraphView("\n".join(lines), view.files, view.names, view.parameters, view.writes, view.sizes, shown)
+    return GraphView("\n".join(lines), view.files, view.names, view.parameters, view.writes, view.may_write, view.sizes,
+                     shown)
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
@@ -184,6 +189,7 @@ class _View:
         self.renamed: dict[str, str] = {}
         self.parameters: tuple[str, ...] = ()
         self.writes: tuple[str, ...] = ()
+        self.may_write: tuple[str, ...] = ()
         self.roles: dict[str, tuple[str, int]] | None = None  # of graphs within the graph, and where they are called
         self.outer: dict[str, str] = {}  # what is renamed in the graph itself; inner graphs have the same names
 
@@ -203,7 +209,7 @@ class _View:
             raise ValueError("no graph")
         return GraphView(
             "\n".join(self.out), tuple((short, path) for path, short in self.files.items()), self.names,
-            self.parameters, self.writes, self.sizes, self.lines)
+            self.parameters, self.writes, self.may_write, self.sizes, self.lines)
 
     def write(self, number: int, *lines: str) -> None:
         """Writes what a line of the text has become."""
@@ -254,19 +260,22 @@ class _View:
         else:
             self.write(first, f"{' ' * indent}def forward(")
             places = {}
-            written = set(written_arguments(names, self.body(last))) if len(self.scopes) < 2 else set()
+            types = {each: found[1] for each, parameter in zip(names, parameters)
+                     if (found := _TYPE.search(parameter, len(each)))}
+            written = written_arguments(names, self.body(last), types) if len(self.scopes) < 2 else {}
             words = {}
             for each, parameter in zip(names, parameters):
                 places[each] = len(self.out) + 1
                 text = shown[each] + parameter[len(each) :] + ","
                 label = self.label(each, shown[each], told.get(each, ""))
                 words[each] = label or shown[each]
-                mark = "written to" if each in written else ""
+                mark = ("written to" if written[each] else "may be written to") if each in written else ""
                 self.out += _with_comment(text, ", ".join(filter(None, (label, mark))), indent + 4)
             self.out.append(f"{' ' * indent}{code[closed:]}")
             if len(self.scopes) < 2:
                 self.parameters = tuple(shown[each] for each in names if each != "self")
-                self.writes = tuple(words[each] for each in names if each in written)
+                self.writes = tuple(words[each] for each, certain in written.items() if certain)
+                self.may_write = tuple(words[each] for each, certain in written.items() if not certain)
             for number in range(last + 1, after):
                 self.lines[number] = places[_ALIAS.match(self.source[number - 1])["parameter"]]  # type: ignore[index]
         while after <= len(self.source) and not self.source[after - 1].strip():

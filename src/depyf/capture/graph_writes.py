@@ -6,6 +6,7 @@ A graph that was captured has the program's own operations in place::
     k.index_copy_(1, pos, x)                  # writes to k
     x[0].mul_(2)                              # writes to x: x[0] is a view of it
     batch_norm(y, mean, var, w, b, True)      # writes to mean and var, when training
+    x.to(torch.float32).mul_(2)               # writes to x if it is a tensor of that type already
 
 Operators that are not torch's own are not known to write.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 #: A line without any of these writes to nothing. (Looking for them one by one is much faster than one pattern.)
 _SIGNS = ("_(", "_.", "] = ", "inplace", "out=", "out =", "batch_norm(", "instance_norm(",
@@ -25,29 +26,38 @@ _VIEWS = frozenset({
     "unsqueeze", "expand", "expand_as", "narrow", "select", "slice", "split", "split_with_sizes", "chunk",
     "tensor_split", "unbind", "unfold", "diagonal", "detach", "alias", "as_strided", "real", "imag", "view_as_real",
     "view_as_complex", "getitem", "T", "mT", "H", "mH", "data"})
+#: Methods that give the tensor itself where it is of the wanted type, and in the wanted place and layout, already.
+_CONVERSIONS = frozenset({
+    "to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool",
+    "cfloat", "cdouble", "cpu", "cuda", "contiguous"})
+#: What stands before the name of a parameter that a value may be a view of, where the text does not tell.
+_PERHAPS = "?"
 #: Functions that update running statistics: ``name: (places of these, place and name of the switch)``.
 _STATISTICS = {"batch_norm": ((1, 2), 5, "training"), "instance_norm": ((1, 2), 5, "use_input_stats")}
 #: Names of overloads behind the names of operators.
 _OVERLOADS = re.compile(r"\.(?:default|out|self|dim|int|source|Tensor\w*|Scalar\w*|Dimname\w*|Stream\w*)$")
 
 
-def written_arguments(parameters: Sequence[str], body: Sequence[str]) -> list[str]:
-    """Return the parameters that a graph writes to, in their order.
+def written_arguments(
+    parameters: Sequence[str], body: Sequence[str], types: Mapping[str, str] | None = None
+) -> dict[str, bool]:
+    """Return the parameters that a graph writes to, in their order: ``True`` where it does, ``False`` where it may.
 
     Args:
         parameters: their names.
         body: the lines of its ``forward`` in torch's print of it.
+        types: what torch prints of the parameters: ``"f32[2][1]cpu"``.
     """
     text = "\n".join(body)
     present = [sign for sign in _SIGNS if sign in text]
     signs = [line for line in body if any(sign in line for sign in present)] if present else []
     if not signs:
-        return []
-    found = _Writes(parameters, text)
+        return {}
+    found = _Writes(parameters, text, types or {})
     for line in signs:
         for statement in _statements(line):
             found.statement(statement)
-    return [name for name in parameters if name in found.written]
+    return {name: name in found.written for name in parameters if {name, _PERHAPS + name} & found.written}
 
 
 def _statements(line: str) -> list[ast.stmt]:
@@ -65,20 +75,34 @@ class _Writes:
         written: parameters that were written to.
     """
 
-    def __init__(self, parameters: Sequence[str], text: str) -> None:
+    def __init__(self, parameters: Sequence[str], text: str, types: Mapping[str, str]) -> None:
         self.views: dict[str, frozenset[str]] = {name: frozenset({name}) for name in parameters}
         self.written: set[str] = set()
+        self._types = types
         self._text = text
 
     def named(self, name: str) -> frozenset[str]:
         """The parameters that a value is a view of."""
         if name not in self.views:
             self.views[name] = frozenset()
-            made = re.search(rf"(?m)(?:^ *|;  ){name}(?:: \"[^\"\n]*\")? = (?!None\b)([^;\n]*)", self._text)
-            for statement in _statements(made[1]) if made is not None else ():
+            made = self.made(name)
+            for statement in _statements(made[2]) if made is not None else ():
                 if isinstance(statement, ast.Expr):
-                    self.views[name] = self.seen_through(statement.value)
+                    self.views[name] = self.seen_through(statement.value, made[1] or "" if made is not None else "")
         return self.views[name]
+
+    def made(self, name: str) -> re.Match[str] | None:
+        """``(its type, what makes it)`` of a value."""
+        return re.search(rf"(?m)(?:^ *|;  ){name}(?:: \"([^\"\n]*)\")? = (?!None\b)([^;\n]*)", self._text)
+
+    def type(self, value: ast.expr) -> str:
+        """What torch prints of a value."""
+        if not isinstance(value, ast.Name):
+            return ""
+        made = None if value.id in self._types else self.made(value.id)
+        if made is None:
+            return self._types.get(value.id, "")
+        return made[1] or self._types.get(made[2], "")
 
     def statement(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.AugAssign):
@@ -91,8 +115,13 @@ class _Writes:
         elif isinstance(statement, ast.Expr):
             self.seen_through(statement.value)
 
-    def seen_through(self, value: ast.expr) -> frozenset[str]:
-        """The parameters that an expression is a view of."""
+    def seen_through(self, value: ast.expr, result: str = "") -> frozenset[str]:
+        """The parameters that an expression is a view of.
+
+        Args:
+            value: the expression.
+            result: what torch prints of its value.
+        """
         match value:
             case ast.Name(name):
                 return self.named(name)
@@ -101,12 +130,12 @@ class _Writes:
             case ast.Attribute(base, name) if name in _VIEWS:
                 return self.seen_through(base)
             case ast.Call():
-                return self.called(value)
+                return self.called(value, result)
             case ast.List(items) | ast.Tuple(items):
                 return frozenset().union(*map(self.seen_through, items))
         return frozenset()
 
-    def called(self, call: ast.Call) -> frozenset[str]:
+    def called(self, call: ast.Call, made: str) -> frozenset[str]:
         name = _OVERLOADS.sub("", ast.unparse(call.func))
         operation = name.rpartition(".")[2]
         arguments = list(call.args)
@@ -128,7 +157,18 @@ class _Writes:
             result = self.seen_through(arguments[0])
             self.written |= result
             return result
+        if operation in _CONVERSIONS and not name.startswith("torch.") and not _is_true(keywords.get("copy")):
+            return self.converted(arguments[0], made)
         return self.seen_through(arguments[0]) if operation in _VIEWS else frozenset()
+
+    def converted(self, value: ast.expr, made: str) -> frozenset[str]:
+        """The parameters that a value is a view of after a conversion that gives a value of a type."""
+        views, before = self.seen_through(value), self.type(value)
+        if before and made and before != made:
+            return frozenset()
+        if before and "][" in made:  # (the type tells the layout and the device)
+            return views
+        return frozenset(name if name.startswith(_PERHAPS) else _PERHAPS + name for name in views)
 
 
 def _is_true(value: ast.expr | None) -> bool:

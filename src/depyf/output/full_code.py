@@ -89,10 +89,12 @@ class ShownGraph:
     Attributes:
         text: of it as a function.
         writes: the arguments that it writes to, in the user's words.
+        may_write: those that it may write to.
     """
 
     text: str = ""
     writes: tuple[str, ...] = ()
+    may_write: tuple[str, ...] = ()
 
 
 def _frame(
@@ -177,7 +179,7 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
     view = stage_view(captured, graph.inputs)
     text = graph_as_function(name, view.text)
     like = like_before(text, {other: graph.text for other, graph in shown.items()})
-    shown[name] = ShownGraph(text, view.writes)
+    shown[name] = ShownGraph(text, view.writes, view.may_write)
     if like:
         return "\n".join([*head, like, _stub(name, view.parameters, graph_file(name, captured, graph.inputs))])
     return "\n".join([*head, *sizes_table(view), *files_table(view), text])
@@ -213,7 +215,7 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
 
 def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
     """Transformed code with a comment above each call of a graph that writes to its arguments."""
-    writes = {legal_identifier(name): graph.writes for name, graph in shown.items() if graph.writes}
+    writes = {legal_identifier(name): graph for name, graph in shown.items() if graph.writes or graph.may_write}
     if not any(f"{name}(" in text for name in writes):
         return text
     try:
@@ -225,8 +227,10 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
         if isinstance(each, ast.stmt) and not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for node in _expressions(each):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
-                    said = f"{node.func.id} writes to {some(list(_by_layer(writes[node.func.id])), WRITES)}"
-                    above.setdefault(each.lineno, []).append(said)
+                    graph = writes[node.func.id]
+                    above.setdefault(each.lineno, []).extend(
+                        f"{node.func.id} {does} {some(list(_by_layer(names)), WRITES)}"
+                        for does, names in (("writes to", graph.writes), ("may write to", graph.may_write)) if names)
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())
