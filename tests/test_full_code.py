@@ -380,7 +380,9 @@ def test_a_graph_that_is_not_shown_again_names_its_parameters(tmp_path):
             compiled(torch.ones(size), torch.ones(size))
     (path,) = glob.glob(os.path.join(on.path, "full_code_for_*.py"))
     with open(path, encoding="utf-8") as file:
-        stub = re.search(r"def (__compiled_fn_\w+)\((.*)\):\n    \.\.\.  # the whole of it: (\S+), line (\d+)\n", file.read())
+        text = file.read()
+    assert "\nA graph of 20 statements or more that is much like one above it is shown by what differs.\n" in text
+    stub = re.search(r"def (__compiled_fn_\w+)\((.*)\):\n    \.\.\.  # the whole of it: (\S+), line (\d+)\n", text)
     with open(os.path.join(on.path, stub[3]), encoding="utf-8") as file:
         lines = file.read().splitlines()
     assert stub[3] == f"{stub[1]}.Captured_Graph.0.py" and lines[int(stub[4]) - 1].strip() == "def forward("

@@ -17,7 +17,7 @@ from ..capture.records import Compilation, CompiledFunction, CompiledGraph, Fram
 from ..capture.resumes import resumed_function
 from ..capture.wrapping import comment
 from .causes import sentences
-from .graph_changes import like_before
+from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_function import graph_as_function
 from .guards.call import call_guards
@@ -46,6 +46,8 @@ from __future__ import annotations
 import torch
 from torch import device, inf, nan
 '''
+_ALL_CONDITIONS = "All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py."
+_LIKE = f"A graph of {SHORT} statements or more that is much like one above it is shown by what differs."
 _IMPORTS = "import torch\nfrom torch import device, inf, nan\n"
 #: Lines of differences between two versions; the file of the guards has all.
 LONGEST_DIFFERENCE = 40
@@ -78,6 +80,8 @@ def full_code(
     if needed:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
     text = "\n\n\n".join(parts).rstrip() + "\n"
+    if any(each.like for each in shown.values()):
+        text = text.replace(_ALL_CONDITIONS, f"{_ALL_CONDITIONS}\n{_LIKE}", 1)
     used = [f"import {name}\n" for name in ("math", "re") if re.search(rf"(?<![\w.]){name}\.", text)]
     return text.replace(_IMPORTS, "".join([*used, *(["\n"] if used else []), _IMPORTS]), 1)
 
@@ -90,11 +94,13 @@ class ShownGraph:
         text: of it as a function.
         writes: the arguments that it writes to, in the user's words.
         may_write: those that it may write to.
+        like: it is shown by what differs from a graph above it.
     """
 
     text: str = ""
     writes: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
+    like: bool = False
 
 
 def _frame(
@@ -179,7 +185,7 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
     view = stage_view(captured, graph.inputs)
     text = graph_as_function(name, view.text)
     like = like_before(text, {other: graph.text for other, graph in shown.items()})
-    shown[name] = ShownGraph(text, view.writes, view.may_write)
+    shown[name] = ShownGraph(text, view.writes, view.may_write, bool(like))
     if like:
         return "\n".join([*head, like, _stub(name, view.parameters, graph_file(name, captured, graph.inputs))])
     return "\n".join([*head, *sizes_table(view), *files_table(view), text])

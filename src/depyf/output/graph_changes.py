@@ -16,15 +16,21 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from .line_breaks import WIDTH
+from .markdown import some
 
 #: Of the statements, how many may differ in more than a size.
 _DIFFERENT = 0.2
 #: How many statements may come and go in one place; how many that are equal end a difference.
 _WINDOW, _RUN = 60, 3
 #: Graphs with fewer statements are shown whole.
-_SHORT = 20
+SHORT = 20
+#: Places of a size that are named, where other places keep it.
+_PLACES = 4
+#: A space at which no line ends.
+_TOGETHER = "\N{NO-BREAK SPACE}"
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 _COUNTED = re.compile(r"(?:_\d+)+$")
 
@@ -37,9 +43,9 @@ def like_before(text: str, shown: Mapping[str, str]) -> str:
         shown: graphs that stand above it, by name.
     """
     mine = _statements(text)
-    if len(mine) < _SHORT:
+    if len(mine) < SHORT:
         return ""
-    best: tuple[str, Counter[tuple[str, str]], list[str]] | None = None
+    best: tuple[str, _Sizes, list[str]] | None = None
     for other, its_text in shown.items():
         theirs = _statements(its_text)
         if not _alike(theirs, mine):
@@ -50,12 +56,60 @@ def like_before(text: str, shown: Mapping[str, str]) -> str:
     if best is None:
         return ""
     other, sizes, changed = best
-    with_sizes = [f"{new} instead of {old} in {count} statement{'s' * (count > 1)}"
-                  for (old, new), count in sizes.most_common()]
-    head = f"# the statements of {other} above" + (f", with {'; '.join(with_sizes)}" if with_sizes else "")
+    head = f"# the statements of {other} above" + (f", with {'; '.join(sizes.words())}" if sizes.count else "")
     head += "; and these differ (- there, + here):" if changed else ""
-    return "\n".join([*textwrap.wrap(head, WIDTH, subsequent_indent="#   "),
+    return "\n".join([*(line.replace(_TOGETHER, " ") for line in textwrap.wrap(head, WIDTH, subsequent_indent="#   ")),
                       *(part for line in changed for part in _whole(line))])
+
+
+@dataclass
+class _Sizes:
+    """Sizes that stand for others.
+
+    Attributes:
+        count: the statements in which a size stands for another, by ``(old, new)``.
+        places: the brackets in which it does: ``("(2, 8)", "(2, s27)")``.
+        kept: pairs of which a statement has the old size in two places, and the new one in one of them.
+    """
+
+    count: Counter[tuple[str, str]] = field(default_factory=Counter)
+    places: dict[tuple[str, str], dict[tuple[str, str], None]] = field(default_factory=dict)
+    kept: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, old: str, new: str) -> None:
+        """Adds two statements that differ in sizes alone."""
+        pairs = [(one, other) for one, other in zip(_WORD.finditer(old), _WORD.finditer(new)) if _is_size(one[0])]
+        found = {(one[0], other[0]) for one, other in pairs if one[0] != other[0]}
+        same = {one[0] for one, other in pairs if one[0] == other[0]}
+        self.count.update(found)
+        self.kept |= {pair for pair in found if pair[0] in same}
+        for one, other in pairs:
+            if one[0] != other[0]:
+                self.places.setdefault((one[0], other[0]), {})[_around(old, one), _around(new, other)] = None
+
+    def words(self) -> list[str]:
+        """What stands for what, with the places where that does not tell which."""
+        result = []
+        for (old, new), count in self.count.most_common():
+            result.append(f"{new} instead of {old} in {count} statement{'s' * (count > 1)}")
+            if (old, new) in self.kept:
+                places = [f"{here} for {there}".replace(" ", _TOGETHER) for there, here in self.places[old, new]]
+                result[-1] += f": {some(places, _PLACES)}"
+        return result
+
+
+def _around(statement: str, word: re.Match[str]) -> str:
+    """The innermost brackets around a word, without the numbers that torch counts names up by."""
+    first, last = word.start(), word.end()
+    depth = 0
+    while first and depth >= 0:
+        first -= 1
+        depth += (statement[first] in ")]") - (statement[first] in "([")
+    depth = 0
+    while last < len(statement) and depth >= 0:
+        depth += (statement[last] in "([") - (statement[last] in ")]")
+        last += 1
+    return re.sub(r"(?<=[A-Za-z])(?:_\d+)+\b", "", statement[first:last])
 
 
 def _whole(line: str) -> list[str]:
@@ -94,9 +148,9 @@ def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
     return sum(common.values()) >= (1 - _DIFFERENT) * max(len(old), len(new))
 
 
-def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str, str]], list[str]]:
-    """``(sizes that stand for others with the number of statements, the other statements that came and went)``."""
-    sizes: Counter[tuple[str, str]] = Counter()
+def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[_Sizes, list[str]]:
+    """``(sizes that stand for others, the other statements that came and went)``."""
+    sizes = _Sizes()
     changed: list[str] = []
     names: dict[str, str] = {}  # of the new graph -> of the old one
     # Statements are matched by what they call.
@@ -105,11 +159,10 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str,
             changed += [*(f"- {line}" for line in old[a:b]), *(f"+ {line}" for line in new[c:d])]
             continue
         for first, second in zip(old[a:b], new[c:d]):
-            found = list(_substitutions(_WORD.findall(first), _WORD.findall(second), names))
-            if None in found:
-                changed += [f"- {first}", f"+ {second}"]
+            if _same_but_for_sizes(_WORD.findall(first), _WORD.findall(second), names):
+                sizes.add(first, second)
             else:
-                sizes.update({each for each in found if each is not None})
+                changed += [f"- {first}", f"+ {second}"]
     return sizes, changed
 
 
@@ -151,16 +204,14 @@ def _is_size(word: str) -> bool:
     return word.isdigit() or re.fullmatch(r"[suz]f?\d+", word) is not None
 
 
-def _substitutions(
-    old: Sequence[str], new: Sequence[str], names: dict[str, str]
-) -> Iterator[tuple[str, str] | None]:
-    """Sizes that stand for others; ``None`` for what is another thing."""
+def _same_but_for_sizes(old: Sequence[str], new: Sequence[str], names: dict[str, str]) -> bool:
+    """Whether two statements with the same skeleton have the same values in the same places."""
+    same = True
     for first, second in zip(old, new):
         if _is_size(first) and _is_size(second):
-            if first != second:
-                yield first, second
-        elif not second.isidentifier():
-            if first != second:
-                yield None
-        elif names.setdefault(second, first) != first:
-            yield None
+            continue
+        if not second.isidentifier():
+            same &= first == second
+        else:
+            same &= names.setdefault(second, first) == first
+    return same
