@@ -3,7 +3,9 @@
 import pytest
 
 from depyf.capture.graph_view import graph_view
+from depyf.capture.records import GraphInput, GraphStage
 from depyf.capture.size_names import in_words, size_names, with_size_names
+from depyf.output.graph_file import graph_file
 
 HALF, OTHER = "(((s53 - 1)//2)) + 1", "(((s0 - 1)//2)) + 1"
 
@@ -43,3 +45,18 @@ def test_the_view_of_a_graph_says_what_the_names_stand_for():
 ''')
     assert view.sizes == (("d0", "(s53 - 1) // 2 + 1"),)
     assert 'y: "f32[1, d0][d0, 1]cpu" =' in view.text
+
+
+def test_the_head_of_a_file_says_what_the_sizes_are_that_names_stand_for():
+    text = f'''class GraphModule(torch.nn.Module):
+    def forward(self, s53: "Sym(s53)", s7: "Sym(s53)", s2: "Sym(s2)", L_x_: "f32[s2, s53][s53, 1]cpu"):
+        l_x_ = L_x_
+        y: "f32[s2, {HALF}][{HALF}, 1]cpu" = l_x_[(slice(None), slice(None, None, 2))];  l_x_ = None
+        return (y,)
+'''
+    inputs = tuple(GraphInput(name, source) for name, source in (
+        ("s53", "L['x'].size()[1]"), ("s7", "L['y'].size()[0]"), ("s2", "L['x'].size()[0]"), ("L_x_", "L['x']")))
+    lines = graph_file("g", GraphStage("Captured_Graph", 0, text), inputs).text.splitlines()
+    later = graph_file("g", GraphStage("Forward_graph", 0, text.replace("s53: ", "arg0_1: ")), inputs).text.splitlines()
+    assert lines[1:3] == later[1:3] == ["# s53: x.shape[1]", "# d0: (s53 - 1) // 2 + 1"]
+    assert '        s7: "Sym(s53)",  # y.shape[0], equal to s53' in lines

@@ -50,6 +50,7 @@ _CLASS = re.compile(r"class (?P<name>\w+)\b")
 _ALIAS = re.compile(r" *(?P<name>\w+) = (?P<parameter>\w+)$")
 _PARAMETER = re.compile(r"(?P<name>\*{0,2}\w+)")
 _TYPE = re.compile(r': "([^"]*)"')
+_NUMBER, _SYMBOL = re.compile(r"Sym\((.*)\)"), re.compile(r"(?:s|u|zf|zuf|z)\d+")
 #: The name that a statement binds, and the first one that it reads: a global, if it calls one.
 _NAMES = re.compile(r'(?m)^ *(\w+)(?:: "[^"\n]*")? = (\w*)')
 _SECOND_NAMES = re.compile(r'(?m);  (\w+)(?:: "[^"\n]*")? = ')
@@ -101,6 +102,7 @@ class GraphView:
         writes: the arguments that the graph writes to, in the user's words.
         may_write: those that it may write to.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
+        symbols: what the open sizes among the inputs are, in the user's words: ``("s53", "x.shape[2]")``.
     """
 
     text: str
@@ -110,6 +112,7 @@ class GraphView:
     writes: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
     sizes: tuple[tuple[str, str], ...] = ()
+    symbols: tuple[tuple[str, str], ...] = ()
     _lines: Mapping[int, int] = field(default_factory=dict)
 
     def line(self, line: int) -> int:
@@ -153,7 +156,7 @@ def _commented(
     lines[-1:] = [""] if text.endswith("\n") else lines[-1:]
     shown = {number + 2: places[view.line(number + 1)] for number in range(len(commented)) if view.line(number + 1)}
     return GraphView("\n".join(lines), view.files, view.names, view.parameters, view.writes, view.may_write, view.sizes,
-                     shown)
+                     view.symbols, shown)
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
@@ -188,6 +191,8 @@ class _View:
         self.scopes: list[tuple[int, str]] = []  # indentations and names of classes that are open
         self.renamed: dict[str, str] = {}
         self.parameters: tuple[str, ...] = ()
+        self.symbols = {given.name: words for given, words in zip(inputs, self.words)  # what open sizes are
+                        if words and _SYMBOL.fullmatch(given.name)}
         self.writes: tuple[str, ...] = ()
         self.may_write: tuple[str, ...] = ()
         self.roles: dict[str, tuple[str, int]] | None = None  # of graphs within the graph, and where they are called
@@ -209,7 +214,8 @@ class _View:
             raise ValueError("no graph")
         return GraphView(
             "\n".join(self.out), tuple((short, path) for path, short in self.files.items()), self.names,
-            self.parameters, self.writes, self.may_write, self.sizes, self.lines)
+            self.parameters, self.writes, self.may_write, self.sizes,
+            tuple(self.symbols.items()), self.lines)
 
     def write(self, number: int, *lines: str) -> None:
         """Writes what a line of the text has become."""
@@ -269,8 +275,13 @@ class _View:
                 text = shown[each] + parameter[len(each) :] + ","
                 label = self.label(each, shown[each], told.get(each, ""))
                 words[each] = label or shown[each]
-                mark = ("written to" if written[each] else "may be written to") if each in written else ""
-                self.out += _with_comment(text, ", ".join(filter(None, (label, mark))), indent + 4)
+                notes = [label, ("written to" if written[each] else "may be written to") if each in written else ""]
+                if size := _NUMBER.fullmatch(types.get(each, "")):
+                    if words[each] != size[1]:
+                        self.symbols.setdefault(size[1], words[each])
+                    if _SYMBOL.fullmatch(each) and size[1] != each:
+                        notes.append(f"equal to {in_words(size[1])}")
+                self.out += _with_comment(text, ", ".join(filter(None, notes)), indent + 4)
             self.out.append(f"{' ' * indent}{code[closed:]}")
             if len(self.scopes) < 2:
                 self.parameters = tuple(shown[each] for each in names if each != "self")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..capture import wrapping
@@ -46,7 +47,7 @@ def graph_file(graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = (
     ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
     name = f"{graph}: {title(stage)}{ids}"
     view = stage_view(stage, inputs)
-    head = "\n".join([f"# {name}", *sizes_table(view), *files_table(view), _IMPORTS])
+    head = "\n".join([f"# {name}", *_symbols_table(view), *sizes_table(view), *files_table(view), _IMPORTS])
     return GraphFile(name, view, head + view.text, head.count("\n") + 1)
 
 
@@ -66,6 +67,16 @@ def files_table(view: GraphView) -> list[str]:
         told = path if path == short or path.endswith((f"/{short}", f"\\{short}")) else f"{short}: {path}"
         lines += wrapping.comment(f"  {told}", 0)
     return lines
+
+
+def _symbols_table(view: GraphView) -> list[str]:
+    """The open sizes that the names of others are explained by, as comments; the parameters have all of them.
+
+    (What values they take is decided after the graph is captured: the full code says it.)
+    """
+    used = {word for _, size in view.sizes for word in re.findall(r"\w+", size)}
+    return [line for symbol, words in view.symbols if symbol in used
+            for line in wrapping.comment(f"{symbol}: {words}", 0)]
 
 
 def sizes_table(view: GraphView) -> list[str]:
