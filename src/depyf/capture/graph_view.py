@@ -17,6 +17,7 @@ The view of it is the same program, but for these:
   written to`` where that depends on what torch does not print);
 * what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
   where torch does (:mod:`depyf.link.releases`);
+* subscripts have ``a:b`` and ``...``, for ``slice(a, b, None)`` and ``Ellipsis`` (:mod:`.subscripts`);
 * a statement that sets a mode says so in words; that torch knows no line of the user's for it says nothing;
 * the paths of the user's files are said once, at the head, as are sizes that are computed of others
   (:mod:`.size_names`);
@@ -44,6 +45,7 @@ from .inner_graphs import roles
 from .records import Caller, GraphInput, SourceLocation
 from .resumes import plain_name
 from .size_names import in_words, size_names, with_size_names
+from .subscripts import with_slices
 from .user_expressions import user_expression
 
 _CLASS = re.compile(r"class (?P<name>\w+)\b")
@@ -462,6 +464,7 @@ class _View:
             unused = _UNUSED_CALL.match(code) if released else None
             if unused and unused["name"] in released:
                 code = unused["call"]
+        code = with_slices(code)
         described = _DESCRIBED.match(code) if "  # " in code else None
         given = _NEXT.match(code) if code.endswith("next(args_iter)") else None
         if described:

@@ -12,7 +12,13 @@ Parameters are kept: torch has two names for each, and lets go of one.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
+
+from ..capture.subscripts import as_printed
+
+#: A line that may have a slice or an ellipsis in a subscript.
+_SLICE = re.compile(r"\w\[[^\"\n]*(?::|\.\.\.)")
 
 
 def node_groups(body: Sequence[ast.stmt]) -> Iterator[tuple[int, int]]:
@@ -58,6 +64,8 @@ def running_graph(text: str, path: str, parameters: bool = False) -> ast.Module:
         SyntaxError: and what else ``ast.parse`` raises.
     """
     tree = ast.parse(text, path)
+    if _SLICE.search(text):
+        tree = as_printed(tree)
     pending: list[ast.stmt] = list(tree.body)
     for statement in pending:
         if isinstance(statement, ast.ClassDef):

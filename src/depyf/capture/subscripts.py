@@ -1,0 +1,75 @@
+"""Subscripts of a graph as people write them: ``x[..., None]`` for torch's ``x[(Ellipsis, None)]``.
+
+Torch prints a slice by its ``repr``. :func:`as_printed` is the exact way back: what runs calls ``slice`` as torch's
+code does.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeVar
+
+_Tree = TypeVar("_Tree", bound=ast.AST)
+
+
+def with_slices(code: str) -> str:
+    """Return a statement of torch's print with ``a:b`` for ``slice(a, b, None)`` and ``...`` for ``Ellipsis``."""
+    if "slice(" not in code and "Ellipsis" not in code or not code.isascii():
+        return code
+    try:
+        tree = ast.parse(code)
+        written = code
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Subscript):
+                old = ast.get_source_segment(code, node.slice) or ""
+                new = _subscript(node.slice, code)
+                written = written.replace(f"[{old}]", f"[{new}]")
+        same = ast.dump(as_printed(ast.parse(written))) == ast.dump(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return code
+    return written if same else code
+
+
+def _subscript(node: ast.expr, code: str) -> str:
+    if isinstance(node, ast.Tuple) and len(node.elts) > 1:
+        return ", ".join(_item(item, code) for item in node.elts)
+    return _item(node, code)
+
+
+def _item(node: ast.expr, code: str) -> str:
+    text = ast.get_source_segment(code, node) or ""
+    match node:
+        case ast.Name("Ellipsis"):
+            return "..."
+        case ast.Call(ast.Name("slice"), [_, _, _] as parts, []):
+            first, last, step = ("" if isinstance(part, ast.Constant) and part.value is None
+                                 else ast.get_source_segment(code, part) for part in parts)
+            return f"{first}:{last}" + f":{step}" * bool(step)
+    return text
+
+
+def as_printed(tree: _Tree) -> _Tree:
+    """Return a tree with ``slice(a, b, None)`` for ``a:b`` and ``Ellipsis`` for ``...`` in subscripts."""
+    result: _Tree = _AsPrinted().visit(tree)
+    return result
+
+
+class _AsPrinted(ast.NodeTransformer):
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.slice, ast.Tuple):
+            node.slice.elts = [_printed(item) for item in node.slice.elts]
+        else:
+            node.slice = _printed(node.slice)
+        return node
+
+
+def _printed(node: ast.expr) -> ast.expr:
+    result = node
+    if isinstance(node, ast.Slice):
+        result = ast.Call(ast.Name("slice", ast.Load()), [
+            part or ast.copy_location(ast.Constant(None), node) for part in (node.lower, node.upper, node.step)], [])
+        ast.copy_location(result.func, node)
+    elif isinstance(node, ast.Constant) and node.value is ...:
+        result = ast.Name("Ellipsis", ast.Load())
+    return ast.copy_location(result, node)
