@@ -240,7 +240,7 @@ def guards_0_for_f(self, x):
     """11 conditions."""
     return (
         # arguments: 3 conditions
-        check_tensor(x, 'f32[2, n] on cpu')  # model.py:7
+        check_tensor(x, 'f32[2, n] contiguous on cpu')  # model.py:7
         and x.stride()[0] == x.shape[1]
         and 2 <= x.shape[1] <= 64
         # self: 6 conditions
@@ -293,7 +293,7 @@ def test_the_file_can_be_imported_and_its_function_called():
 def test_groups_by_object():
     found = {group.subject: group for group in guard_groups(model())}
     assert found["self.layers[i]"].members == 3 and found["self.layers[i]"].loop == "for i in range(3)"
-    assert [text for text, _ in found["x"].conditions] == ["check_tensor(x, 'f32[2, n] on cpu')"]
+    assert [text for text, _ in found["x"].conditions] == ["check_tensor(x, 'f32[2, n] contiguous on cpu')"]
     assert found["x"].conditions[0][1].line == 7
 
 
@@ -302,6 +302,32 @@ def test_ten_thousand_conditions_without_repetition_compile():
     text = "".join(f"{line}\n" for line, _ in guard_lines(version(guards, "x")))
     compile(text, "guards", "exec")
     assert text.count("(x.a") == 10_000
+
+
+@pytest.mark.parametrize(("like", "fits"), [
+    ("f32[2, n, 4, 5] on cpu", "contiguous"), ("f32[2, n, m, 5] contiguous on cpu", "contiguous"),
+    ("f32[2, 3, 4, 5] channels last on cpu", "channels last"), ("f32[2, 3, n, m] channels last on cpu", "channels last"),
+    ("f32[2, 3, 4, 5] strides (any, 1, any, 3) on cpu", "channels last"),
+    ("f32[2, 3, 4, 5] strides (120, 40, 10, 2) on cpu", "every other")])
+def test_a_described_tensor_has_the_layout_that_is_named(like, fits):
+    import torch
+
+    space: dict = {}
+    exec(f"import re, torch\n{helpers('check_tensor(x)')}", space)
+    tensors = {"contiguous": torch.ones(2, 3, 4, 5), "every other": torch.ones(2, 3, 4, 10)[..., ::2],
+               "channels last": torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)}
+    assert [name for name, x in tensors.items() if space["check_tensor"](x, like)] == [fits]
+
+
+def test_marks_are_looked_for_on_the_tensor_and_not_on_what_holds_it():
+    owner = "L['self']._parameters"
+    guards = parse_guards("+- RootGuardManager\n" f"| +- DictGuardManager: source={owner}, type=<class 'dict'>\n" + "".join(
+        f"| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr({owner}['{name}'], '_dynamo_{kind}_indices') == False\n"
+        for name in ("bias", "weight") for kind in ("dynamic", "static")))
+    assert [guard.expression for guard in guards] == [
+        f"has_no_marks({owner}['{name}'], '_dynamo_dynamic_indices', '_dynamo_static_indices')"
+        for name in ("bias", "weight")]
+    assert [guard.source for guard in guards] == [f"{owner}['bias']", f"{owner}['weight']"]
 
 
 def test_helpers_are_there_if_they_are_called():

@@ -51,7 +51,7 @@ def guards_0_for_f(self, kwargs):
     return (
         # arguments
         set(kwargs) == {'ids'}
-        and check_tensor(kwargs['ids'], 'i64[2, n] on cpu')
+        and check_tensor(kwargs['ids'], 'i64[2, n] contiguous on cpu')
         # sizes
         and 2 <= kwargs['ids'].shape[1]  # n: 2 or more (torch: s27)
         # values
@@ -134,9 +134,31 @@ def test_strides_that_follow_from_open_sizes_are_not_said():
     follow = [about("L['x'].stride()[0] == 3*L['x'].size()[1]*L['x'].size()[2]"),
               about("L['x'].stride()[1] == 3*L['x'].size()[2]")]
     other = [about("L['x'].stride()[0] == 6*L['x'].size()[1]"), about("L['x'].stride()[1] == 3*L['x'].size()[2]")]
-    for guards, layout in ((follow, ""), (other, " strides (any, any, 3, 1)"), ([], " strides (any, any, 3, 1)")):
+    for guards, layout in ((follow, " contiguous"), (other, " strides (any, any, 3, 1)"), ([], " strides (any, any, 3, 1)")):
         found = version([x, *guards], "x")
         assert found.sizes.described(found.conditions[0]) == f"f32[2, n, m, 3]{layout} on cpu"
+
+
+def test_strides_of_a_square_follow_from_its_size():
+    x = tensor("L['x']", "1, 3, None, None", "None, None, None, 1")
+    size = "L['x'].size()[2]"
+    found = version([x, about(f"L['x'].size()[3] == {size}"), about(f"L['x'].stride()[0] == 3*{size}**2"),
+                     about(f"L['x'].stride()[1] == {size}*{size}"), about(f"L['x'].stride()[2] == {size}")], "x")
+    lines = call_guards(found)
+    assert "        check_tensor(x, 'f32[1, 3, n, n] contiguous on cpu')" in lines and "stride" not in "".join(lines)
+
+
+def test_open_strides_of_channels_last_are_not_said():
+    x = tensor("L['x']", "2, 3, None, None", "None, 1, None, 3")
+    wide, high = "L['x'].size()[3]", "L['x'].size()[2]"
+    found = version([x, about(f"L['x'].stride()[0] == 3*{wide}*{high}"), about(f"L['x'].stride()[2] == 3*{wide}")], "x")
+    assert found.sizes.described(found.conditions[0]) == "f32[2, 3, n, m] channels last on cpu"
+
+
+def test_a_layout_that_became_another():
+    x = tensor("L['x']", "None, None", "None, 1")
+    assert differences([x, about("L['x'].stride()[0] == L['x'].size()[1]")], [x], "x") == [
+        "x: contiguous -> strides (any, 1)"]
 
 
 def test_symbols_of_a_graph():

@@ -35,7 +35,7 @@ _TENSOR = re.compile(
     r"stride=\[(?P<stride>[^\]]*)\]\)")
 #: Sizes or strides: numbers, ``None`` where any will do.
 _NUMBERS = re.compile(r"(?:(?:\d+|None)(?:, (?:\d+|None))*)?")
-_MARK = re.compile(r"hasattr\(.*, '(?P<mark>_dynamo_\w+)'\) == False")
+_MARK = re.compile(r"hasattr\((?P<subject>.*), '(?P<mark>_dynamo_\w+)'\) == False")
 _SAVED_TENSORS_HOOKS = re.compile(r".*\btop_saved_tensors_hooks ids == (?P<ids>.*)")
 _DICT_VERSION = re.compile(r"___(?:dict_version\((?P<subject>.*)\) == \d+|check_dict_version\((?P<other>.*), \d+\))")
 _ENUM = re.compile(r"(?P<left>.* == )<(?P<member>[A-Za-z_]\w*\.[A-Za-z_]\w*): [^<>]*>")
@@ -131,13 +131,14 @@ def _join_marks(guards: list[Guard]) -> list[Guard]:
             continue
         names = [mark["mark"]]
         raw = guard.raw
-        if last is not None and last.kind == guard.kind and last.source == guard.source \
+        subject = mark["subject"]  # (which what torch says to own the guard may only hold: a dictionary of parameters)
+        if last is not None and last.kind == guard.kind and last.source == subject \
                 and last.cause == guard.cause and last.expression.startswith("has_no_marks("):
             names = [*re.findall(r"'(_dynamo_\w+)'", last.expression), *names]
             raw = f"{last.raw}\n{raw}"
             joined.pop()
-        expression = f"has_no_marks({guard.source}, {', '.join(map(repr, names))})"
-        joined.append(Guard(expression, guard.source, guard.kind, raw, guard.cause))
+        expression = f"has_no_marks({subject}, {', '.join(map(repr, names))})"
+        joined.append(Guard(expression, subject, guard.kind, raw, guard.cause))
     return joined
 
 

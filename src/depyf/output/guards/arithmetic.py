@@ -1,8 +1,14 @@
-"""Sums as people write them: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``."""
+"""Arithmetic on sizes.
+
+Sums as people write them: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``. And
+polynomials, by which two ways to write a size are known to be the same: ``3*n*n`` and ``n*(3*n)``.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from collections.abc import Mapping
 
 from ...capture.user_expressions import parsed_expression
 
@@ -34,3 +40,57 @@ def _number(node: ast.expr) -> int | None:
         case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
             return -value
     return None
+
+
+#: By the factors of each term, sorted, its coefficient: ``3*n*n + 1`` is ``{("n", "n"): 3, (): 1}``.
+Polynomial = Mapping[tuple[str, ...], int]
+#: The largest exponent that is multiplied out.
+_LARGEST_POWER = 8
+
+
+def polynomial(text: str, same: Mapping[str, str] | None = None) -> Polynomial | None:
+    """Return an expression on integers multiplied out; ``None`` where the text is none.
+
+    Args:
+        text: what is no sum, product or power in it counts as a variable.
+        same: by a variable, the expression that it is equal to.
+    """
+    node = parsed_expression(text)
+    return None if node is None else _multiplied_out(node, same or {})
+
+
+def _multiplied_out(node: ast.expr, same: Mapping[str, str]) -> Polynomial:
+    match node:
+        case ast.Constant(int(value)) if not isinstance(value, bool):
+            return _cleaned({(): value})
+        case ast.UnaryOp(ast.USub(), operand):
+            return _times({(): -1}, _multiplied_out(operand, same))
+        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
+            terms = Counter(_multiplied_out(left, same))
+            for factors, coefficient in _multiplied_out(right, same).items():
+                terms[factors] += coefficient if isinstance(sign, ast.Add) else -coefficient
+            return _cleaned(terms)
+        case ast.BinOp(left, ast.Mult(), right):
+            return _times(_multiplied_out(left, same), _multiplied_out(right, same))
+        case ast.BinOp(base, ast.Pow(), ast.Constant(int(exponent))) if 0 <= exponent <= _LARGEST_POWER:
+            result: Polynomial = {(): 1}
+            for _ in range(exponent):
+                result = _times(result, _multiplied_out(base, same))
+            return result
+    variable = ast.unparse(node)
+    if variable in same:
+        # (What a size is equal to is told by sizes that are open: it is not looked up again.)
+        return polynomial(same[variable]) or {}
+    return {(variable,): 1}
+
+
+def _times(first: Polynomial, second: Polynomial) -> Polynomial:
+    terms: Counter[tuple[str, ...]] = Counter()
+    for factors, coefficient in first.items():
+        for others, other in second.items():
+            terms[tuple(sorted((*factors, *others)))] += coefficient * other
+    return _cleaned(terms)
+
+
+def _cleaned(terms: Mapping[tuple[str, ...], int]) -> Polynomial:
+    return {factors: coefficient for factors, coefficient in terms.items() if coefficient}

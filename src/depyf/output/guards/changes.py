@@ -152,9 +152,11 @@ def _tensor(
                            ("class", first.cls or "Tensor", second.cls or "Tensor")):
         if was != now:
             yield f"{subject}.{name}: {was} -> {now}"
-    was, now = first.layout(), second.layout()
-    if was != now and None not in (*first.stride, *second.stride) and first.size == second.size:
-        yield f"{subject}: {was or 'contiguous'} -> {now or 'contiguous'}"
+    was, now = old.sizes.layout(was_said), new.sizes.layout(is_said)
+    # (Strides that follow from sizes that differ are no other layout.)
+    same_size = None not in (*first.stride, *second.stride) and first.size == second.size
+    if was != now and (same_size or not (was.startswith("strides") and now.startswith("strides"))):
+        yield f"{subject}: {was} -> {now}"
 
 
 def _size(subject: str, k: int, size: int | None, version: Version) -> str:

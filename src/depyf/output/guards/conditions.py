@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ...capture.records import Frame, Guard, SourceLocation
@@ -53,26 +53,25 @@ class Tensor:
     requires_grad: bool
     cls: str
 
-    def described(self, names: Sequence[str] = (), contiguous: bool | None = None) -> str:
+    def described(self, names: Sequence[str] = (), layout: str | None = None) -> str:
         """``"f32[batch, 4] on cpu"``, with names for open sizes.
 
         Args:
             names: for each dimension; those of known sizes do not matter.
-            contiguous: known better than from sizes and strides alone.
+            layout: known better than from sizes and strides alone.
         """
         sizes = [str(size) if size is not None else (names[k] if k < len(names) and names[k] else "any")
                  for k, size in enumerate(self.size)]
-        layout = self.layout() if not contiguous else ""
+        layout = self.layout() if layout is None else layout
         return "".join((f"{self.cls} " if self.cls else "", f"{short_dtype(self.dtype)}[{', '.join(sizes)}]",
                         f" {layout}" if layout else "", f" on {self.device}",
                         ", requires grad" if self.requires_grad else ""))
 
     def layout(self) -> str:
         """Empty for a contiguous tensor; ``"channels last"``; otherwise its strides."""
-        if self._like(range(len(self.size) - 1, -1, -1)):
-            return ""
-        if len(self.size) in (4, 5) and self._like([1, *range(len(self.size) - 1, 1, -1), 0]):
-            return "channels last"
+        for layout, order in orders_of_dimensions(len(self.size)):
+            if self._like(order):
+                return layout if layout != "contiguous" else ""
         strides = ", ".join("any" if each is None else str(each) for each in self.stride)
         return f"strides ({strides}{',' * (len(self.stride) == 1)})"
 
@@ -87,6 +86,13 @@ class Tensor:
             size = self.size[k]
             wanted = None if wanted is None or size is None else wanted * size
         return True
+
+
+def orders_of_dimensions(count: int) -> Iterator[tuple[str, Sequence[int]]]:
+    """The layouts that have a name, with the order of dimensions in which strides grow, the innermost first."""
+    yield "contiguous", range(count - 1, -1, -1)
+    if count in (4, 5):
+        yield "channels last", [1, *range(count - 1, 1, -1), 0]
 
 
 @dataclass(frozen=True)

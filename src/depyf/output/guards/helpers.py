@@ -6,19 +6,25 @@ import re
 
 _TENSOR = '''\
 def check_tensor(t, like):
-    """Whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name stands for any size."""
-    found = re.fullmatch(
-        r"(?:(\\w+) )?(\\w+)\\[(.*?)\\](?: strides \\((.*)\\)| channels last)? on (\\S+?)(, requires grad)?", like)
+    """Whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name stands for any size.
+    A tensor of which no layout is named is contiguous."""
+    found = re.fullmatch(r"(?:(\\w+) )?(\\w+)\\[(.*?)\\](?: strides \\((.*)\\)| (channels last)| contiguous)?"
+                         r" on (\\S+?)(, requires grad)?", like)
     if not isinstance(t, torch.Tensor) or found is None:
         return False
-    cls, dtype, sizes, strides, device, grad = found.groups()
+    cls, dtype, sizes, strides, channels_last, device, grad = found.groups()
     sizes = [size.strip() for size in sizes.split(",") if size.strip()]
-    strides = [stride.strip() for stride in (strides or "").split(",") if stride.strip()]
     short = re.sub(r"^torch\\.(b?)([fuic])[a-z]+(?=\\d)", r"\\1\\2", str(t.dtype)).removeprefix("torch.")
-    return (short == dtype and device in (str(t.device), t.device.type) and t.requires_grad == bool(grad)
+    if not (short == dtype and device in (str(t.device), t.device.type) and t.requires_grad == bool(grad)
             and (cls is None or type(t).__name__ == cls) and len(t.shape) == len(sizes)
-            and all(not size.isdigit() or n == int(size) for n, size in zip(t.shape, sizes))
-            and all(not stride.isdigit() or n == int(stride) for n, stride in zip(t.stride(), strides)))
+            and all(not size.isdigit() or n == int(size) for n, size in zip(t.shape, sizes))):
+        return False
+    if strides is not None:
+        wanted = [stride.strip() for stride in strides.split(",") if stride.strip()]
+        return all(not stride.isdigit() or t.stride(k) == int(stride) for k, stride in enumerate(wanted))
+    if channels_last:
+        return t.is_contiguous(memory_format=torch.channels_last if t.dim() == 4 else torch.channels_last_3d)
+    return t.is_contiguous()
 '''
 _MARKS = '''\
 def has_no_marks(t, *marks):

@@ -13,13 +13,14 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...capture.records import Compilation, Frame
 from ...capture.user_expressions import user_expression
 from ...decompiler.names import free_name
-from .conditions import Condition, tensor_check
+from .arithmetic import polynomial
+from .conditions import Condition, Tensor, orders_of_dimensions, tensor_check
 
 _SIZE = r"[A-Za-z_][^\s()]*\.shape\[\d+\]"
 _LOW = re.compile(rf"(?P<low>-?\d+) <= (?P<size>{_SIZE})(?: <= (?P<high>\d+))?")
@@ -61,13 +62,14 @@ class Sizes:
     Attributes:
         open: by expression, in the order of the arguments.
         names: what stands in a shape for each open dimension: the name of a size, or an expression over such.
-        contiguous: subjects of which the guards say that their strides are those of a contiguous tensor.
+        layouts: of the tensors whose strides are open, what the guards fix them to: ``"contiguous"`` or
+            ``"channels last"``.
         implied: conditions that shapes and ranges say already.
     """
 
     open: dict[str, OpenSize] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    contiguous: set[str] = field(default_factory=set)
+    layouts: dict[str, str] = field(default_factory=dict)
     implied: set[str] = field(default_factory=set)
 
     def described(self, condition: Condition) -> str:
@@ -75,7 +77,12 @@ class Sizes:
         tensor = condition.tensor
         assert tensor is not None
         names = [self.names.get(f"{condition.subject}.shape[{k}]", "any") for k in range(len(tensor.size))]
-        return tensor.described(names, contiguous=condition.subject in self.contiguous or None)
+        return tensor.described(names, self.layouts.get(condition.subject))
+
+    def layout(self, condition: Condition) -> str:
+        """``"contiguous"``, ``"channels last"`` or the strides of the tensor of a condition."""
+        assert condition.tensor is not None
+        return self.layouts.get(condition.subject) or condition.tensor.layout() or "contiguous"
 
     def check(self, condition: Condition) -> str:
         return tensor_check(condition.subject, self.described(condition))
@@ -123,11 +130,13 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
                 size, low=int(parts["low"]) if parts.get("low") else size.low,
                 high=int(parts["high"]) if parts.get("high") else size.high)
             found.implied.add(one.text)
-    _find_contiguous(found, conditions, tensors)
+    _find_layouts(found, conditions, tensors, {expression: of for expression, (of, _) in same.items()})
     return found
 
 
-def _find_contiguous(found: Sizes, conditions: Iterable[Condition], tensors: dict[str, Condition]) -> None:
+def _find_layouts(
+    found: Sizes, conditions: Iterable[Condition], tensors: dict[str, Condition], same: Mapping[str, str]
+) -> None:
     """Strides that are open like the sizes: ``x.stride()[0] == x.shape[1]`` of a contiguous ``x``."""
     strides: dict[str, dict[int, tuple[str, str]]] = {}
     for one in conditions:
@@ -139,34 +148,27 @@ def _find_contiguous(found: Sizes, conditions: Iterable[Condition], tensors: dic
         assert tensor is not None
         if None not in tensor.stride:
             continue
-        factors: list[str] = []
-        said: set[str] = set()
-        for k in range(len(tensor.size) - 1, -1, -1):
-            known = tensor.stride[k]
-            if known is None:
-                product, text = strides.get(subject, {}).get(k, ("", ""))
-                if _factors(product) != _factors("*".join(factors) or "1"):
-                    break
-                said.add(text)
-            elif any(not factor.isdigit() for factor in factors) or known != _product(factors):
+        for layout, order in orders_of_dimensions(len(tensor.size)):
+            said = _said_of_layout(subject, tensor, order, strides.get(subject, {}), same)
+            if said is not None:
+                found.layouts[subject] = layout
+                found.implied |= said
                 break
-            size = tensor.size[k]
-            factors.append(str(size) if size is not None else f"{subject}.shape[{k}]")
-        else:
-            found.contiguous.add(subject)
-            found.implied |= said
 
 
-def _factors(product: str) -> tuple[int, tuple[str, ...]]:
-    parts = [part.strip(" ()") for part in product.split("*")]
-    return _product(part for part in parts if part.isdigit()), tuple(sorted(p for p in parts if not p.isdigit()))
-
-
-def _product(factors: Iterable[str]) -> int:
-    result = 1
-    for factor in factors:
-        result *= int(factor)
-    return result
+def _said_of_layout(
+    subject: str, tensor: Tensor, order: Iterable[int], strides: Mapping[int, tuple[str, str]], same: Mapping[str, str]
+) -> set[str] | None:
+    """The conditions by which strides grow in an order of dimensions, the innermost first; ``None`` if they do not."""
+    wanted, said = "1", set()
+    for k in order:
+        known, (product, text) = tensor.stride[k], strides.get(k, ("", ""))
+        if polynomial(str(known) if known is not None else product, same) != polynomial(wanted, same):
+            return None
+        said |= {text} if known is None else set()
+        size = tensor.size[k]
+        wanted += f"*{size}" if size is not None else f"*{subject}.shape[{k}]"
+    return said
 
 
 def _symbols(compilation: Compilation | None) -> Iterator[tuple[str, str]]:
