@@ -2,6 +2,7 @@
 
 import functools
 import glob
+import json
 import marshal
 import os
 import re
@@ -145,6 +146,45 @@ def test_what_differs_between_versions_is_said(tmp_path):
         text = file.read()
     assert "# transformed code of version [0/1]: equivalent, with the notes of [0/0]\n" in text
     assert "# version [0/1] differs from [0/0]:\n#   n: 2 -> 3\ndef guards_1_for_" in text
+
+
+def chooser_of_two_versions(tmp_path, at_end):
+    def f(x, scale):
+        return x * scale
+
+    with depyf.prepare_debug(str(tmp_path / "d")) as on:
+        compiled = torch.compile(f, backend="eager", dynamic=False)
+        for scale in (2, 3, 2):
+            compiled(torch.ones(2), scale)
+        at_end()
+    [path] = glob.glob(os.path.join(on.path, "full_code_for_*.py"))
+    with open(path, encoding="utf-8") as file:
+        return file.read().partition("def compiled_")[2]
+
+
+def test_the_version_that_was_used_last_is_tried_first(tmp_path):
+    text = chooser_of_two_versions(tmp_path, at_end=lambda: None)
+    assert "torch begins with the one that was used last" in text
+    assert text.index("guards_0_for_") < text.index("guards_1_for_")
+
+
+def test_the_order_of_versions_that_torch_let_go_of_is_not_known(tmp_path):
+    text = chooser_of_two_versions(tmp_path, at_end=torch._dynamo.reset)
+    assert "in which order torch tried them was not recorded" in text
+
+
+def test_what_torch_gave_up_has_no_place_in_the_order(tmp_path):
+    def f(x, log):
+        log.append(x.sum().item())
+        return x + 1
+
+    path, _ = dump(tmp_path, f, torch.ones(2), [])
+    with open(os.path.join(path, "records.jsonl"), encoding="utf-8") as file:
+        entries = [entry for line in file if (record := json.loads(line))["record"] == "function"
+                   for frame in record["frames"] for entry in frame["entries"]]
+    wants_method = ["check_same_object(L['___stack0']" in str(entry["guards"]) for entry in entries]
+    assert any(wants_method)
+    assert [entry.get("tried") is None for entry in entries] == wants_method
 
 
 def test_code_objects_with_objects_in_them_can_be_read_again(tmp_path):

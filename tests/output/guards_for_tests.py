@@ -1,5 +1,7 @@
 """Records of versions, made of guards."""
 
+from dataclasses import replace
+
 from depyf.capture.records import (
     CacheEntry,
     CodeText,
@@ -26,9 +28,10 @@ def symbol(name, source, kind="created", **more):
     return SymbolDecision(kind, name, source, **more)
 
 
-def all_versions(guards, *arguments, symbols=(), **of_frame):
-    """A version for each list of guards."""
+def all_versions(guards, *arguments, symbols=(), failures=(), **of_frame):
+    """A version for each list of guards. ``failures``: why the last of them was compiled."""
     compilations = [Compilation(CompileId(0, at), symbols=tuple(symbols)) for at in range(len(guards))]
+    compilations[-1] = replace(compilations[-1], guard_failures=tuple(failures))
     return versions(frame(*arguments, guards=guards, **of_frame), by_compile_id(compilations))
 
 

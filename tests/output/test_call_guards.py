@@ -3,6 +3,7 @@
 import pytest
 from guards_for_tests import all_versions, frame, symbol, version
 
+from depyf.capture.guard_failures import guard_failures
 from depyf.capture.records import Guard
 from depyf.output.graph_changes import like_before
 from depyf.output.guards import changes as of_versions
@@ -279,6 +280,54 @@ def test_names_of_a_frame_without_text():
 def test_an_open_size_that_became_a_number():
     x, fixed = tensor("L['x']", "None, 4", "4, 1"), tensor("L['x']", "1, 4", "4, 1")
     assert differences([x, about("2 <= L['x'].size()[0]")], [fixed], "x") == ["x.shape[0]: any, 2 or more -> 1"]
+
+
+def test_versions_that_want_a_bound_method_are_dead():
+    method = about("check_same_object(L['___stack0'], 'builtin_function_or_method')", "L['___stack0']", "ID_MATCH")
+    gone = guard_failures("0/0: Cache line invalidated because L['___stack0'] got deallocated")
+    one, other, lasting = all_versions([[method], [method], [about("L['n'] == 1", "L['n']")]], "___stack0", "n",
+                                       failures=gone)
+    assert (one.dead, other.dead, lasting.dead) == ("___stack0", "___stack0", "")
+    assert call_guards(one) == [
+        "def guards_0_for_f(___stack0, n):",
+        '    """Version [0/0] served one call, for which all of this held. All 1 condition: guards_0_for_f.py."""',
+        "    # dead: ___stack0 is a new bound method at each call, so this version dies with it.",
+        "    return (",
+        "        # arguments",
+        "        check_same_object(___stack0, 'builtin_function_or_method')",
+        "    )"]
+    assert "    # dead: ___stack0 is a new bound method" in guards_file(one)
+
+
+def test_another_object_on_the_stack_does_not_kill_a_version():
+    chosen = about("check_same_object(L['___stack0'], 'function')", "L['___stack0']", "ID_MATCH")
+    other = guard_failures("0/0: ___check_obj_id(L['___stack0'], 140), type=<class 'function'>",
+                           seen=lambda expression: "an object of type function")
+    assert not any(each.dead for each in all_versions([[chosen], [chosen]], "___stack0", failures=other))
+
+
+def chooser(places, **more):
+    """The function that chooses, of versions that torch tried at these places."""
+    import dataclasses
+
+    from depyf.output.full_code import _dispatching
+
+    found = all_versions([[about(f"L['n'] == {at}", "L['n']")] for at in range(len(places))], "n", **more)
+    placed = [dataclasses.replace(each, entry=dataclasses.replace(each.entry, tried=place))
+              for each, place in zip(found, places)]
+    return _dispatching(found[0].frame, "f", placed).splitlines()
+
+
+def test_versions_stand_in_the_order_in_which_torch_tried_them():
+    lines = chooser([1, 0])
+    assert lines[1] == "    # one after another until one fits; torch begins with the one that was used last"
+    assert [line for line in lines if " if " in line] == ["    if guards_1_for_f(n):", "    if guards_0_for_f(n):"]
+
+
+def test_an_order_that_is_not_known_is_none():
+    lines = chooser([0, None])
+    assert lines[1] == "    # in the order in which they were compiled; in which order torch tried them was not recorded"
+    assert [line for line in lines if " if " in line] == ["    if guards_0_for_f(n):", "    if guards_1_for_f(n):"]
 
 
 def test_what_lay_on_the_stack_at_a_break_is_said():

@@ -202,19 +202,22 @@ class CodeDrafts:
     def _frame(self, code: CodeType, meant: Meant) -> Frame:
         order = self._entry_order(code)
         mine = self._of.get(_key(code, meant), [])
+        placed = [(order.get(id(draft.running() or draft)), draft) for draft in mine]
         entries = [
             CacheEntry(draft.ids, self._read_guards(draft.ids), self._texts.looked_at(draft.number), draft.graph_names,
-                       tuple(name for name, _ in draft.resumes))
-            for draft in sorted(mine, key=lambda draft: order.get(id(draft.running() or draft), len(order)))]
+                       tuple(name for name, _ in draft.resumes), tried=place)
+            for place, draft in sorted(placed, key=lambda each: len(order) if each[0] is None else each[0])]
         frame = make_frame(code, self.name_of(code, meant), tuple(entries), meant)
         return replace(frame, asked=bool(entries) or self._attempt(lambda: hooks.was_asked(code), False))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
+        """The places of transformed codes, by id, in the order in which torch tries them."""
         order: dict[int, int] = {}
         try:
             for index, entry in enumerate(hooks.cache_entries(code)):
                 running, ids, print_guards = hooks.entry_facts(entry)
-                order[id(running)] = index
+                if not hooks.is_given_up(entry):
+                    order[id(running)] = index
                 key = self._events.compile_id(*ids).key if ids is not None else None
                 if key is not None and key not in self._guards:
                     self._guards[key] = without_ids(print_guards(), {}, {})

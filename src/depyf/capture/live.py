@@ -69,7 +69,8 @@ def capture_of(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]),
                 old_name=f"__transformed_code_{number}_for_{legal_identifier(here.co_name if here is code else name)}")
             guards = parse_guards(without_ids(print_guards(), namespace, {}))
-            entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names)))
+            entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
+                                      tried=None if hooks.is_given_up(entry) else number))
         frames.append(make_frame(here, name, tuple(entries), meant if here is code else of_frame(here, {}, {})))
     return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
 

@@ -145,7 +145,13 @@ class TransformedCode:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A version of a frame. ``guards_file``: its conditions, a file in the dump."""
+    """A version of a frame.
+
+    Attributes:
+        guards_file: its conditions, a file in the dump.
+        tried: its place in the order in which torch tried the versions when the run ended; ``None`` where that is not
+            known. (Torch begins with the one that was used last, and puts those behind that it gave up.)
+    """
 
     compile_id: CompileId
     guards: tuple[Guard, ...]
@@ -153,6 +159,7 @@ class CacheEntry:
     graph_names: tuple[str, ...]
     resume_names: tuple[str, ...] = ()
     guards_file: str = ""
+    tried: int | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..capture.guard_failures import comparison
@@ -20,6 +20,7 @@ from ..capture.user_expressions import parsed_expression, user_expression
 from .markdown import code, one_line, prose
 
 _SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
+_STACK_VALUE = re.compile(r"___stack\d+")
 _STACK = re.compile(r"\b___stack\d+\b(?P<part>\.|\[)?")
 #: What a wrapper of the user's function takes by name.
 _KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
@@ -29,6 +30,19 @@ _CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
 #: Types of objects that Python makes anew each time that an attribute is read.
 _BOUND = ("builtin_function_or_method", "method", "method-wrapper")
+
+
+def is_made_anew(found: GuardFailure) -> bool:
+    """Whether a value failed to be a certain object that Python makes anew each time: a bound method."""
+    return found.expected == "the same object" and (
+        found.seen == "gone" or any(found.seen.endswith(f" {kind}") for kind in _BOUND))
+
+
+def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
+    """Return the values on the stack at a graph break, ``___stack0``, that are another object at each call, as the
+    recompiles for them tell: a version that wants one of them serves no call but the one that it was compiled for."""
+    return {name[0] for compilation in compilations for found in compilation.guard_failures
+            if is_made_anew(found) and (name := _STACK_VALUE.fullmatch(user_expression(found.source)))}
 
 
 @dataclass(frozen=True)
@@ -54,8 +68,7 @@ class Change:
     @property
     def lasts(self) -> bool:
         """Whether another call can match the version at all: a bound method is another object each time."""
-        return not (self.on_stack and self.was[:1] == ("the same object",) and (
-            self.now == "gone" or any(self.now.endswith(f" {kind}") for kind in _BOUND)))
+        return not (self.on_stack and is_made_anew(self.failures[0]))
 
     def row(self) -> str:
         """``x.shape[0]``: 4 → 6, as Markdown."""

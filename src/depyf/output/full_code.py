@@ -276,13 +276,20 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
     """What happens when the function is called."""
     arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
     passed = _pass_on(frame)
-    by_entry = {id(version.entry): version for version in compiled}
     lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
-    if len(compiled) > 1:
+    dead = [version.label for version in compiled if version.dead]
+    if dead:
+        lines += comment(f"left out, for they are dead (why stands at their guards): {', '.join(dead)}", 4, 2)
+    serving = [version for version in compiled if not version.dead]
+    places = [version.entry.tried for version in serving]
+    if len(serving) > 1 and None in places:
+        lines.append("    # in the order in which they were compiled; in which order torch tried them was not recorded")
+    elif len(serving) > 1:
         lines.append("    # one after another until one fits; torch begins with the one that was used last")
-    for entry in frame.entries:
-        lines += broken(f"if {by_entry[id(entry)].guards_name}({passed}):", 4)
-        lines += broken(f"return {_definition(entry.transformed.source.text)}({passed})", 8)
+        serving.sort(key=lambda version: version.entry.tried or 0)
+    for version in serving:
+        lines += broken(f"if {version.guards_name}({passed}):", 4)
+        lines += broken(f"return {_definition(version.entry.transformed.source.text)}({passed})", 8)
     lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
     lines += broken(f"return {_wrapper_name(frame) or _called(frame)}({passed})", 4)
     return "\n".join(lines)

@@ -717,6 +717,12 @@ def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[
     return entry.code, ids, lambda: str(getattr(entry, "guard_manager", None))
 
 
+def is_given_up(entry: Any) -> bool:
+    """Whether torch gave a cache entry up, because an object is gone that its guards compare with. It is behind all
+    others then, wherever it was."""
+    return hasattr(getattr(entry, "guard_manager", None), "invalidation_reason")
+
+
 def innermost_function(compiled: Any) -> Any:
     """The user's function behind what ``torch.compile`` returned."""
     for _ in range(20):

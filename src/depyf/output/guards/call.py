@@ -28,6 +28,7 @@ LONGEST = 40
 #: Values of objects and of globals that are shown; the others are counted.
 VALUES = 8
 _INDENT = 8
+_ON_STACK = re.compile(r"___stack\d+")
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,12 @@ def call_guards(version: Version, telling: Set[str] = frozenset()) -> list[str]:
     if not total:
         return [*lines, "    # torch gave no guards", "    return True"]
     head = f'    """A call is served by version {version.label} if all of this holds.'
+    if version.dead:
+        head = f'    """Version {version.label} served one call, for which all of this held.'
     where = f'All {count(total, "condition")}: {version.guards_name}.py."""'
     lines += [f"{head} {where}"] if len(head) + len(where) < WIDTH else [head, "", f"    {where}"]
+    if version.why_dead:
+        lines += comment(f"dead: {version.why_dead}", 4, 2)
     lines.append("    return (")
     counted = _Counted(version)
     writer = _Writer(LONGEST - len(lines) - 1)
@@ -167,6 +172,8 @@ def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str |
         # What has a value needs no type, and what is looked into has one that its parts show.
         if known[subject].kind != "type" or f"len({subject})" in known or _is_starred(subject):
             return None
+        return one.text
+    if fact.kind == "object" and _ON_STACK.fullmatch(subject):
         return one.text
     if fact.kind == "object" and not one.text.endswith(("'builtin_function_or_method')", "'function')", "'method')",
                                                         "'code')", "'module')", "'type')")):

@@ -117,6 +117,11 @@ class Condition:
     cause: SourceLocation | None = None
     tensor: Tensor | None = None
 
+    @property
+    def is_identity(self) -> bool:
+        """Whether its subject has to be one certain object."""
+        return self.text.startswith(f"check_same_object({self.subject}")
+
 
 def short_dtype(name: str) -> str:
     """``f32`` for ``float32``."""

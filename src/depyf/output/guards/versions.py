@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ...capture.records import CacheEntry, Compilation, Frame
+from ..changes import in_words, made_anew_on_stack
 from ..naming import legal_identifier
 from ..remembered import Same, once
 from .conditions import Condition, Conditions
@@ -28,6 +29,8 @@ class Version:
         conditions: its guards in the user's words, in torch's order.
         sizes: the sizes that they leave open.
         compilation: how it was compiled, where that is known.
+        dead: the value on the stack, ``___stack0``, by which it serves no call but the one that it was compiled for;
+            empty for all other versions.
     """
 
     frame: Frame
@@ -36,6 +39,13 @@ class Version:
     conditions: tuple[Condition, ...]
     sizes: Sizes
     compilation: Compilation | None = None
+    dead: str = ""
+
+    @property
+    def why_dead(self) -> str:
+        """Why it serves no more calls, as a sentence; empty if it does."""
+        name = in_words(self.dead, {f"___stack{number}": text for number, text in enumerate(self.frame.stack)})
+        return f"{name} is a new bound method at each call, so this version dies with it." if self.dead else ""
 
     @property
     def guards_name(self) -> str:
@@ -88,12 +98,16 @@ def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilati
 
 
 def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
-    in_words = Conditions(frame)
+    of_frame = Conditions(frame)
     result = []
+    keys = {entry.compile_id.frame_key for entry in frame.entries}
+    anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
     for number, entry in enumerate(in_order(frame)):
         compilation = compilations.get(entry.compile_id.key)
-        found = in_words.of(entry.guards)
-        result.append(Version(frame, entry, number, tuple(found), open_sizes(found, frame, compilation), compilation))
+        found = of_frame.of(entry.guards)
+        dead = next((each.subject for each in found if each.subject in anew and each.is_identity), "")
+        sizes = open_sizes(found, frame, compilation)
+        result.append(Version(frame, entry, number, tuple(found), sizes, compilation, dead))
     return result
 
 

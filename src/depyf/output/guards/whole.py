@@ -59,6 +59,8 @@ def _function(version: Version) -> list[Line]:
     if not version.conditions:
         return [*lines, ("    # torch gave no guards", None), ("    return True", None)]
     lines.append((f'    """{count(len(version.conditions), "condition")}."""', None))
+    if version.why_dead:
+        lines += [(line, None) for line in comment(f"dead: {version.why_dead}", 4, 2)]
     lines.append(("    return (", None))
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
     writer = _Writer(files)
