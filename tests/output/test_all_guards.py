@@ -110,6 +110,7 @@ def test_only_expressions_pass(text, valid):
 @pytest.mark.parametrize(("expression", "words"), [
     ("not dict_contains('forward', L['self']._modules['norm'].__dict__)", "'forward' not in self.norm.__dict__"),
     ("dict_contains('k', L['d'])", "'k' in d"),
+    ("G['utils_device'].CURRENT_DEVICE == None", "utils_device.CURRENT_DEVICE is None"),
     ("L['self'].training == True", "self.training is True"),
     ("2 <= L['x'].size()[0] <= 9", "2 <= x.shape[0] <= 9"),
     ("has_no_marks(L['x'], '_dynamo_dynamic_indices')", "has_no_marks(x, '_dynamo_dynamic_indices')"),
@@ -123,6 +124,24 @@ def test_only_expressions_pass(text, valid):
 ])
 def test_words(expression, words):
     assert in_words(expression) == words
+
+
+def test_what_other_conditions_say_is_not_said_again():
+    guards = [Guard(text, "L['n']", "EQUALS_MATCH", "") for text in (
+        "L['n'] == (2, 2)", "check_type(L['n'], 'tuple')", "len(L['n']) == 2", "L['n'] == (2, 2)", "len(L['n'][0]) == 2",
+        "G['torch'].bfloat16 == torch.bfloat16")]
+    found = version(guards, "n")
+    assert [one.text for one in found.conditions] == ["n == (2, 2)", "len(n[0]) == 2"]
+    assert '    """2 conditions. (Torch has 6 guards, of which some say the same.)"""' in guards_file(found)
+
+
+def test_the_file_of_a_resume_function_says_where_it_begins():
+    import dataclasses
+
+    found = version([Guard("L['n'] == 1", "L['n']", "EQUALS_MATCH", "")], "n")
+    resumed = dataclasses.replace(found.frame, title="Net.forward", code_name="torch_dynamo_resume_in_forward_at_72")
+    assert guards_file(dataclasses.replace(found, frame=resumed)).startswith(
+        '"""All conditions of version [0/0] of Net.forward from line 72 on.')
 
 
 def test_a_global_with_the_name_of_an_argument():
@@ -179,6 +198,11 @@ def test_layers_within_layers_and_their_own_numbers():
 
 def test_the_same_text_twice_is_counted_twice():
     assert fold(items("m[0].a", "m[0].a", "m[1].a", "m[1].a"))[0].count == 4
+
+
+def test_members_are_named_without_the_call_around_them():
+    [block] = fold(items("type(m.layers[0]).a", "type(m.layers[1]).a"))
+    assert isinstance(block, Block) and block.member == "m.layers[i]"
 
 
 def test_a_letter_that_the_user_has_is_not_taken():

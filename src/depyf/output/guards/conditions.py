@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...capture.records import Frame, Guard, SourceLocation
 from ...capture.user_expressions import parsed_expression, user_expression
@@ -146,7 +146,8 @@ class Conditions:
         self._known: dict[frozenset[str], dict[int, tuple[Guard, Condition]]] = {}
 
     def of(self, guards: Iterable[Guard]) -> list[Condition]:
-        """Return the guards of a version in the user's words, in torch's order."""
+        """Return the guards of a version in the user's words, in torch's order: each once, without those that others
+        say too."""
         guards = list(guards)
         objects = {"self"}
         for guard in guards:
@@ -154,15 +155,28 @@ class Conditions:
                 found = _ROOT.search(guard.source)
                 objects |= {found["name"]} if found else set()
         known = self._known.setdefault(frozenset(objects), {})
-        result: dict[int, Condition] = {}
+        result: dict[str, Condition] = {}
         for guard in guards:
             if id(guard) not in known:
                 known[id(guard)] = guard, _condition(guard, self._frame, self._local, objects)
-            condition = known[id(guard)][1]
-            # (Conditions of a version are counted by their identity: the same guard twice makes two.)
-            condition = replace(condition) if id(condition) in result else condition
-            result[id(condition)] = condition
-        return list(result.values())
+            result.setdefault(known[id(guard)][1].text, known[id(guard)][1])
+        said = {text for one in result.values() for text in _said_by(one)}
+        return [one for one in result.values() if one.text not in said]
+
+
+_TUPLE = re.compile(r"(?P<subject>.+) == (?P<value>\(.*\))")
+
+
+def _said_by(condition: Condition) -> Iterator[str]:
+    """Other conditions that a condition says too. (Where torch compares a value it compares its type.)"""
+    found = _TUPLE.fullmatch(condition.text) if condition.text.endswith(")") else None
+    value = parsed_expression(found["value"]) if found is not None else None
+    if found is not None and isinstance(value, ast.Tuple):
+        yield f"check_type({found['subject']}, 'tuple')"
+        yield f"len({found['subject']}) == {len(value.elts)}"
+    left, compared, right = condition.text.partition(" == ")
+    if compared and left == right:
+        yield condition.text  # (a name of torch's that the user's words make the value itself)
 
 
 def conditions(guards: Iterable[Guard], frame: Frame) -> list[Condition]:
@@ -212,7 +226,7 @@ def in_words(expression: str) -> str:
     if ".size()" in text:
         text = re.sub(r"\.size\(\)(?=\[)", ".shape", text)
         text = plain_sums(text) if "(-" in text else text
-    return re.sub(r" == (True|False)$", r" is \1", text) if text.endswith(("True", "False")) else text
+    return re.sub(r" == (True|False|None)$", r" is \1", text) if text.endswith(("True", "False", "None")) else text
 
 
 def with_torchs_helpers(text: str) -> str:

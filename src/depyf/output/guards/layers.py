@@ -20,6 +20,8 @@ from typing import Generic, TypeVar
 LETTERS = "ijklmnpqrstuvw"
 #: The number of a member. (Those of sizes and strides are none.)
 _NUMBER = re.compile(r"(?<!\.shape)(?<!stride\(\))\[(\d+)\]")
+#: What a path stands in: a call whose bracket is not closed.
+_UNCLOSED = re.compile(r"^.*\((?=[^()]*$)")
 Payload = TypeVar("Payload")
 
 
@@ -56,6 +58,11 @@ class Block(Generic[Payload]):
     def count(self) -> int:
         """The number of texts, of all members together."""
         return len(self.numbers) * sum(each.count if isinstance(each, Block) else 1 for each in self.body)
+
+    @property
+    def member(self) -> str:
+        """``self.layers[i]``, of ``type(self.layers[i])`` too."""
+        return f"{_UNCLOSED.sub('', self.container)}[{self.letter}]"
 
     def loop(self) -> str:
         """``for i in range(32)``."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...capture.records import SourceLocation
+from ...capture.resumes import resumed_function
 from ...capture.wrapping import comment, prose
 from ..line_breaks import WIDTH, broken
 from ..markdown import count
@@ -35,7 +36,10 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
     shortened = [f"{line}\n" for path, short in sorted(files.items(), key=lambda each: each[1])
                  if short != path for line in prose(f"{short}: {path}", "  ", "    ")]
-    head = f'"""All conditions of version {version.label} of {version.frame.title or version.frame.name}.\n\n'
+    frame = version.frame
+    resumed = resumed_function(frame.code_name)
+    title = f"{frame.title or frame.name}{f' from line {resumed[1]} on' if resumed else ''}"
+    head = f'"""All conditions of version {version.label} of {title}.\n\n'
     head += "A comment behind a condition says which line made torch ask for it.\n" if files else ""
     head += "Files:\n" + "".join(shortened) if shortened else ""
     body = f"{function}\n\n{helpers(function)}".rstrip() + "\n"
@@ -58,7 +62,7 @@ def _function(version: Version) -> list[Line]:
     lines: list[Line] = [(line, None) for line in definition(version.guards_name, signature(version.frame))]
     if not version.conditions:
         return [*lines, ("    # torch gave no guards", None), ("    return True", None)]
-    lines.append((f'    """{count(len(version.conditions), "condition")}."""', None))
+    lines.append((f'    """{_counts(version)}"""', None))
     if version.why_dead:
         lines += [(line, None) for line in comment(f"dead: {version.why_dead}", 4, 2)]
     lines.append(("    return (", None))
@@ -68,6 +72,12 @@ def _function(version: Version) -> list[Line]:
         writer.comment(f"{title}: {count(len(members), 'condition')}", 8)
         writer.write(folded, 8)
     return [*lines, *writer.lines, ("    )", None)]
+
+
+def _counts(version: Version) -> str:
+    guards, conditions = len(version.entry.guards), len(version.conditions)
+    more = f" (Torch has {guards} guards, of which some say the same.)" if guards != conditions else ""
+    return f"{count(conditions, 'condition')}.{more}"
 
 
 def definition(name: str, parameters: str) -> list[str]:
@@ -159,7 +169,7 @@ class _Writer:
             if isinstance(each, Item):
                 self._item(each, indent)
                 continue
-            self.comment(f"{each.container}[{each.letter}], {spelled(each.numbers)}: "
+            self.comment(f"{each.member}, {spelled(each.numbers)}: "
                          f"{count(each.count // len(each.numbers), 'condition')} each", indent)
             self.lines.append((f"{' ' * indent}{self._and()}all(", None))
             self._first = True
