@@ -94,3 +94,28 @@ def _times(first: Polynomial, second: Polynomial) -> Polynomial:
 
 def _cleaned(terms: Mapping[tuple[str, ...], int]) -> Polynomial:
     return {factors: coefficient for factors, coefficient in terms.items() if coefficient}
+
+
+def least(node: ast.expr, lows: Mapping[str, int]) -> int | None:
+    """Return the least value of an expression that grows, or stays, with each of its sizes; ``None`` for any other.
+
+    Args:
+        lows: the least value of each size.
+    """
+    match node:
+        case ast.Constant(int(value)) if not isinstance(value, bool):
+            return value
+        case ast.BinOp(left, ast.Sub(), ast.Constant(int(number))):
+            first = least(left, lows)
+            return None if first is None else first - number
+        case ast.BinOp(left, ast.FloorDiv(), ast.Constant(int(number))) if number > 0:
+            first = least(left, lows)
+            return None if first is None else first // number
+        case ast.BinOp(left, ast.Add() | ast.Mult() as sign, right):
+            first, second = least(left, lows), least(right, lows)
+            if first is None or second is None:
+                return None
+            if isinstance(sign, ast.Add):
+                return first + second
+            return first * second if first >= 0 and second >= 0 else None
+    return lows.get(ast.unparse(node))

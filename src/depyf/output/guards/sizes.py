@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...capture.records import Compilation, Frame
-from ...capture.user_expressions import user_expression
+from ...capture.user_expressions import parsed_expression, user_expression
 from ...decompiler.names import free_name
-from .arithmetic import polynomial
+from .arithmetic import least, polynomial
 from .conditions import Condition, Tensor, orders_of_dimensions, tensor_check
 
 _SIZE = r"[A-Za-z_][^\s()]*\.shape\[\d+\]"
@@ -27,6 +27,8 @@ _LOW = re.compile(rf"(?P<low>-?\d+) <= (?P<size>{_SIZE})(?: <= (?P<high>\d+))?")
 _HIGH = re.compile(rf"(?P<size>{_SIZE}) <= (?P<high>\d+)")
 _SAME = re.compile(rf"(?P<size>{_SIZE}) == (?P<of>.*\.shape\[\d+\].*)")
 _STRIDE = re.compile(r"(?P<of>[A-Za-z_].*?)\.stride\(\)\[(?P<k>\d+)\] == (?P<product>.*)")
+#: How far a range is looked through for where a condition begins to hold.
+_FARTHEST = 1000
 _LETTERS = "nmklpqrstuvwxyz"
 
 
@@ -130,8 +132,42 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
                 size, low=int(parts["low"]) if parts.get("low") else size.low,
                 high=int(parts["high"]) if parts.get("high") else size.high)
             found.implied.add(one.text)
-    _find_layouts(found, conditions, tensors, {expression: of for expression, (of, _) in same.items()})
+    equal = {expression: of for expression, (of, _) in same.items()}
+    _narrow(found, conditions, equal)
+    _find_layouts(found, conditions, tensors, equal)
     return found
+
+
+def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
+    """Ranges by what a size must not come to: of ``2 <= n`` and ``(n - 1) // 2 + 1 != 1`` follows ``3 <= n``, and then
+    ``n * n != 1`` says nothing more."""
+    unequal = []
+    for one in conditions:
+        match parsed_expression(one.text) if one.text.rpartition(" != ")[2].isdigit() else None:
+            case ast.Compare(left, [ast.NotEq()], [ast.Constant(int(value))]):
+                unequal.append((one.text, left, value))
+
+    def lows() -> dict[str, int]:
+        known = {size.expression: size.low for size in found.open.values() if size.low is not None}
+        return known | {name: known[of] for name, of in same.items() if of in known}
+
+    for text, left, value in unequal:
+        sizes = {same.get(size, size) for size in re.findall(_SIZE, text)}
+        size = found.open.get(min(sizes)) if len(sizes) == 1 else None
+        if size is None or size.low is None:
+            continue
+        for low in range(size.low, min(size.low + _FARTHEST, size.high or size.low + _FARTHEST) + 1):
+            there = {size.expression: low} | {name: low for name, of in same.items() if of == size.expression}
+            reached = least(left, there)
+            if reached is None or reached < value:
+                break
+            if reached > value:
+                found.open[size.expression] = replace(size, low=low)
+                break
+    for text, left, value in unequal:
+        reached = least(left, lows())
+        if reached is not None and reached > value:
+            found.implied.add(text)
 
 
 def _find_layouts(
