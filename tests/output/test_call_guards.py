@@ -57,6 +57,7 @@ def guards_0_for_f(self, kwargs):
         and 2 <= kwargs['ids'].shape[1]  # n: 2 or more (torch: s27)
         # values
         and self.training is False
+        # 1 more on sizes and strides that the shapes and ranges above say
         # 2 more on arguments (types, marks of mark_dynamic)
         # 20 on self.layers, by layer: 5 a layer, the same for layers 0 to 3
         # 1 on modules and globals (a.b)
@@ -146,7 +147,8 @@ def test_strides_of_a_square_follow_from_its_size():
     found = version([x, about(f"L['x'].size()[3] == {size}"), about(f"L['x'].stride()[0] == 3*{size}**2"),
                      about(f"L['x'].stride()[1] == {size}*{size}"), about(f"L['x'].stride()[2] == {size}")], "x")
     lines = call_guards(found)
-    assert "        check_tensor(x, 'f32[1, 3, n, n] contiguous on cpu')" in lines and "stride" not in "".join(lines)
+    assert "        check_tensor(x, 'f32[1, 3, n, n] contiguous on cpu')" in lines and "stride()" not in "".join(lines)
+    assert "        # 4 more on sizes and strides that the shapes and ranges above say" in lines
 
 
 def test_open_strides_of_channels_last_are_not_said():
@@ -287,6 +289,13 @@ def test_a_short_graph_is_shown():
 
 def test_names_of_a_frame_without_text():
     assert open_sizes([], frame("x")).open == {}
+
+
+def test_sizes_that_are_no_longer_equal():
+    x = tensor("L['x']", "None, None", "None, 1")
+    same = about("L['x'].size()[1] == L['x'].size()[0]")
+    assert differences([x, same], [x, about("2 <= L['x'].size()[1]")], "x") == [
+        "x.shape[1]: equal to batch -> any, 2 or more"]
 
 
 def test_an_open_size_that_became_a_number():

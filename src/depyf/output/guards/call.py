@@ -302,21 +302,22 @@ class _Counted:
 
     def __init__(self, version: Version) -> None:
         self._version = version
-        self._left: dict[int, Condition] = {id(one): one for one in version.conditions}
+        implied = version.sizes.implied
+        self._left = {id(one): one for one in version.conditions if one.text not in implied}
+        self._implied = {id(one) for one in version.conditions if one.text in implied}
 
     def at_most(self) -> int:
         """How many lines there can be."""
-        return len(sections(self._version)) + 3
+        return len(sections(self._version)) + 4
 
     def take(self, shown: Iterable[Condition]) -> None:
         for one in shown:
             self._left.pop(id(one), None)
-        implied = self._version.sizes.implied
-        for key, one in list(self._left.items()):
-            if one.text in implied:
-                del self._left[key]
+            self._implied.discard(id(one))
 
     def lines(self) -> Iterator[str]:
+        if self._implied:
+            yield f"{len(self._implied)} more on sizes and strides that the shapes and ranges above say"
         for title, members in sections(self._version):
             left = [one for one in members if id(one) in self._left]
             if not left:

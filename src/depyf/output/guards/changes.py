@@ -145,7 +145,8 @@ def _tensor(
         yield f"{subject}: {len(first.size)} dimensions -> {len(second.size)}"
     else:
         for k, (one, other) in enumerate(zip(first.size, second.size)):
-            if one != other:
+            expression = f"{subject}.shape[{k}]"
+            if one != other or one is None and (expression in old.sizes.open) != (expression in new.sizes.open):
                 yield f"{subject}.shape[{k}]: {_size(subject, k, one, old)} -> {_size(subject, k, other, new)}"
     for name, was, now in (("dtype", first.dtype, second.dtype), ("device", first.device, second.device),
                            ("requires_grad", first.requires_grad, second.requires_grad),
@@ -165,7 +166,7 @@ def _size(subject: str, k: int, size: int | None, version: Version) -> str:
     expression = f"{subject}.shape[{k}]"
     found = version.sizes.open.get(expression)
     if found is None:  # it is equal to something else
-        return f"any, {version.sizes.names.get(expression, '')}".rstrip(", ")
+        return f"equal to {version.sizes.names.get(expression, 'another')}"
     return "any" if found.range_in_words() == "any" else f"any, {found.range_in_words()}"
 
 
