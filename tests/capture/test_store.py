@@ -43,7 +43,8 @@ CODE = TransformedCode(IDS, "f", CodeText("def f(x):\n    return x\n", "equivale
                        CodeText("def f(x): return x", "exact"), ("x",), "f.py", "old")
 GUARD = Guard("L['x'] == 1", "L['x']", "EQUALS_MATCH", "L['x'] == 1", PLACE)
 FRAME = Frame("f", "f", PLACE, CodeText("def f(x): ...", "exact"), True, ("x",), ("y",),
-              (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",), "guards.py"),), "x", "C.f",
+              (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",), "guards.py", 1),), "x",
+              "C.f",
               ("self.log",), (PLACE,), Branch("x > 0", True), True)
 GRAPH = CompiledGraph(
     "__compiled_fn_1", "__compiled_fn_1_abc", IDS, "eager",
