@@ -170,7 +170,7 @@ function breaks(run, app) {
         h("div", { class: "soft" }, at.skips ? ["all of ", code(at.of), " runs in plain Python"]
           : at.resumes.length ? ["continues in ", at.resumes.slice(0, 4).map(([name, known], index) => [index ? ", " : "", resume(run, name, app), branch(known)]),
             at.resumes.length > 4 ? ` and ${at.resumes.length - 4} more` : ""]
-            : "nothing is left to compile behind it"))),
+            : "nothing is left to compile after it"))),
       reason.places.length > 12 ? h("li", {}, `and ${reason.places.length - 12} more places`) : null),
       reason.hints.length ? h("div", { class: "fix" }, h("h4", {}, "How to fix it (torch's advice)"),
         h("ul", {}, reason.hints.map((hint) => h("li", {}, prose(hint))))) : null)));
@@ -187,7 +187,7 @@ const MOST = 12;
 function recompiles(run, app) {
   if (!run.recompiles.length) return null;
   return h("section", { id: "recompiles" }, h("h2", {}, "Recompiles"),
-    h("p", { class: "soft" }, "No compiled version matched a call, so torch compiled another one. Each row says what was other: from \u2192 to."),
+    h("p", { class: "soft" }, "No compiled version matched a call, so torch compiled another one. Each row says what changed: from \u2192 to."),
     run.recompiles.map((group) => h("article", { class: "card warn" },
       h("h3", {}, code(group.subject), h("span", { class: "soft" }, ` ${count(group.rows.length, "recompile")}`)),
       h("ul", { class: "events" }, group.rows.slice(0, MOST).map((row) => recompile(run, group, row, app)),

@@ -6,7 +6,7 @@ import { Editor } from "./pane.js";
 /** Above the line that all panes begin with: pixels, room for the head of its function. */
 const HEAD = 140;
 const KINDS = [
-  ["source", "your files"], ["original", "what continues behind a break"], ["guards", "guards"],
+  ["source", "your files"], ["original", "what continues after a break"], ["guards", "guards"],
   ["transformed", "transformed code"], ["graph", "graphs"], ["kernel", "kernels"]];
 
 /** The file of the user's that most of a graph comes from. */

@@ -181,7 +181,7 @@ def test_fifty_frames():
      "**`f` reached the recompile limit. Calls run in plain Python.**"),
     ("skipped", {}, "**`f` runs in plain Python: torch found no tensor operation to compile in it.**"),
     ("skipped", {"breaks": (GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4)), skips_function=True),)},
-     "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue behind it: print.**"),
+     "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue after it: print.**"),
     ("failed", {"failure": Failure("TorchRuntimeError", "shapes differ", SourceLocation(FILE, 8))},
      "**`f` was not compiled, an error came of it at line 8: `TorchRuntimeError`: shapes differ.**"),
     ("unknown", {}, "the end of the compilation of `f` was not seen"),

@@ -6,12 +6,17 @@ that programs meet most are said of the line at hand; for every other kind torch
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Callable, Iterable
 
 from ..capture.records import GraphBreak
+from ..decompiler.names import free_name
+from .markdown import code
 
+#: Longer calls are told without their arguments.
+_SHORT = 24
 _QUOTED = r"`(?P<what>[^`]+)`"
 
 
@@ -32,6 +37,71 @@ def statement(line: str) -> str:
     """A line of the user's as it reads in a sentence: ``if x.abs().max() > 3.0``."""
     text = line.strip()
     return text[:-1].rstrip() if text.endswith(":") else text
+
+
+def operation(found: GraphBreak) -> str:
+    """Return the call of the user's line that torch could not trace, ``"loss.item()"``; ``""`` where the line has none
+    that torch's explanation or its heading names, or several."""
+    text, node = _parsed(found)
+    call = _breaking(found, node)
+    return (ast.get_source_segment(text, call) or "") if call is not None else ""
+
+
+def in_plain_python(found: GraphBreak) -> str:
+    """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``, ``print(...)``; ``""`` where
+    torch does not tell."""
+    text, node = _parsed(found)
+    if re.search(r"^Data-dependent (branching|jump)", found.reason):
+        tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
+        return f"the choice by {code(ast.get_source_segment(text, tests[0]) or '')}" if len(tests) == 1 else ""
+    call, whole = _breaking(found, node), operation(found)
+    if call is None or len(whole) <= _SHORT:
+        return code(whole) if whole else ""
+    return code(f"{ast.get_source_segment(text, call.func)}(...)")
+
+
+def in_two_steps(found: GraphBreak) -> tuple[str, str] | None:
+    """Return the method that the user's line calls with what breaks the graph as an argument, and the line in two
+    steps: ``"self.log.append"``, "first `value = x.item()`, then `self.log.append(value)`"."""
+    text, node = _parsed(found)
+    inner = operation(found)
+    match node:
+        case ast.Module([ast.Expr(ast.Call(ast.Attribute() as method) as call)]) if inner:
+            name = free_name("value", {each.id for each in ast.walk(call) if isinstance(each, ast.Name)})
+            if text.count(inner) == 1 and inner not in ast.unparse(method) and text != inner:
+                return ast.unparse(method), f"first {code(f'{name} = {inner}')}, then {code(text.replace(inner, name))}"
+    return None
+
+
+def _breaking(found: GraphBreak, node: ast.Module) -> ast.Call | None:
+    name = next((name for heading, name in _CALLS if re.search(heading, found.reason)), None)
+    wanted = name or _in(r"function `(?P<what>[^`]+)`", found.explanation) or _in(_QUOTED, found.explanation)
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)
+             and _called(each) == wanted.rpartition(".")[2]]
+    return calls[0] if wanted and len(calls) == 1 else None
+
+
+def _parsed(found: GraphBreak) -> tuple[str, ast.Module]:
+    """The user's line and what it says, where it is a statement by itself."""
+    text = found.location.text.strip() if found.location else ""
+    for each in (text, f"{text} pass"):
+        try:
+            return each, ast.parse(each)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return text, ast.Module([], [])
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(name) | ast.Attribute(_, name):
+            return name
+    return ""
+
+
+#: Headings of breaks that name a method themselves.
+_CALLS = ((r"^Unsupported Tensor\.item\(\)", "item"), (r"^Unsupported Tensor\.backward\(\)", "backward"),
+          (r"^Call to `torch\._dynamo\.graph_break\(\)`", "graph_break"))
 
 
 def _in(pattern: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""What was other at a recompile: argument, from, to.
+"""What changed at a recompile: argument, from, to.
 
 Torch names for each version the first guard that failed. Those that failed for the same thing belong together, and the
 thing that most versions failed for is what changed::
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..capture.guard_failures import comparison
 from ..capture.records import Compilation, GuardFailure
 from ..capture.user_expressions import parsed_expression, user_expression
-from .markdown import code, one_line, prose
+from .markdown import code, one_line, prose, some
 
 _SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
 _STACK_VALUE = re.compile(r"___stack\d+")
@@ -28,6 +28,8 @@ _CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
 _CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
+#: Things that changed at once that one row tells.
+_MOST = 3
 #: Types of objects that Python makes anew each time that an attribute is read.
 _BOUND = ("builtin_function_or_method", "method", "method-wrapper")
 
@@ -56,6 +58,7 @@ class Change:
         failures: torch's accounts of it.
         others: of the versions that failed for another thing.
         on_stack: the subject is a value that was on the stack at a graph break.
+        keywords: where the number of keyword arguments changed, which ones, and whether this call has them.
     """
 
     subject: str
@@ -64,6 +67,12 @@ class Change:
     failures: tuple[GuardFailure, ...]
     others: tuple[GuardFailure, ...] = ()
     on_stack: bool = False
+    keywords: tuple[tuple[str, bool], ...] = ()
+
+    @property
+    def entries(self) -> str:
+        """The versions that failed for it, as Markdown."""
+        return some(list(dict.fromkeys(code(str(found.entry)) for found in self.failures if found.entry)), 3)
 
     @property
     def lasts(self) -> bool:
@@ -73,7 +82,11 @@ class Change:
     def row(self) -> str:
         """``x.shape[0]``: 4 → 6, as Markdown."""
         if not self.lasts:
-            return f"{code(self.subject)} is a new bound method at each call, so this version dies with it"
+            of = self.entries or "a version"
+            return f"{code(self.subject)} is a new bound method at each call, so {of} could serve one call only"
+        if self.keywords:
+            return ", ".join(f"{code(name)} is passed: {'no → yes' if given else 'yes → no'}"
+                             for name, given in self.keywords)
         was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
         if was == "the same object":
             now = "" if now == "another object" else f" ({now.removeprefix('an object ')})"
@@ -83,10 +96,15 @@ class Change:
         return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"
 
     def sentence(self) -> str:
-        """What is other, as a clause: "`x.shape[0]` was 4 and is 6"."""
+        """What changed, as a clause: "`x.shape[0]` was 4 and is 6"."""
         was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
-        if not self.lasts or was == "the same object":
-            return self.row().replace("so this version dies with it", "so no version lasts longer than its call")
+        if not self.lasts:
+            return f"{code(self.subject)} is a new bound method at each call, so no version lasts longer than its call"
+        if self.keywords:
+            return " and ".join(f"{code(name)} was {'not ' if given else ''}passed and is {'' if given else 'not '}now"
+                                for name, given in self.keywords)
+        if was == "the same object":
+            return self.row()
         if _RANGE.search(was) and now:
             return f"{self.subject_text()} had to be {was} and is {now}"
         if was and now:
@@ -98,10 +116,18 @@ class Change:
         return code(self.subject) if _is_python(self.subject) else prose(self.subject)
 
 
+def row(found: Sequence[Change]) -> str:
+    """What changed, as Markdown: where versions failed for different things, each of them with its versions."""
+    if len(found) < 2 or not found[0].lasts:
+        return found[0].row() if found else ""
+    rows = [change.row() + (f" (of {change.entries})" if change.entries and change.lasts else "") for change in found]
+    return "; ".join(rows[:_MOST]) + (f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else "")
+
+
 def changes(
     compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]] | None = None
 ) -> tuple[Change, ...]:
-    """What was other than each version expects, the most telling first; one at least for a recompile.
+    """What changed since each version was compiled, the most telling first; one at least for a recompile.
 
     Most telling is what no earlier version of the function met; then what most versions failed for; then what the
     version failed for that was used last.
@@ -153,19 +179,36 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
     return _STACK.sub(named, text)
 
 
-def advice(change: Change, fixed: Mapping[str, str]) -> str:
-    """What to do so that torch need not compile again, as Markdown; ``""`` where there is nothing general to say.
+@dataclass(frozen=True)
+class Circumstances:
+    """What advice on a change depends on.
 
-    Args:
-        change: what was other.
+    Attributes:
         fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
             ``{"x.shape[1]": "`conv.py:560`"}``.
+        modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
+        ranges: sizes that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``.
+        calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
+            ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
+        in_library: the function is called from a file that is not the user's.
     """
-    text = _advice(change, fixed)
-    return f"{change.subject_text()}: {text}" if text else ""
+
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, int] = field(default_factory=dict)
+    ranges: Mapping[str, str] = field(default_factory=dict)
+    calls: Mapping[str, str] = field(default_factory=dict)
+    in_library: bool = False
 
 
-def _advice(change: Change, fixed: Mapping[str, str]) -> str:
+def advice(change: Change, at: Circumstances) -> str:
+    """What to do so that torch need not compile again, as Markdown; ``""`` where there is nothing general to say, or
+    nothing that the user has in hand."""
+    text = _advice(change, at)
+    subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
+    return f"{subject}: {text}" if text else ""
+
+
+def _advice(change: Change, at: Circumstances) -> str:
     hint = next((_CLOSURE_HINT.sub("", found.hint).strip() for found in change.failures if found.hint), "")
     if hint and not hint.startswith("type "):
         return prose(hint)
@@ -173,20 +216,38 @@ def _advice(change: Change, fixed: Mapping[str, str]) -> str:
     special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
     if special:
         return f"torch compiles a version of its own for size {special}; pad, or keep such calls away"
-    if change.subject in fixed:
-        return (f"what is computed with it fixes it (at {fixed[change.subject]}), so each value has a version of its "
-                "own, marked as dynamic or not; call the function with fewer values, or allow more versions: "
-                "`torch._dynamo.config.recompile_limit`")
+    limit = "allow more versions: `torch._dynamo.config.recompile_limit`"
+    if change.subject in at.modules:
+        return (f"each module that it is called on has tensors of other sizes, {at.modules[change.subject]} of them in "
+                f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "
+                f"calls these modules as one graph, or {limit}")
+    if change.subject in at.fixed:
+        return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
+                f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
     if size and "`" not in change.subject and all(expected.isdigit() and int(expected) > 1 for expected in change.was):
-        return ("mark it dynamic before the first call, and one version serves all sizes from 2 on: "
+        known = at.ranges.get(change.subject, "")
+        return (f"mark it dynamic before the first call, and one version serves {known or 'many sizes'}: "
                 f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`. A tensor that is made inside of "
                 "what you compile cannot be marked: compile that with `dynamic=True`")
     if not change.lasts:
-        return "move its call out of the compiled function, or call it behind what breaks the graph in its arguments"
+        steps = f": {at.calls[change.subject]}" if change.subject in at.calls else ""
+        return f"move its call out of the compiled function, or compute its arguments before it{steps}"
+    return _advice_on_values(change, at)
+
+
+def _advice_on_values(change: Change, at: Circumstances) -> str:
     if change.subject == "len(kwargs)":
-        return "calls with other keyword arguments have a version of their own; give the same ones at each call"
+        return "" if at.in_library else (
+            "calls with it and calls without it have a version each; pass it at each call" if change.keywords else
+            "calls with other keyword arguments have a version of their own; give the same ones at each call")
     if re.fullmatch(r"len\(.+\)", change.subject):
         return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
+    if at.in_library or not isinstance(parsed_expression(change.subject), (ast.Name, ast.Attribute, ast.Subscript)):
+        return ""
+    if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
+        return "each of its values has a version of its own; keep one where you can"
+    if re.fullmatch(r"-?\d+\.\d+(?:e[+-]?\d+)?", change.now):
+        return "make it a tensor, and the first version serves all of its values"
     return ""
 
 

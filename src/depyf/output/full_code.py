@@ -37,7 +37,7 @@ PREAMBLE = '''\
 
 Read from the top: the original function; for each compiled version what a call must satisfy to be served by it, its
 graph, and the transformed code, which runs instead of the original; at the end of each section the function that
-chooses between the versions. Functions called __resume_at_... continue behind a graph break; their sections follow.
+chooses between the versions. Functions called __resume_at_... continue after a graph break; their sections follow.
 All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py.
 {lacks}"""
 

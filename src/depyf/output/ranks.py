@@ -298,7 +298,7 @@ def _unequal_graphs(
         first, second = list(groups)[:2]
         lines += ["", *(f"  {line}" for line in fenced("\n".join(_first_difference(first, second)), "diff")), ""]
         if len(lines) > DIFFERENCES:
-            lines.append("* ... and the graphs behind it were not compared")
+            lines.append("* ... and the graphs after it were not compared")
             break
     return lines
 

@@ -1,10 +1,10 @@
-"""What belongs together in the records of a run: the facts behind ``index.md`` and the page."""
+"""What belongs together in the records of a run: the facts of ``index.md`` and the page."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..capture.records import (
@@ -13,15 +13,20 @@ from ..capture.records import (
     Compilation,
     CompiledFunction,
     CompiledGraph,
+    CompileId,
     Frame,
     GraphBreak,
     GuardFailure,
     SourceLocation,
 )
 from ..capture.resumes import plain_name, resumed_function
-from .changes import Change, advice, changes, in_words
-from .markdown import code, one_line
-from .user_source import UserSource
+from ..capture.user_expressions import user_expression
+from .causes import in_two_steps
+from .changes import Change, Circumstances, advice, changes, in_words
+from .further import MOST, Difference, as_row, bounds, further, in_sentence, keywords
+from .guards.versions import Version, by_compile_id, versions
+from .markdown import code, one_line, some
+from .user_source import UserSource, is_library
 from .words import on_branch
 
 #: In torch's reasons and failures: what differs between two of the same kind.
@@ -30,11 +35,25 @@ VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|
 
 #: Files of wrappers that torch.compile itself puts around a function.
 _OF_DYNAMO = re.compile(r"torch[\\/]_dynamo[\\/]")
+#: Files through which torch calls a function of the user's.
+_OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
+#: Names that torch gives to symbols: ``s77``, ``zf3``, ``u0``.
+_SYMBOL = re.compile(r"\b[a-z]{1,3}\d+\b")
+#: Files that another than the user wrote.
+_INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
+#: An item of a list: versions differ in what it holds.
+_HELD = re.compile(r"\[(?:\d+|[i-n])\]$")
+#: Versions that failed at once that are compared with what was compiled then.
+_COMPARED = 4
+#: Recompiles of a function that are looked at for it.
+_LOOKED_AT = 12
+#: What a call cannot keep by itself: it is what a tensor is like.
+_OF_A_TENSOR = re.compile(r"\.shape\[|\.dtype$|\.device$|\.requires_grad$")
 
 
 @dataclass
 class Unit:
-    """A function with everything that was compiled of it: itself and what continues behind its graph breaks.
+    """A function with everything that was compiled of it: itself and what continues after its graph breaks.
 
     Attributes:
         name: as in texts and files.
@@ -179,25 +198,143 @@ class Story:
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
         known: dict[tuple[int, int], set[tuple[str, str]]] = {}
-        return {c.compile_id.key: changes(c, self.stack_names(c), known.setdefault(c.compile_id.frame_key, set()))
-                for c in self.capture.compilations}
+        return {c.compile_id.key: tuple(self._with_keywords(c, change) for change in changes(
+            c, self.stack_names(c), known.setdefault(c.compile_id.frame_key, set())))
+            for c in self.capture.compilations}
 
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
-        """What was other than each version expects, the most telling first; none where nothing was compiled again."""
+        """What changed since each version was compiled, the most telling first; none where nothing was compiled
+        again."""
         return self._changes[compilation.compile_id.key]
 
+    def _with_keywords(self, compilation: Compilation, change: Change) -> Change:
+        """The change with the names of the keyword arguments, where their number changed."""
+        new = self.version(compilation) if change.subject == "len(kwargs)" else None
+        old = self._version_of(change.failures[0].entry) if new and change.failures else None
+        return replace(change, keywords=keywords(old, new)) if old and new else change
+
+    # --- versions ---------------------------------------------------------------------------------
+    def version(self, compilation: Compilation) -> Version | None:
+        """What was compiled, with its guards; ``None`` where nothing was."""
+        return self._version_of(compilation.compile_id)
+
+    def _version_of(self, compile_id: CompileId | None) -> Version | None:
+        found = self.entries.get(compile_id.key) if compile_id else None
+        if found is None:
+            return None
+        known = self._versions.get(id(found[0]))
+        if known is None:
+            known = self._versions[id(found[0])] = versions(found[0], by_compile_id(self.capture.compilations))
+        return next((each for each in known if each.entry is found[1]), None)
+
+    @cached_property
+    def _versions(self) -> dict[int, list[Version]]:
+        """By the identity of their frame."""
+        return {}
+
+    def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
+        """The version that served last before a recompile (torch names it first), and what was compiled then."""
+        new = self.version(compilation)
+        old = self._version_of(compilation.guard_failures[0].entry) if new and compilation.guard_failures else None
+        return (old, new) if old and new else None
+
+    def _further(self, compilation: Compilation) -> list[Difference]:
+        pair = self._before(compilation)
+        told = {change.subject for change in self.changes(compilation)}
+        return further(*pair, self.stack_names(compilation), told) if pair else []
+
+    def besides(self, compilation: Compilation) -> str:
+        """In what else the version that served before differs from what was compiled then, as a clause of Markdown;
+        torch names the first difference alone. ``""`` where there is nothing else."""
+        pair = self._before(compilation)
+        return as_row(*pair, self._further(compilation)) if pair else ""
+
+    # --- advice -----------------------------------------------------------------------------------
     def advices(self, compilations: Iterable[Compilation]) -> list[str]:
         """What to do so that torch need not compile these again, as Markdown; each advice once."""
-        texts = (advice(change, self._fixed(compilation))
-                 for compilation in compilations for change in self.changes(compilation)[:1])
-        return list(dict.fromkeys(filter(None, texts)))
+        compilations = list(compilations)
+        texts = [advice(change, self._circumstances(compilation))
+                 for compilation in compilations for change in self.changes(compilation)[:1]]
+        found = list(dict.fromkeys(filter(None, texts)))
+        others = dict.fromkeys(code(subject) for compilation in compilations[:_LOOKED_AT]
+                               for subject in self._others(compilation))
+        for change in (each for compilation in compilations for each in self.changes(compilation)[:1]):
+            others.pop(code(change.subject), None)
+        if found and others:
+            found.append(f"that alone may not do: versions also differ in {some(list(others), MOST)}")
+        return found
+
+    def _others(self, compilation: Compilation) -> Iterator[str]:
+        """What else the versions that failed differ in from what was compiled then, as far as it is no property of a
+        tensor."""
+        new, found = self.version(compilation), self.changes(compilation)
+        if new is None or not found[0].lasts:
+            return
+        for failure in compilation.guard_failures[:_COMPARED]:
+            old = self._version_of(failure.entry)
+            for each in further(old, new, self.stack_names(compilation), ()) if old else ():
+                if not _OF_A_TENSOR.search(each.subject) and each.subject != "len(kwargs)":
+                    yield _HELD.sub("[...]", each.subject)
+
+    def _circumstances(self, compilation: Compilation) -> Circumstances:
+        return Circumstances(self._fixed(compilation), self._of_modules(compilation), self._ranges(compilation),
+                             self._calls(compilation), self._is_called_by_library(compilation))
+
+    def _of_frame(self, compilation: Compilation) -> list[Compilation]:
+        return [c for c in self.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key]
 
     def _fixed(self, compilation: Compilation) -> dict[str, str]:
         """The sizes that a version of the same function holds for one value of, with the place that fixed them."""
-        of_frame = (c for c in self.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key)
         return {in_words(source, self.stack_names(each)): code(self.short_place(found.location))
-                for each in of_frame for found in each.symbols if found.kind == "fixed" and found.location is not None
+                for each in self._of_frame(compilation)
+                for found in each.symbols if found.kind == "fixed" and found.location is not None
                 for source in found.source.split(", ") if source}
+
+    def _of_modules(self, compilation: Compilation) -> dict[str, int]:
+        """What changed along with the sizes of the tensors of ``self``: another module was called."""
+        subjects = [change.subject for change in self.changes(compilation)[:1]]
+        if not any(each.subject.startswith("self.") and each.subject.endswith("]") and ".shape[" in each.subject
+                   for each in self._further(compilation)):
+            return {}
+        fixed = self._fixed(compilation)
+        modules = {tuple(one.text for one in version.conditions if one.tensor and one.root == "self")
+                   for version in map(self.version, self._of_frame(compilation)) if version is not None}
+        return {subject: len(modules) for subject in subjects if subject in fixed}
+
+    def _ranges(self, compilation: Compilation) -> dict[str, str]:
+        """The sizes that a version of the same function leaves open, with the range that its guards leave."""
+        found = ((in_words(source, self.stack_names(each)), self.bounds(each, source))
+                 for each in self._of_frame(compilation)
+                 for decision in each.symbols if decision.kind == "created"
+                 for source in decision.source.split(", ") if source)
+        return {what: f"all sizes {in_sentence(known)}" for what, known in found if known}
+
+    def bounds(self, compilation: Compilation, source: str) -> str:
+        """The range that the guards of what was compiled leave for something open: ``"2 to 256"``."""
+        version = self.version(compilation)
+        return bounds(version, user_expression(source)) if version is not None else ""
+
+    def words_of(self, graph: str) -> frozenset[str]:
+        """The names of symbols in the texts of a graph."""
+        if graph not in self._words:
+            found = self.graphs.get(graph)
+            self._words[graph] = frozenset(
+                word for stage in (found.stages if found else ()) for word in _SYMBOL.findall(stage.text))
+        return self._words[graph]
+
+    @cached_property
+    def _words(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    def _calls(self, compilation: Compilation) -> dict[str, str]:
+        """Calls of bound methods whose arguments break the graph, written in two steps."""
+        unit = self.unit_of.get(compilation.compile_id.key)
+        found = (in_two_steps(broken) for each in (unit.compilations if unit else ()) for broken in each.breaks)
+        return dict(filter(None, found))
+
+    def _is_called_by_library(self, compilation: Compilation) -> bool:
+        caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
+        return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
 
     def short_place(self, location: SourceLocation) -> str:
         """``model.py:12``, with as much of the path as tells the files of the run apart."""

@@ -113,8 +113,8 @@ def _no_way_on(story: Story, broken: GraphBreak, compilation: Compilation) -> st
         loop = story.source.loop_around(own[0]) if own else None
         return "breaks the graph inside " + (f"the loop at line {loop}" if loop else "a loop")
     if broken.gave_up:
-        return f"breaks the graph, and torch cannot continue behind it: {prose(broken.gave_up.partition(chr(10))[0])}"
-    return f"breaks the graph where torch cannot continue behind it: {prose(cause(broken))}"
+        return f"breaks the graph, and torch cannot continue after it: {prose(broken.gave_up.partition(chr(10))[0])}"
+    return f"breaks the graph where torch cannot continue after it: {prose(cause(broken))}"
 
 
 def _at_limit(story: Story, compilation: Compilation, name: str) -> str:

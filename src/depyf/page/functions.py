@@ -52,7 +52,7 @@ def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json
 
 
 def branch_data(frame: Frame | None) -> list[Any] | None:
-    """The condition behind which a resume function continues, and whether it held."""
+    """The condition after which a resume function continues, and whether it held."""
     return [frame.branch.condition, frame.branch.held] if frame is not None and frame.branch is not None else None
 
 

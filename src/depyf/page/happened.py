@@ -9,9 +9,9 @@ from ..capture import events
 from ..capture.records import Compilation, GraphBreak, GuardFailure
 from ..output import story
 from ..output.causes import cause
-from ..output.changes import in_words
+from ..output.changes import in_words, row
 from ..output.markdown import prose
-from ..output.sections.shapes import values
+from ..output.sections.shapes import is_used, range_of
 from ..output.terminal import pieces
 from ..output.totals import Totals, seconds_by_phase
 from ..output.verdict import verdict, why_plain
@@ -68,7 +68,7 @@ def recompile_data(run: Run, unit: story.Unit) -> Json:
         found = run.story.changes(compilation)
         rows.append({
             "id": str(compilation.compile_id), "of": run.subject(compilation),
-            "text": pieces(found[0].row()) if found else [],
+            "text": pieces(". ".join(filter(None, (row(found), run.story.besides(compilation))))),
             "failures": [_failure(run, members) for members in story.failures_by_kind([compilation])]})
     return {"unit": run.story.units.index(unit), "subject": unit.title, "rows": rows,
             "advice": [pieces(text) for text in run.story.advices(unit.recompiles)]}
@@ -111,7 +111,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
         "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
         "text": pieces(why_plain(run.story, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
-        "rows": [pieces(found[0].row()) for found in changes if found][:3],
+        "rows": [pieces(row(found)) for found in changes if found][:3],
         "hints": [pieces(hint) for hint in dict.fromkeys([*hints, *(
             run.story.advices(members) if first.outcome == "limit" else ())])]}
 
@@ -121,11 +121,14 @@ def symbols_data(run: Run) -> list[Json]:
     for unit_number, unit in enumerate(run.story.units):
         for compilation in unit.compilations:
             for symbol in compilation.symbols:
+                if not is_used(run.story, symbol, compilation):
+                    continue
                 key = (unit_number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
                 known = found.setdefault(key, {
                     "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol,
                     "source": in_words(symbol.source, run.story.stack_names(compilation)),
-                    "value": symbol.value, "range": pieces(values(symbol.range)), "reason": words(symbol.reason),
+                    "value": symbol.value, "range": pieces(range_of(run.story, symbol, compilation)),
+                    "reason": words(symbol.reason),
                     "place": run.place(symbol.location), "ids": []})
                 if str(compilation.compile_id) not in known["ids"]:
                     known["ids"].append(str(compilation.compile_id))

@@ -96,7 +96,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "one with a / or with .py at its end is held against the file of a function, any other against its qualified "
         "name and its last part. Each can be given several times.")
     shown.add_argument("--include", action="append", default=[], metavar="PATTERN",
-                       help="only functions that match, with what continues behind their graph breaks")
+                       help="only functions that match, with what continues after their graph breaks")
     shown.add_argument("--exclude", action="append", default=[], metavar="PATTERN", help="no functions that match")
     shown.add_argument("--backend", action="append", default=[], dest="backends", metavar="NAME",
                        help="only graphs of this backend (eager, aot_eager, inductor, ...)")

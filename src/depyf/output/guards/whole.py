@@ -40,7 +40,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     resumed = resumed_function(frame.code_name)
     title = f"{frame.title or frame.name}{f' from line {resumed[1]} on' if resumed else ''}"
     head = f'"""All conditions of version {version.label} of {title}.\n\n'
-    head += "A comment behind a condition says which line made torch ask for it.\n" if files else ""
+    head += "A comment after a condition says which line made torch ask for it.\n" if files else ""
     head += "Files:\n" + "".join(shortened) if shortened else ""
     body = f"{function}\n\n{helpers(function)}".rstrip() + "\n"
     return (f'{_escaped(head.rstrip())}\n"""\n\nfrom __future__ import annotations\n\n{imports(body)}\n\n{body}')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...capture.records import Compilation, GraphBreak, SourceLocation
 from ...capture.resumes import plain_name
-from ..causes import cause, statement
+from ..causes import cause, in_plain_python, statement
 from ..markdown import code, count, fenced, link, prose, some
 from ..story import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ..user_source import is_library
@@ -23,7 +23,7 @@ def breaks(story: Told) -> list[str]:
     if not found:
         return []
     lines = ["## Graph breaks", "",
-             "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins behind "
+             "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins after "
              "it in a resume function `__resume_at_...`. Each compilation that comes to a break counts it once."]
     in_wrappers: dict[str, list[tuple[GraphBreak, Compilation]]] = {}
     for broken, compilation in found:
@@ -105,7 +105,7 @@ def _place_of_break(story: Told, members: list[tuple[GraphBreak, Compilation]]) 
     if resumes:
         lines.append("  * continues in " + some([_resume(story, name) for name in resumes], 4))
     elif not found.skips_function and compilation.outcome == "compiled" and story.knows_code(compilation):
-        lines.append("  * nothing is left to compile behind it")
+        lines.append("  * nothing is left to compile after it")
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
     lines.append(f"  * in {some(ids, 4)} of " + link(story.unit_name(unit), unit.file))
     return lines
@@ -136,7 +136,7 @@ def _in_plain_python(story: Told, found: GraphBreak, compilation: Compilation) -
         lost = any(story.unit_name(unit) == code(called) for unit in story.units if unit.compilations and not unit.done)
         return (f"the call in {story.place(path[0])}; {code(called)}, called there, "
                 + ("runs in plain Python, too" if lost else "is compiled by itself"))
-    return "the operation of this line that torch could not trace"
+    return in_plain_python(found) or "the operation of this line that torch could not trace"
 
 
 def _resume(story: Told, name: str) -> str:

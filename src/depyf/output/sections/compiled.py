@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...capture.records import Compilation
+from ...capture.resumes import resumed_function
 from ...capture.stages import direction
 from ..causes import cause
 from ..markdown import code, link, prose, some, table
+from ..story import Unit
 from ..words import seconds, stage_name
 from .told import ROWS, Told, left_out
 
@@ -20,7 +24,7 @@ def functions(story: Told) -> list[str]:
         graphs = {name for c in unit.done for name in story.graph_names(c)}
         rows.append((
             link(code(unit.title), unit.file), story.place(unit.location),
-            str(len(unit.done)) if unit.compilations else "?", str(len(graphs)),
+            _versions(unit), str(len(graphs)),
             str(sum(len(c.breaks) for c in unit.compilations)), str(len(unit.recompiles)),
             seconds(sum(c.seconds for c in unit.compilations))))
     lines = ["## Functions", "", *table(
@@ -33,6 +37,15 @@ def functions(story: Told) -> list[str]:
         name = unit.function.frames[0].title if unit.function else unit.title
         lines.append(f"* {code(name)} is {story.called_through(unit.wrappers)}")
     return lines
+
+
+def _versions(unit: Unit) -> str:
+    """``3 + 6 after breaks``: those of the function itself, and of the resume functions that continue it."""
+    if not unit.compilations:
+        return "?"
+    resumed = sum(resumed_function(c.function) is not None for c in unit.done)
+    own = len(unit.done) - resumed
+    return f"{own} + {resumed} of resume functions" if resumed else str(own)
 
 
 def timeline(story: Told) -> list[str]:
@@ -53,8 +66,8 @@ def timeline(story: Told) -> list[str]:
             if at == 3:
                 rest = series[3:-1]
                 rows.append((f"{code(str(rest[0].compile_id))} to {code(str(rest[-1].compile_id))}",
-                             story.subject(compilation), f"compiled {len(rest)} more times", "", "",
-                             seconds(sum(c.seconds for c in rest))))
+                             story.subject(compilation), f"compiled {len(rest)} more times", "",
+                             _guards_links(story, rest), seconds(sum(c.seconds for c in rest))))
             continue
         shown += 1
         if shown > ROWS:
@@ -63,6 +76,13 @@ def timeline(story: Told) -> list[str]:
                      _graph_links(story, compilation), _code_link(story, compilation), seconds(compilation.seconds)))
     lines = ["## In order", "", *table(("compilation", "of", "what came of it", "graph", "code", "time"), rows[:ROWS])]
     return lines + left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
+
+
+def _guards_links(story: Told, compilations: Sequence[Compilation]) -> str:
+    """The guards of versions that are told together, each by its number."""
+    found = [link(code(str(c.compile_id)), entry.guards_file) for c in compilations
+             if (entry := story.entry(c)) is not None and entry.guards_file]
+    return f"guards {some(found, 6)}" if found else ""
 
 
 def _came_of_it(story: Told, compilation: Compilation) -> str:

@@ -11,8 +11,8 @@ _WORDS = (
     "**Guard**: a condition that a call must satisfy to be served by a version. Where no version fits, torch compiles "
     "another one: a recompile.",
     "**Graph break**: what torch cannot trace ends the graph. Python runs that, then a new graph begins.",
-    "**Resume function** (`__resume_at_42_3`): the rest of a function behind a graph break, compiled as a function of "
-    "its own. Behind a branch there are two.",
+    "**Resume function** (`__resume_at_42_3`): the rest of a function after a graph break, compiled as a function of "
+    "its own. After a branch there are two.",
 )
 
 

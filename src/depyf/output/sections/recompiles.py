@@ -1,11 +1,11 @@
-"""Recompiles: what was other than every version expects, a row for each."""
+"""Recompiles: what changed since the versions were compiled, a row for each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ...capture.records import Compilation, GuardFailure
-from ..changes import Change
+from ..changes import Change, row
 from ..markdown import code, count, link, some
 from ..story import kind_of_failure
 from .told import Told
@@ -29,7 +29,7 @@ def recompiles(story: Told) -> list[str]:
     if not lines:
         return []
     return ["## Recompiles", "", "No compiled version matched a call, so torch compiled another one. At too many "
-            "versions it stops (`torch._dynamo.config.recompile_limit`). Each row says what was other: from → to.",
+            "versions it stops (`torch._dynamo.config.recompile_limit`). Each row says what changed: from → to.",
             *lines]
 
 
@@ -57,7 +57,10 @@ def event(story: Told, compilation: Compilation, told: set[tuple[str, ...]]) -> 
     if not found:
         return [f"* {code(str(compilation.compile_id))}{of}"]
     main = found[0]
-    lines = [f"* {code(str(compilation.compile_id))} {main.row()}{of}"]
+    lines = [f"* {code(str(compilation.compile_id))} {row(found)}{of}"]
+    besides = story.besides(compilation)
+    if besides:
+        lines.append(f"  * {besides}")
     causes = _causes(story, main)
     if causes and causes not in told:
         told.add(causes)

@@ -8,9 +8,12 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from ...capture.records import Compilation, SymbolDecision
-from ...capture.user_expressions import parsed_expression
+from ...capture.user_expressions import parsed_expression, user_expression
 from ..changes import in_words
+from ..further import in_sentence
+from ..guards.sizes import in_shape_words
 from ..markdown import code, count, link, prose, some
+from ..story import Story
 from .told import Told
 
 #: How many symbols of a function are told one by one.
@@ -22,8 +25,9 @@ Decision: TypeAlias = tuple[SymbolDecision, Compilation]
 def shapes(story: Told) -> list[str]:
     lines: list[str] = []
     for unit in story.units:
+        # (What a skipped function decided holds for no call.)
         found = [(decision, compilation) for compilation in unit.compilations if compilation.outcome != "skipped"
-                 for decision in compilation.symbols]  # (what a skipped function decided holds for no call)
+                 for decision in compilation.symbols if is_used(story, decision, compilation)]
         if not found:
             continue
         lines += ["", f"{link(story.unit_name(unit), unit.file)}, {story.place(unit.location)}:", ""]
@@ -126,9 +130,9 @@ def _open_text(story: Told, found: SymbolDecision, compilation: Compilation) -> 
     where = f", {story.place(found.location)}" if found.location else ""
     if not found.source:
         return found.symbol, (f"a value that only the data tells (torch's {code(found.symbol)}), "
-                              f"{values(found.range)}{where}")
+                              f"{range_of(story, found, compilation)}{where}")
     what = in_words(found.source, story.stack_names(compilation))
-    text = f"{code(what)} (torch's {code(found.symbol)}): {values(found.range)}{first}{where}"
+    text = f"{code(what)} (torch's {code(found.symbol)}): {range_of(story, found, compilation)}{first}{where}"
     return what, text + _generalised(story, what, found.value, compilation)
 
 
@@ -154,6 +158,32 @@ def _compared(condition: str) -> str:
         case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:
             return ast.unparse(ast.Compare(left, [_COMPARISONS[name]()], [right]))
     return condition
+
+
+def range_of(story: Story, found: SymbolDecision, compilation: Compilation) -> str:
+    """What a symbol can be, in words: as the guards leave it, torch's own range where they say nothing of it."""
+    known = [story.bounds(compilation, source) for source in found.source.split(", ") if source]
+    narrowed = next(filter(None, known), "")
+    return f"any value {in_sentence(narrowed)}" if narrowed else values(found.range)
+
+
+def is_used(story: Story, found: SymbolDecision, compilation: Compilation) -> bool:
+    """Whether anything that a reader comes to has the symbol: a guard, a graph, another decision. (Torch makes one of
+    each number that it comes by.)"""
+    version = story.version(compilation)
+    if version is None or found.kind not in ("created", "unbacked"):
+        return True
+    word = re.compile(rf"\b{re.escape(found.symbol)}\b")
+    if any(each.kind not in ("created", "unbacked") and word.search(each.symbol) for each in compilation.symbols):
+        return True
+    if any(change.subject == in_words(source, story.stack_names(compilation))
+           for change in story.changes(compilation) for source in found.source.split(", ")):
+        return True
+    expressions = [in_shape_words(user_expression(source)) for source in found.source.split(", ") if source]
+    if any(each in version.sizes.names or any(each in one.text for one in version.conditions)
+           for each in expressions):
+        return True
+    return any(found.symbol in story.words_of(name) for name in version.entry.graph_names)
 
 
 def values(interval: str) -> str:
