@@ -26,6 +26,7 @@ from depyf.capture.records import (
     TransformedCode,
     UserFunction,
 )
+from depyf.output.causes import in_plain_python, in_two_steps
 from depyf.output.index import index
 from depyf.output.markdown import code, prose
 from depyf.output.story import short_names
@@ -207,6 +208,50 @@ def test_dynamic_shapes_and_caches():
                  "condition `x.shape[0] <= 4096`, `model.py:6` (torch: `s0 <= 4096`)", "condition `x.shape[0] != 2`", "`fx_graph` 1 miss, 1 hit, 1 bypass",
                  "Bypassed because: not picklable (1)."):
         assert part in text, part
+
+
+def test_a_symbol_that_nothing_uses_is_left_out():
+    """Torch makes one of each number that it comes by."""
+    symbols = (SymbolDecision("created", "s0", "L['x'].size()[0]", "11", "[2, int_oo]"),
+               SymbolDecision("created", "s1", "L['y'].size()[0]", "12", "[2, int_oo]"))
+    run = simple()
+    used = dataclasses.replace(run.graphs[0].stages[0], text="x: 'f32[s1]'")
+    graph = dataclasses.replace(run.graphs[0], stages=(used,))
+    text = index(dataclasses.replace(run, graphs=(graph,), compilations=(compilation(symbols=symbols),)))
+    assert "`y.shape[0]` (torch's `s1`)" in text and "`x.shape[0]`" not in text
+
+
+def test_versions_that_are_told_together_have_links_to_their_guards():
+    frames = [made(CompileId(0, n)) for n in range(9)]
+    frame = dataclasses.replace(frames[0], entries=tuple(
+        dataclasses.replace(each.entries[0], guards_file=f"guards_{n}.py") for n, each in enumerate(frames)))
+    text = index(capture_of(*(compilation(0, n) for n in range(9)), functions=(CompiledFunction("f", (frame,)),)))
+    (row,) = [line for line in text.splitlines() if "compiled 5 more times" in line]
+    assert "guards [`[0/3]`](guards_3.py), " in row and "[`[0/7]`](guards_7.py)" in row
+
+
+def broken_at(text, reason, explanation=""):
+    return GraphBreak(CompileId(0, 0), reason, explanation, stack=(SourceLocation(FILE, 4, "f", text),))
+
+
+@pytest.mark.parametrize("broken, said", [
+    (broken_at("self.log.append(x.item())", "Unsupported Tensor.item() call"), "`x.item()`"),
+    (broken_at('print("so", "much", "to", "say")', "Failed to trace builtin operator", "operator `print` with"),
+     "`print(...)`"),
+    (broken_at("if x.sum() > 0:", "Data-dependent branching"), "the choice by `x.sum() > 0`"),
+    (broken_at("y = x.item() + z.item()", "Unsupported Tensor.item() call"), ""),
+    (broken_at("in the middle of (", "Unsupported Tensor.item() call"), ""),
+])
+def test_what_of_a_line_runs_in_plain_python(broken, said):
+    assert in_plain_python(broken) == said
+
+
+def test_a_call_with_a_break_in_its_arguments_is_written_in_two_steps():
+    reason = "Unsupported Tensor.item() call"
+    assert in_two_steps(broken_at("self.log.append(value + x.item())", reason)) == (
+        "self.log.append", "first `value_1 = x.item()`, then `self.log.append(value + value_1)`")
+    assert in_two_steps(broken_at("x.item()", reason)) is None
+    assert in_two_steps(broken_at("y = x.item()", reason)) is None
 
 
 HOSTILE = ["<lambda>", "a|b", "`tick`", "``", "x](y)", "[a](b)", "a\nb", "*b*", "__init__", "<script>", "# no", "é\udc80",

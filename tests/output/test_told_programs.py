@@ -258,3 +258,34 @@ def test_a_fixed_size_stands_once_with_its_value_in_each_version(told):
     assert len(rows) == 1
     assert "`2` in `[0/0]`" in rows[0]
     assert "`4` in `[0/1]`" in rows[0]
+
+
+@new_enough
+def test_a_recompile_tells_what_would_have_failed_next(told):
+    text = index(told(told_programs.two_lists))
+    assert "`[0/1]` `len(self.first)`: 0 → 1" in text
+    assert "`[0/1]` differs from `[0/0]` in this, too: `len(self.second)`: 0 → 1" in text
+    assert "that alone may not do: versions also differ in `len(self.second)`" in text
+
+
+@new_enough
+def test_one_source_says_the_range_of_a_size(told):
+    text = index(told(told_programs.bounded_size))
+    assert "(torch's `s77`): any value from 2 to 256" in text
+    assert "one version serves all sizes from 2 to 256" in text and "from 2 on" not in text
+
+
+@new_enough
+def test_a_keyword_that_is_new_has_its_name(told):
+    text = index(told(told_programs.another_keyword))
+    assert "* `[0/1]` `mask` is passed: no → yes" in text
+    assert "* `mask`: calls with it and calls without it have a version each; pass it at each call" in text
+
+
+@new_enough
+def test_a_recompile_of_two_reasons_tells_both(told):
+    text = index(told(told_programs.flag_and_factor))
+    (told_of,) = [line for line in text.splitlines() if line.startswith("* `[0/2]`")]
+    assert "`factor`: 1.0 → 0.25 (of `[0/0]`)" in told_of and "`verbose`: `False` → `True` (of `[0/1]`)" in told_of
+    assert "`verbose`: each of its values has a version of its own" in text
+    assert "`factor`: make it a tensor" in text

@@ -240,3 +240,56 @@ def loop_over_a_size(compiled):
     step = compiled(cumulative)
     for size in (3, 4, 5):
         step(torch.ones(size, 2))
+
+
+class Two:
+    """Two lists that grow at once: torch names the one that it looks at first."""
+
+    def __init__(self):
+        self.first, self.second = [], []
+
+    def run(self, x):
+        return x + len(self.first) + len(self.second)
+
+
+def two_lists(compiled):
+    two = Two()
+    run = compiled(two.run)
+    for _ in range(2):
+        run(torch.ones(2))
+        two.first.append(0)
+        two.second.append(0)
+
+
+def bounded_size(compiled):
+    """A size that is open, up to a bound of the program's."""
+
+    def run(x):
+        return x + 1 if x.shape[0] <= 256 else x - 1
+
+    again = compiled(run)
+    for size in (4, 6):
+        again(torch.ones(size))
+
+
+def another_keyword(compiled):
+    def run(x, **kwargs):
+        for each in kwargs.values():
+            x = x + each
+        return x
+
+    again = compiled(run)
+    again(torch.ones(2), scale=torch.ones(2))
+    again(torch.ones(2), scale=torch.ones(2), mask=torch.ones(2))
+
+
+def flag_and_factor(compiled):
+    """The third call fits neither version, each for a reason of its own."""
+
+    def run(x, factor, verbose):
+        return x * factor + (1 if verbose else 0)
+
+    again = compiled(run)
+    again(torch.ones(2), 1.0, True)
+    again(torch.ones(2), 0.5, False)
+    again(torch.ones(2), 0.25, True)

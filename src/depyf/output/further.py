@@ -85,15 +85,16 @@ def further(old: Version, new: Version, names: Mapping[str, str], told: Collecti
     return failing + asked
 
 
-def keywords(old: Version, new: Version) -> tuple[tuple[str, bool], ...]:
+def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], ...]:
     """The keyword arguments that only one of two versions was given, and whether it is the newer one; none where the
-    guards do not tell for certain: a version need not look at what it was given."""
-    lengths = [version.facts.get("len(kwargs)") for version in (old, new)]
-    if not all(each is not None and each.text.isdigit() for each in lengths):
-        return ()
+    guards do not tell for certain: a version need not look at what it was given.
+
+    Args:
+        old, new: the versions.
+        more: how many more the newer one was given.
+    """
     was, now = (_looked_at(version) for version in (old, new))
     gone, came = [name for name in was if name not in now], [name for name in now if name not in was]
-    more = int(lengths[1].text) - int(lengths[0].text) if lengths[0] and lengths[1] else 0
     if more > 0 and len(came) == more and not gone:
         return tuple((name, True) for name in came)
     if more < 0 and len(gone) == -more and not came:

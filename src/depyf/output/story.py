@@ -209,9 +209,12 @@ class Story:
 
     def _with_keywords(self, compilation: Compilation, change: Change) -> Change:
         """The change with the names of the keyword arguments, where their number changed."""
-        new = self.version(compilation) if change.subject == "len(kwargs)" else None
-        old = self._version_of(change.failures[0].entry) if new and change.failures else None
-        return replace(change, keywords=keywords(old, new)) if old and new else change
+        if change.subject != "len(kwargs)" or not (change.now.isdigit() and change.was[0].isdigit()):
+            return change
+        new, old = self.version(compilation), self._version_of(change.failures[0].entry)
+        if new is None or old is None:
+            return change
+        return replace(change, keywords=keywords(old, new, int(change.now) - int(change.was[0])))
 
     # --- versions ---------------------------------------------------------------------------------
     def version(self, compilation: Compilation) -> Version | None:
