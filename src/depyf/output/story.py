@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -280,8 +280,17 @@ class Story:
                     yield _HELD.sub("[...]", each.subject)
 
     def _circumstances(self, compilation: Compilation) -> Circumstances:
-        return Circumstances(self._fixed(compilation), self._of_modules(compilation), self._ranges(compilation),
-                             self._calls(compilation), self._is_called_by_library(compilation))
+        key = compilation.compile_id.frame_key
+        if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
+            self._of_functions[key] = Circumstances(
+                self._fixed(compilation), {}, self._ranges(compilation), self._calls(compilation))
+        known = self._of_functions[key]
+        return replace(known, modules=self._of_modules(compilation, known.fixed),
+                       in_library=self._is_called_by_library(compilation))
+
+    @cached_property
+    def _of_functions(self) -> dict[tuple[int, int], Circumstances]:
+        return {}
 
     def _of_frame(self, compilation: Compilation) -> list[Compilation]:
         return [c for c in self.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key]
@@ -293,16 +302,15 @@ class Story:
                 for found in each.symbols if found.kind == "fixed" and found.location is not None
                 for source in found.source.split(", ") if source}
 
-    def _of_modules(self, compilation: Compilation) -> dict[str, int]:
-        """What changed along with the sizes of the tensors of ``self``: another module was called."""
-        subjects = [change.subject for change in self.changes(compilation)[:1]]
-        if not any(each.subject.startswith("self.") and each.subject.endswith("]") and ".shape[" in each.subject
-                   for each in self._further(compilation)):
+    def _of_modules(self, compilation: Compilation, fixed: Mapping[str, str]) -> dict[str, int]:
+        """The fixed sizes that changed along with those of the tensors of ``self``: another module was called."""
+        subjects = [change.subject for change in self.changes(compilation)[:1] if change.subject in fixed]
+        if not subjects or not any(each.subject.startswith("self.") and ".shape[" in each.subject
+                                   for each in self._further(compilation)):
             return {}
-        fixed = self._fixed(compilation)
         modules = {tuple(one.text for one in version.conditions if one.tensor and one.root == "self")
                    for version in map(self.version, self._of_frame(compilation)) if version is not None}
-        return {subject: len(modules) for subject in subjects if subject in fixed}
+        return dict.fromkeys(subjects, len(modules))
 
     def _ranges(self, compilation: Compilation) -> dict[str, str]:
         """The sizes that a version of the same function leaves open, with the range that its guards leave."""
