@@ -89,7 +89,7 @@ def test_toy_example_reads_as_promised(tmp_path):
                      key=lambda w: int(w.split("_")[-1]))
     expected = EXPECTED if hasattr(torch._dynamo.utils, "record_pregraph_bytecode_enter") else EXPECTED_OF_OLD
     assert text.endswith(expected.format(first=resumes[0], second=resumes[1]))
-    assert "# fidelity: equivalent - proven to do the same as torch's bytecode" in text
+    assert "# fidelity: equivalent - proven to do the same" in text
     assert "# graph break at test_prepare_debug.py:" in text and "(if b.sum() < 0): which branch is taken" in text
     heads = [read(tmp_path / "d", f"__transformed_code_0_for_{name}.py").partition("def ")[0] for name in resumes]
     held = [" ".join(head.replace("#", "").split()) for head in heads]

@@ -361,8 +361,8 @@ class _Job:
 
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_MEMBERS = "written self.layer for what torch reads in the dictionaries of modules (checked on the live modules)"
-_MADE_AGAIN = "new(class, ...) makes an object without calling its class"
+_MEMBERS = "self.layer stands for reads of module dictionaries (checked)"
+_MADE_AGAIN = "new(class, ...) does not call the class"
 _SIMPLIFICATION = {
     Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
 }

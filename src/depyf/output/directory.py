@@ -31,7 +31,7 @@ from .words import after_break, called_through
 
 MEANINGS = {
     "exact": "compiles to the same program (proven)",
-    "equivalent": "proven to do the same as torch's bytecode",
+    "equivalent": "proven to do the same",
     "fallback": "a dispatch loop: right by construction, its structure was not recovered",
     "unproven": "not proven",
 }
@@ -269,8 +269,8 @@ def how_faithful(fidelity: str, note: str) -> list[str]:
     notes = sorted(part.strip() for part in note.split(";") if part.strip())
     conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
     said = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"
-    return [said + (f", if: {'; '.join(conditions)}" if conditions else ""),
-            *(part for part in notes if not part.startswith("if "))]
+    others = "; ".join(part for part in notes if not part.startswith("if "))
+    return [said + (f", if: {'; '.join(conditions)}" if conditions else ""), *([others] if others else [])]
 
 
 def transformed_header(

@@ -16,8 +16,8 @@ from .values import Constant, Symbol, seen
 if TYPE_CHECKING:
     from .prover import Prover
 
-ALWAYS_NOTE = "if no class, function or Python module that it reads by name is replaced meanwhile"
-MODULES_NOTE = "if reading attributes and items changes no module, list or dictionary"
+ALWAYS_NOTE = "if no global name is rebound meanwhile"
+MODULES_NOTE = "if reading attributes and items changes nothing"
 
 
 def path_of(prover: Prover, value: Any) -> Path | None:
