@@ -51,15 +51,15 @@ def fold_blocks(body: list[ast.stmt], folder: Folder, stores: Collection[int] = 
             continue
         blocks = _blocks(body, at, elements)
         count = sum(map(len, blocks.values()))
-        before = _held_before(body, at, folder)
-        held = {name: index for index in before if (name := _bound(body[index])) in blocks}
-        uses = [node.id for node in ast.walk(ast.Module(body, [])) if isinstance(node, ast.Name)
-                and isinstance(node.ctx, ast.Load) and node.id in blocks]
-        loop = None
-        if len(blocks) > 1 and count >= _SHORTEST and held.keys() == blocks.keys() and len(uses) == count:
-            loop = _loop(blocks, elements, folder)
-        if loop is None:
+        if len(blocks) < 2 or count < _SHORTEST:
             at += max(count, 1)
+            continue
+        held = {name: index for index in _held_before(body, at, folder) if (name := _bound(body[index])) in blocks}
+        uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in blocks
+                   for node in ast.walk(ast.Module(body, [])))
+        loop = _loop(blocks, elements, folder) if held.keys() == blocks.keys() and uses == count else None
+        if loop is None:
+            at += count
             continue
         body[at : at + count] = [loop]
         for index in sorted(held.values(), reverse=True):
