@@ -44,7 +44,7 @@ from .graphs import NOT_PYTHON
 from .inner_graphs import roles
 from .records import Caller, GraphInput, SourceLocation
 from .resumes import plain_name
-from .size_names import in_words, size_names, with_size_names
+from .size_names import SYMBOL, in_words, size_names, with_size_names
 from .subscripts import with_slices
 from .user_expressions import user_expression
 
@@ -52,7 +52,7 @@ _CLASS = re.compile(r"class (?P<name>\w+)\b")
 _ALIAS = re.compile(r" *(?P<name>\w+) = (?P<parameter>\w+)$")
 _PARAMETER = re.compile(r"(?P<name>\*{0,2}\w+)")
 _TYPE = re.compile(r': "([^"]*)"')
-_NUMBER, _SYMBOL = re.compile(r"Sym\((.*)\)"), re.compile(r"(?:s|u|zf|zuf|z)\d+")
+_NUMBER, _SYMBOL = re.compile(r"Sym\((.*)\)"), re.compile(SYMBOL)
 #: The name that a statement binds, and the first one that it reads: a global, if it calls one.
 _NAMES = re.compile(r'(?m)^ *(\w+)(?:: "[^"\n]*")? = (\w*)')
 _SECOND_NAMES = re.compile(r'(?m);  (\w+)(?:: "[^"\n]*")? = ')

@@ -15,12 +15,15 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from . import wrapping
 from .user_expressions import parsed_expression
 
 #: An annotation: the type, the shape, the strides (none for a key of a dictionary), the device.
 _ANNOTATION = re.compile(r'(?<=: ")(?P<type>\w+)\[(?P<shape>[^"\[\]]*)\](?P<rest>(?:\[[^"\[\]]*\])?[^"]*)(?=")')
+#: A symbol of torch's for an open size or number.
+SYMBOL = r"(?:s|u|zf|zuf|z)\d+"
 _OPERATOR = re.compile(r"[-+*/]")
 _SHORTEST = 8
 
@@ -34,7 +37,7 @@ def size_names(lines: Sequence[str]) -> dict[str, str]:
         if '"' not in line or _OPERATOR.search(line) is None:
             continue
         for annotation in _ANNOTATION.finditer(line):
-            for size in _parts(annotation["shape"]):
+            for size in wrapping.items(annotation["shape"]):
                 if len(size) >= _SHORTEST and _OPERATOR.search(size) and size not in found:
                     found[size] = next(free)
     return found
@@ -44,11 +47,12 @@ def with_size_names(line: str, names: Mapping[str, str]) -> str:
     """Return a line of the graph with the names in its annotations."""
     if '"' not in line:
         return line
+    longest_first = sorted(names.items(), key=lambda each: -len(each[0]))
 
     def renamed(found: re.Match[str]) -> str:
-        shape = ", ".join(names.get(size, size) for size in _parts(found["shape"]))
+        shape = ", ".join(names.get(size, size) for size in wrapping.items(found["shape"]))
         rest = found["rest"]
-        for size, name in sorted(names.items(), key=lambda each: -len(each[0])):
+        for size, name in longest_first:
             if size in rest:
                 rest = re.sub(rf"(?<=[\[ ]){re.escape(size)}(?=[\],])", name, rest.replace(f"({size})", name))
         return f"{found['type']}[{shape}]{rest}"
@@ -60,15 +64,3 @@ def in_words(size: str) -> str:
     """``(s53 - 1) // 2 + 1`` for torch's ``(((s53 - 1)//2)) + 1``."""
     node = parsed_expression(size)
     return size if node is None else ast.unparse(node)
-
-
-def _parts(shape: str) -> Iterator[str]:
-    """The sizes of a shape: what stands between commas outside of parentheses."""
-    depth, first = 0, 0
-    for place, letter in enumerate(shape):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and not depth:
-            yield shape[first:place].strip()
-            first = place + 1
-    if shape.strip():
-        yield shape[first:].strip()

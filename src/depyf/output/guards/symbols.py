@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...capture.records import Compilation, SymbolDecision
+from ...capture.size_names import SYMBOL
 from ...capture.user_expressions import user_expression
 from .sizes import in_shape_words
 from .versions import Version
 
-_SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
+_SYMBOL = re.compile(rf"\b{SYMBOL}\b")
 _BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
 
 
