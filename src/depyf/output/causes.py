@@ -54,10 +54,11 @@ def in_plain_python(found: GraphBreak) -> str:
     if re.search(r"^Data-dependent (branching|jump)", found.reason):
         tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
         return f"the choice by {code(ast.get_source_segment(text, tests[0]) or '')}" if len(tests) == 1 else ""
-    call, whole = _breaking(found, node), operation(found)
-    if call is None or len(whole) <= _SHORT:
-        return code(whole) if whole else ""
-    return code(f"{ast.get_source_segment(text, call.func)}(...)")
+    call = _breaking(found, node)
+    whole = call and ast.get_source_segment(text, call)
+    if call is None or not whole:
+        return ""
+    return code(whole if len(whole) <= _SHORT else f"{ast.get_source_segment(text, call.func)}(...)")
 
 
 def in_two_steps(found: GraphBreak) -> tuple[str, str] | None:

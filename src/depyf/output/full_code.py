@@ -23,7 +23,7 @@ from .graph_function import graph_as_function
 from .guards.call import call_guards
 from .guards.changes import as_comment
 from .guards.helpers import helpers
-from .guards.layers import Block, Item, fold
+from .guards.layers import Item, fold, unfolded
 from .guards.symbols import symbol_table
 from .guards.versions import Version, by_compile_id, nearest, of_some, versions
 from .line_breaks import WIDTH, broken
@@ -39,16 +39,14 @@ Read from the top: the original function; for each compiled version what a call 
 graph, and the transformed code, which runs instead of the original; at the end of each section the function that
 chooses between the versions. Functions called __resume_at_... continue after a graph break; their sections follow.
 All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py.
-{lacks}"""
+{like}{lacks}"""
 
 from __future__ import annotations
 
-import torch
+{imports}import torch
 from torch import device, inf, nan
 '''
-_ALL_CONDITIONS = "All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py."
 _LIKE = f"A graph of {SHORT} statements or more that is much like one above it is shown by what differs."
-_IMPORTS = "import torch\nfrom torch import device, inf, nan\n"
 #: Lines of differences between two versions; the file of the guards has all.
 LONGEST_DIFFERENCE = 40
 #: Lines of parameters of a graph that is not shown whole.
@@ -71,7 +69,7 @@ def full_code(
     """
     title = function.frames[0].title or function.name
     lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(notes))
-    parts = [PREAMBLE.format(name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks).rstrip()]
+    parts: list[str] = []
     shown: dict[str, ShownGraph] = {}
     known = by_compile_id(compilations)
     for frame in function.frames:
@@ -79,11 +77,12 @@ def full_code(
     needed = helpers("\n".join(parts))
     if needed:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
-    text = "\n\n\n".join(parts).rstrip() + "\n"
-    if any(each.like for each in shown.values()):
-        text = text.replace(_ALL_CONDITIONS, f"{_ALL_CONDITIONS}\n{_LIKE}", 1)
-    used = [f"import {name}\n" for name in ("math", "re") if re.search(rf"(?<![\w.]){name}\.", text)]
-    return text.replace(_IMPORTS, "".join([*used, *(["\n"] if used else []), _IMPORTS]), 1)
+    body = "\n\n\n".join(parts).rstrip()
+    used = [f"import {name}\n" for name in ("math", "re") if re.search(rf"(?<![\w.]){name}\.", body)]
+    head = PREAMBLE.format(
+        name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
+        like=f"{_LIKE}\n" * any(each.like for each in shown.values()), imports="".join([*used, "\n" * bool(used)]))
+    return f"{head.rstrip()}\n\n\n{body}\n"
 
 
 @dataclass(frozen=True)
@@ -248,14 +247,8 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
 
 def _by_layer(names: Sequence[str]) -> Iterator[str]:
     """The names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
-    def told(folded: Sequence[Item[None] | Block[None]], loops: str) -> Iterator[str]:
-        for each in folded:
-            if isinstance(each, Item):
-                yield each.text + (f" ({loops})" if loops else "")
-            else:
-                yield from told(each.body, f"{loops} {each.loop()}".strip())
-
-    yield from told(fold([Item(name, name, None) for name in names]), "")
+    for item, loops, _ in unfolded(fold([Item(name, name, None) for name in names])):
+        yield item.text + (f" ({loops})" if loops else "")
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:

@@ -116,6 +116,9 @@ class Story:
         self.units: list[Unit] = []
         self.unit_of: dict[tuple[int, int, int], Unit] = {}
         self.source = UserSource(capture.sources)
+        self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
+        self._of_functions: dict[tuple[int, int], Circumstances] = {}
+        self._words: dict[str, frozenset[str]] = {}
         self._tie()
         self.short = short_names(_files(capture))
 
@@ -230,11 +233,6 @@ class Story:
             known = self._versions[id(found[0])] = versions(found[0], by_compile_id(self.capture.compilations))
         return next((each for each in known if each.entry is found[1]), None)
 
-    @cached_property
-    def _versions(self) -> dict[int, list[Version]]:
-        """By the identity of their frame."""
-        return {}
-
     def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
         """The version that served last before a recompile (torch names it first), and what was compiled then."""
         new = self.version(compilation)
@@ -288,10 +286,6 @@ class Story:
         return replace(known, modules=self._of_modules(compilation, known.fixed),
                        in_library=self._is_called_by_library(compilation))
 
-    @cached_property
-    def _of_functions(self) -> dict[tuple[int, int], Circumstances]:
-        return {}
-
     def _of_frame(self, compilation: Compilation) -> list[Compilation]:
         return [c for c in self.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key]
 
@@ -332,10 +326,6 @@ class Story:
             self._words[graph] = frozenset(
                 word for stage in (found.stages if found else ()) for word in _SYMBOL.findall(stage.text))
         return self._words[graph]
-
-    @cached_property
-    def _words(self) -> dict[str, frozenset[str]]:
-        return {}
 
     def _calls(self, compilation: Compilation) -> dict[str, str]:
         """Calls of bound methods whose arguments break the graph, written in two steps."""

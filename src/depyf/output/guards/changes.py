@@ -11,7 +11,7 @@ from ...decompiler.dynamo_names import BUILTINS_PREFIX, module_of_import
 from ..markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition
 from .facts import INTERNALS, state_in_words, state_of
-from .layers import Block, Item, fold
+from .layers import Item, fold, unfolded
 from .versions import Version, kept
 
 NOTHING = "not looked at"
@@ -37,8 +37,6 @@ class Change:
 
 #: What one version alone looks at of objects: values and tensors are told one by one where there are few of them.
 FEW = 10
-#: Where it looks: ``(version, module)``; None for differences that are told one by one.
-_Where = tuple[str, str]
 
 
 @kept
@@ -49,8 +47,9 @@ def changes(old: Version, new: Version) -> list[Change]:
     folded = fold([Item(each.text, each.subject, each.payload[:2] if each.payload is not None and not (
         few and each.payload[2]) else None) for each in items])
     found: dict[str, Change] = {}
-    for change in _told(folded):
-        found.setdefault(change.text, change)
+    for item, loops, times in unfolded(folded):
+        text = item.text + (f"  ({loops})" if loops else "")
+        found.setdefault(text, Change(text, times, *(item.payload or ())))
     return list(found.values())
 
 
@@ -58,6 +57,7 @@ def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None
     """The differences; the payload says which version alone looks at it, as a part of what, and whether it is a value
     or a tensor of an object."""
     before, after = old.facts, new.facts
+    either = {*before, *after}
     items: list[Item[tuple[str, str, bool] | None]] = []
     explained: set[str] = set()
     for subject in [*after, *(each for each in before if each not in after)]:
@@ -67,7 +67,7 @@ def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None
         explained.add(subject)
         only = first or second
         if (first is None or second is None) and only is not None and only.kind == "type" and any(
-                each.startswith((f"{subject}.", f"{subject}[")) for each in {*before, *after}):
+                each.startswith((f"{subject}.", f"{subject}[")) for each in either):
             continue  # what is looked into, and its parts are told of
         if first is not None and second is not None and first.kind == second.kind == "tensor":
             items += [
@@ -197,13 +197,3 @@ def _is_said(condition: Condition, explained: set[str], version: Version) -> boo
     return condition.text.startswith((
         f"{condition.subject} == ", f"{condition.subject} is ", "len(", "not ", "check_type(", "check_same_object(",
     )) and not explained.isdisjoint({condition.subject, f"len({condition.subject})"})
-
-
-def _told(
-    folded: Iterable[Item[_Where | None] | Block[_Where | None]], loops: str = "", times: int = 1
-) -> Iterator[Change]:
-    for each in folded:
-        if isinstance(each, Item):
-            yield Change(each.text + (f"  ({loops})" if loops else ""), times, *(each.payload or ()))
-        else:
-            yield from _told(each.body, f"{loops} {each.loop()}".strip(), times * len(each.numbers))

@@ -13,7 +13,7 @@ What holds for some layers only has a block of its own, or stands alone. :func:`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -198,3 +198,14 @@ def expand(folded: Sequence[Item[Payload] | Block[Payload]]) -> list[tuple[str, 
                     text = text[: -len(each.letter)] + str(number)
                 result.append((subject.replace(there, plain), text.replace(there, plain)))
     return result
+
+
+def unfolded(
+    folded: Iterable[Item[Payload] | Block[Payload]], loops: str = "", times: int = 1
+) -> Iterator[tuple[Item[Payload], str, int]]:
+    """Return each text once, with the loops that it is in, ``"for i in range(32)"``, and how often it holds."""
+    for each in folded:
+        if isinstance(each, Item):
+            yield each, loops, times
+        else:
+            yield from unfolded(each.body, f"{loops} {each.loop()}".strip(), times * len(each.numbers))

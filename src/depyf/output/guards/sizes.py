@@ -147,10 +147,6 @@ def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, st
             case ast.Compare(left, [ast.NotEq()], [ast.Constant(int(value))]):
                 unequal.append((one.text, left, value))
 
-    def lows() -> dict[str, int]:
-        known = {size.expression: size.low for size in found.open.values() if size.low is not None}
-        return known | {name: known[of] for name, of in same.items() if of in known}
-
     for text, left, value in unequal:
         sizes = {same.get(size, size) for size in re.findall(_SIZE, text)}
         size = found.open.get(min(sizes)) if len(sizes) == 1 else None
@@ -164,8 +160,10 @@ def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, st
             if reached > value:
                 found.open[size.expression] = replace(size, low=low)
                 break
+    lows = {size.expression: size.low for size in found.open.values() if size.low is not None}
+    lows |= {name: lows[of] for name, of in same.items() if of in lows}
     for text, left, value in unequal:
-        reached = least(left, lows())
+        reached = least(left, lows)
         if reached is not None and reached > value:
             found.implied.add(text)
 

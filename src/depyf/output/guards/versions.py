@@ -82,10 +82,10 @@ def kept(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concate
 
     @functools.wraps(make)
     def found(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
-        results: dict[tuple[int, ...], tuple[object, Made]] = vars(version).setdefault(name, {})
-        key = tuple(map(id, others))
+        results: dict[object, tuple[object, Made]] = vars(version).setdefault(name, {})
+        key = (*map(id, others), *((name, id(value)) for name, value in by_name.items()))
         if key not in results:
-            results[key] = others, make(version, *others, **by_name)  # (what is named by its id has to live)
+            results[key] = (others, by_name), make(version, *others, **by_name)  # (what is named by its id has to live)
         return results[key][1]
 
     return found
