@@ -10,6 +10,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from .capture import collector
 from .link.sessions import session_ended, session_started
 from .program.options import CACHES
 
@@ -125,7 +126,8 @@ class prepare_debug:
         unlinked: dict[str, str] = {}
         try:
             if os.getpid() == session.process:
-                unlinked = self._write(session)
+                with collector.paused():
+                    unlinked = self._write(session)
             else:
                 session.detach()
         except Exception as problem:  # ours: the program's own exception, if any, goes on

@@ -85,6 +85,9 @@ def test_sets_are_told_in_one_order():
     assert one("L['s'] == {'c', 'a', 'b'}").expression == "L['s'] == {'a', 'b', 'c'}"
     assert one("L['s'] == frozenset({'b', 'a'})").expression == "L['s'] == frozenset({'a', 'b'})"
     assert one("L['s'] == {'c': 1, 'a': 2}").expression == "L['s'] == {'c': 1, 'a': 2}"
+    for objects in ("{<class 'list'>, 3, <function f at 0x7f0123456>}", "{<function f at 0x7f9876543>, <class 'list'>, 3}"):
+        assert one(f"L['s'] == frozenset({objects})").expression == (
+            """torch_guard("L['s'] == frozenset({3, <class 'list'>, <function f at _>})")""")
 
 
 def test_comment_signs_inside_strings():
@@ -101,6 +104,10 @@ def test_comment_signs_inside_strings():
     ("L['a'] == <Color.RED: 1>", False),
     ("L['a'] == 3) or (True", False),
     ("L['a']['b\nc'] is None", False),
+    ("L['a'].class is None", False),
+    ("L['a'].classes is None", True),
+    ("L['a'][03] is None", False),
+    ("L['a'] == \"'\" ' \"", False),
 ])
 def test_only_expressions_pass(text, valid):
     assert is_expression(text) is valid

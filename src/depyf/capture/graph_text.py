@@ -373,7 +373,9 @@ class _Reader:
                     found.update(dict.fromkeys(self.lists[item.id]))
                 elif item.id in self.names or item.id in self.arguments:
                     found[item.id] = None
-            elif not isinstance(item, ast.Constant):
+            elif isinstance(item, ast.Attribute):
+                pending.append(item.value)
+            elif not isinstance(item, ast.Constant | ast.expr_context):
                 pending.extend(reversed(list(ast.iter_child_nodes(item))))
         return tuple(found)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import functools
 import json
+import keyword
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -145,6 +146,8 @@ def _join_marks(guards: list[Guard]) -> list[Guard]:
 def _split_cause(rest: str, full_path: Callable[[str], str] = str) -> tuple[str, SourceLocation | None]:
     # A comment sign may stand inside a string of the condition: the comment begins where Python ends.
     cut = rest.find("  # ")
+    if cut < 0:
+        return rest.rstrip(), None
     while cut >= 0 and _maybe_inside_string(rest[:cut]) and not is_expression(rest[:cut].strip()):
         cut = rest.find("  # ", cut + 1)
     cut = max(cut, 0)
@@ -192,7 +195,16 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
         condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
     if is_expression(condition):
         return _with_sorted_sets(condition) if "{" in condition and _SET.search(condition) else condition
-    return f"torch_guard({_ADDRESS.sub('_', ' '.join(condition.split()))!r})"
+    printed = _ADDRESS.sub("_", " ".join(condition.split()))
+    return f"torch_guard({_PRINTED_SET.sub(_in_order, printed)!r})"
+
+
+#: A set of objects that have no expression: ``{<class 'list'>, <class 'tuple'>}``.
+_PRINTED_SET = re.compile(r"\{(?:<[^<>]*>|[^{}<>,:]+)(?:, (?:<[^<>]*>|[^{}<>,:]+))+\}")
+
+
+def _in_order(printed: re.Match[str]) -> str:
+    return f"{{{', '.join(sorted(re.findall(r'<[^<>]*>|[^{}<>, ][^{}<>,]*', printed[0])))}}}"
 
 
 _SET = re.compile(r"\{[^{}:]+,")
@@ -263,18 +275,21 @@ def is_expression(text: str) -> bool:
     """Whether the text is one Python expression."""
     if "\n" in text:
         return False
-    if _PLAIN.fullmatch(text):
-        return True
-    # Guards on the layers of a model differ in their numbers only, and a number is as good as another. (But
-    # for one that begins with 0, which Python refuses.)
-    return _parses(text if _LEADING_ZERO.search(text) else _DIGITS.sub("1", text)) or _parses(text)
+    # Guards on the layers of a model differ in objects, names and numbers only, and one is as good as another. (But for
+    # a number that begins with 0, which Python refuses.)
+    form = _OBJECT.sub("x", text)
+    if '"' not in form:
+        form = _STRING.sub("''", form)
+    if not _LEADING_ZERO.search(form):
+        form = _DIGITS.sub("1", form)
+    return _parses(form) or form != text and _parses(text)
 
 
-_OBJECT = r"[LG]\['[^'\\\n]*'\](?:\.[a-z_]\w*|\[(?:'[^'\\\n]*'|\d)\])*"
-#: The forms that most conditions have, which need not be parsed.
-_PLAIN = re.compile(
-    rf"(?:not )?(?:{_OBJECT}|len\({_OBJECT}\)|dict_contains\('[^'\\\n]*', {_OBJECT}\))"
-    rf"(?: (?:==|!=|is|is not) (?:None|True|False|\d|'[^'\\\n]*'|{_OBJECT}))?")
+_KEYWORDS = "|".join(keyword.kwlist)
+#: What torch reads from a frame, step by step.
+_OBJECT = re.compile(
+    rf"(?<![\w'])[LG]\['[^'\\\n]*'\](?:\.(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*|\[(?:'[^'\\\n]*'|0|[1-9]\d*)\])*")
+_STRING = re.compile(r"'[^'\\\n]*'")
 _DIGITS = re.compile(r"\d+")
 _LEADING_ZERO = re.compile(r"(?<![\w.])0\d")
 

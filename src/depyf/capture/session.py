@@ -21,7 +21,7 @@ from typing import Any
 
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..decompiler.dynamo.facts import RememberedFacts
-from . import events, stages
+from . import collector, events, stages
 from .attempt import Made, attempt
 from .code_drafts import CodeDrafts
 from .environment import environment
@@ -177,7 +177,7 @@ class Session:
                 return None
             begun = time.perf_counter()
             try:
-                with self.lock:
+                with self.lock, collector.paused():
                     return function(*args)
             except touchpoints.MissingTouchpoint:
                 return None  # said when the session began

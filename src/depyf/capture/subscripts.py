@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
+from ..decompiler.trees import nodes_of
+
 _Tree = TypeVar("_Tree", bound=ast.AST)
 
 
@@ -49,19 +51,14 @@ def _item(node: ast.expr, code: str) -> str:
 
 
 def as_printed(tree: _Tree) -> _Tree:
-    """Return a tree with ``slice(a, b, None)`` for ``a:b`` and ``Ellipsis`` for ``...`` in subscripts."""
-    result: _Tree = _AsPrinted().visit(tree)
-    return result
-
-
-class _AsPrinted(ast.NodeTransformer):
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node.slice, ast.Tuple):
-            node.slice.elts = [_printed(item) for item in node.slice.elts]
-        else:
-            node.slice = _printed(node.slice)
-        return node
+    """Change a tree to have ``slice(a, b, None)`` for ``a:b`` and ``Ellipsis`` for ``...`` in subscripts; return it."""
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Subscript):
+            if isinstance(node.slice, ast.Tuple):
+                node.slice.elts = [_printed(item) for item in node.slice.elts]
+            else:
+                node.slice = _printed(node.slice)
+    return tree
 
 
 def _printed(node: ast.expr) -> ast.expr:

@@ -46,38 +46,52 @@ def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
 
 #: By which torch reads members of a module whose attributes are set while it is traced.
 _MEMBER_OF_DICTIONARY = re.compile(r"\.__dict__\['(_modules|_parameters|_buffers)'\](?=\[')")
-#: What most sources are made of, and forms that have to be parsed.
-_STEP = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?"
-                   r"|\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
-_PARSED = re.compile(r"dict\(type\(|dict\.(?:__getitem__|keys)\(|[\"\\\n]|\._(?:modules|parameters|buffers)\[(?!')")
+#: What torch reads from a frame, step by step.
+_PATH = re.compile(r"\b[LG]\['[^']*'\](?:\.[A-Za-z_]\w*|\['[^']*'\]|\[\d+\])*")
+_SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
+_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
+#: Forms that have to be parsed.
+_PARSED = ('"', "\\", "\n", "dict(type(", "dict.__getitem__(", "dict.keys(")
+#: Members of modules that are not read by their names, or not from a path.
+_OTHER_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\[")
 
 
 def _plain(source: str) -> str | None:
     """Return the expression in the user's words without parsing it; ``None`` where that could go wrong. (A large model
-    has ten thousands of conditions.)"""
-    if _PARSED.search(source):
+    has ten thousands of conditions, many on the same objects.)"""
+    if any(form in source for form in _PARSED):
         return None
     parts: list[str] = []
     at = 0
-    for step in _STEP.finditer(source):
-        parts.append(source[at : step.start()])
-        at = step.end()
-        if step["member"] or step["index"]:
-            if step["member"] and keyword.iskeyword(step["member"]):
-                return None
-            parts.append(f".{step['member']}" if step["member"] else f"[{step['index']}]")
-            continue
-        name, builtin = step["name"], step["builtin"]
-        if builtin and name.startswith(BUILTINS_PREFIX) and step["scope"] == "G":
-            parts.append(builtin)
-            continue
-        name = module_of_import(name) or name if step["scope"] == "G" else name
-        if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
+    for path in _PATH.finditer(source):
+        words = _plain_path(path[0])
+        if words is None:
             return None
-        if step["scope"] == "L" and "." in name:
-            return None
-        parts.append(f"{name}['{builtin}']" if builtin else name)
-    return "".join([*parts, source[at:]])
+        parts += source[at : path.start()], words
+        at = path.end()
+    parts.append(source[at:])
+    found = "".join(parts)
+    return None if _OTHER_MEMBER.search(found) else found
+
+
+@lru_cache(maxsize=16384)
+def _plain_path(path: str) -> str | None:
+    """The same for what is read from a frame step by step."""
+    scope = _SCOPE.match(path)
+    assert scope is not None
+    members = path[scope.end() :]
+    if any(keyword.iskeyword(found["member"] or "") for found in _MEMBER.finditer(members)):
+        return None
+    members = _MEMBER.sub(lambda found: f".{found['member']}" if found["member"] else f"[{found['index']}]", members)
+    name, builtin = scope["name"], scope["builtin"]
+    if builtin and name.startswith(BUILTINS_PREFIX) and scope["scope"] == "G":
+        return builtin + members
+    name = module_of_import(name) or name if scope["scope"] == "G" else name
+    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
+        return None
+    if scope["scope"] == "L" and "." in name:
+        return None
+    return (f"{name}['{builtin}']" if builtin else name) + members
 
 
 @lru_cache(maxsize=65536)

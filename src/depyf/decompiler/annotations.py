@@ -25,6 +25,7 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.operations import Handler, Op, Program
 from ..flow.graph import build
 from .lift import Unliftable
+from .trees import nodes_of
 
 if TYPE_CHECKING:
     from ..bytecode.code import Code
@@ -193,7 +194,7 @@ def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Call
     the compiler dropped.
     """
     homes = {
-        number: stmt for stmt in body for node in ast.walk(stmt)
+        number: stmt for stmt in body for node in nodes_of(stmt)
         if (number := getattr(node, "annotation_number", None)) is not None
     }
     out = list(body)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..bytecode.errors import shown
 from .names import Unwritable, check, checked_text
+from .trees import nodes_of
 
 TEMPLATES = (3, 14)
 TYPE_PARAMETERS = (3, 12)
@@ -38,7 +39,7 @@ def mark(node: Any, since: tuple[int, int]) -> Any:
 def too_new(tree: ast.AST) -> bool:
     """Whether the tree's text is of a newer Python than this one."""
     host = sys.version_info[:2]
-    return any(getattr(node, "since", host) > host for node in ast.walk(tree))
+    return any(getattr(node, "since", host) > host for node in nodes_of(tree))
 
 
 # --- template strings -------------------------------------------------------------------------------

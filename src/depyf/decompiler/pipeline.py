@@ -32,6 +32,7 @@ from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
 from .scopes import top_level
 from .simplify import simplify as simplified_graph
+from .trees import nodes_of
 
 __all__ = ["Decompiled", "Failed", "Fidelity", "Part", "decompile_code"]
 
@@ -346,7 +347,7 @@ class _Job:
 
     def forms_used(self) -> list[str]:
         """What is to be said of the forms that the text has."""
-        runs = list(ast.walk(self.runs)) if self.runs is not None else []
+        runs = list(nodes_of(self.runs)) if self.runs is not None else []
         used = [_MEMBERS] * any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs)
         used += [_MADE_AGAIN] * any(isinstance(node, ast.Attribute) and node.attr == "__new__" for node in runs)
         return used or [_SIMPLIFIED]

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from ..decompiler.dynamo_names import IMPORT_PREFIXES
-from .trees import KINDS, nodes_of
+from ..decompiler.trees import KINDS, nodes_of
 
 #: Operators that can mark a move; the first that the text applies to nothing is taken.
 MARKS: tuple[type[ast.unaryop], ...] = (ast.Invert, ast.USub)

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from types import ModuleType
 
 from ..decompiler.dynamo_names import GRAPH_PREFIX, PROFILER_FLAGS, PROFILER_MARKERS, module_of_import
-from .trees import nodes_of
+from ..decompiler.trees import nodes_of
 
 _ENTER, _EXIT = "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit"
 

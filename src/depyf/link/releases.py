@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..capture.subscripts import as_printed
 
@@ -130,9 +131,6 @@ def _names(statements: Sequence[ast.stmt]) -> list[ast.Name]:
 
 
 def _release(names: Sequence[str], line: int) -> ast.stmt:
-    made = ast.parse(" = ".join([*names, "None"])).body[0]
-    for node in ast.walk(made):
-        if isinstance(node, (ast.expr, ast.stmt)):
-            node.lineno = node.end_lineno = line
-            node.col_offset = node.end_col_offset = 0
-    return made
+    """Return ``a = b = None``, all of it on a line."""
+    place: dict[str, Any] = {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
+    return ast.Assign([ast.Name(name, ast.Store(), **place) for name in names], ast.Constant(None, **place), **place)

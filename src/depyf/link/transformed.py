@@ -24,11 +24,11 @@ from ..decompiler import Fidelity
 from ..decompiler.constants import constant_values
 from ..decompiler.dynamo_names import CONSTANT_PREFIX
 from ..decompiler.standing_in import why_not_the_same
+from ..decompiler.trees import copied, nodes_of
 from .codes import global_names, named_like, nested_codes
 from .lifetimes import free_unused
 from .marks import add_marks, flag_modules
 from .patches import CannotPatch, with_constants, with_moves
-from .trees import copied, nodes_of
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled

@@ -22,7 +22,7 @@ from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_v
 from .graph_function import graph_as_function
 from .guards.call import call_guards
 from .guards.changes import as_comment
-from .guards.helpers import helpers
+from .guards.helpers import helpers, stands
 from .guards.layers import Item, fold, unfolded
 from .guards.symbols import symbol_table
 from .guards.versions import Version, by_compile_id, nearest, of_some, versions
@@ -78,7 +78,7 @@ def full_code(
     if needed:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
     body = "\n\n\n".join(parts).rstrip()
-    used = [f"import {name}\n" for name in ("math", "re") if re.search(rf"(?<![\w.]){name}\.", body)]
+    used = [f"import {name}\n" for name in ("math", "re") if stands(rf"{name}\.", r"\w.", body)]
     head = PREAMBLE.format(
         name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
         like=f"{_LIKE}\n" * any(each.like for each in shown.values()), imports="".join([*used, "\n" * bool(used)]))

@@ -200,6 +200,7 @@ def _skeleton(statement: str) -> str:
     return " ".join("#" if _is_size(word) else _COUNTED.sub("", word) for word in _WORD.findall(statement))
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_size(word: str) -> bool:
     return word.isdigit() or re.fullmatch(r"[suz]f?\d+", word) is not None
 

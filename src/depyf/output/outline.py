@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from ..capture.graph_text import Graph, Node
 from ..capture.provenance import Provenance, StageNodes
 from .markdown import count
+from .remembered import Same, once
 
 #: What stands for the number of a layer while layers are compared.
 _NUMBER = "#"
@@ -70,11 +71,18 @@ def outline_lines(
     provenance: Provenance, stage: StageNodes, shown_line: Callable[[int], int] = int
 ) -> list[Line]:
     """The outline of one stage as lines; arguments as of :func:`outline`."""
+    lines = once(("outline", Same(stage)), lambda: _outline_lines(provenance, stage))
+    return [replace(line, place=shown_line(line.place) if line.place else 0, first=shown_line(line.first))
+            if line.first else line for line in lines]
+
+
+def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
+    """The same with the lines of the stage's text."""
     lines: list[Line] = []
     for prefix, inner in stage.graph.walk():
         if prefix:
             lines += [Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")]
-        lines += _graph(provenance, stage, inner, prefix, shown_line)
+        lines += _graph(provenance, stage, inner, prefix)
     return lines
 
 
@@ -86,7 +94,7 @@ def _counts(graph: Graph) -> str:
 
 
 def _graph(
-    provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str, shown_line: Callable[[int], int]
+    provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str
 ) -> Iterator[Line]:
     root = _Block("", "")
     calls: dict[int, _Block] = {-1: root}
@@ -117,12 +125,11 @@ def _graph(
                 outer = provenance.modules[index].outer
                 index = outer if outer < index else -1
     names = {node.name: node for node in graph.nodes}
-    yield from _items(root.items, 0, names, users, shown_line)
+    yield from _items(root.items, 0, names, users)
 
 
 def _items(
-    items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]],
-    shown_line: Callable[[int], int],
+    items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]]
 ) -> Iterator[Line]:
     written: list[tuple[list[Line], _Block | None]] = []
     likes: dict[tuple[str, tuple[tuple[int, str], ...]], int] = {}
@@ -132,7 +139,7 @@ def _items(
         item = items[at]
         if isinstance(item, _Block):
             at += 1
-            lines = list(_block(item, depth, names, users, shown_line))
+            lines = list(_block(item, depth, names, users))
             like = _like(item, lines)
             known = likes.setdefault(like, len(written))
             if known < len(written) and _LAYER.search(item.path):
@@ -144,7 +151,7 @@ def _items(
             while at < len(items) and isinstance(here := items[at], Node) and _place(here) == _place(item):
                 chunk.append(here)
                 at += 1
-            written.append(([Line(depth, _chunk(chunk), 0, shown_line(chunk[0].line))], None))
+            written.append(([Line(depth, _chunk(chunk), 0, chunk[0].line)], None))
     for number, (lines, written_block) in enumerate(written):
         yield from lines
         if number in folded and written_block is not None:
@@ -178,17 +185,16 @@ def layer_ranges(paths: Sequence[str]) -> str:
 
 
 def _block(
-    block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]],
-    shown_line: Callable[[int], int],
+    block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]]
 ) -> Iterator[Line]:
     inside = {node.name for node in block.inside}
     taken = [names[name] for node in block.inside for name in node.inputs
              if name not in inside and name in names and names[name].op != "placeholder"]
     given = [node for node in block.inside if users.get(node.name, set()) - inside]
     border = _border(taken, given)
-    first = shown_line(min((node.line for node in block.inside), default=1))
+    first = min((node.line for node in block.inside), default=1)
     yield Line(depth, f"{block.path}: {block.cls} ({block.operations}){border}", first, first)
-    yield from _items(block.items, depth + 1, names, users, shown_line)
+    yield from _items(block.items, depth + 1, names, users)
 
 
 def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:

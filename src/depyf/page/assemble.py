@@ -111,7 +111,8 @@ def packed(data: Mapping[str, Any]) -> str:
     What stands in the page is base64, in which no text of a program's can be seen as HTML.
     """
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-    compressor = zlib.compressobj(5, zlib.DEFLATED, 31)  # 31: gzip, without a time in its head
+    # (31: gzip, without a time in its head. A higher level takes longer and saves little.)
+    compressor = zlib.compressobj(3, zlib.DEFLATED, 31)
     packed = base64.b64encode(compressor.compress(text) + compressor.flush()).decode("ascii")
     return json.dumps({"encoding": "gzip", "size": len(text), "data": packed})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -121,6 +122,7 @@ def _differences(failures: Sequence[GuardFailure]) -> list[str]:
 _STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]*)\]|\.(?P<name>\w+)(?P<call>\(\))?")
 
 
+@functools.lru_cache(maxsize=4096)
 def _path(source: str) -> list[str]:
     """A guarded object as the way to it: ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x."""
     begin = re.match(r"\w+(?=[.\[]|$)", source)

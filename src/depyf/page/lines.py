@@ -122,31 +122,33 @@ class _Function:
 
 def _functions(text: str, lines: set[int]) -> Iterator[_Function]:
     """The functions of a file; those that stand at its top and hold none of ``lines`` are left out."""
-    pending: list[ast.AST] = list(_parsed(text, lines))
-    while pending:
-        node = pending.pop()
-        pending += _inner(node)  # (only statements hold functions: expressions are most of a tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            yield _Function(first, node.body[0].lineno, list(_statements(node.body)))
+    for above, tree in _parsed(text, lines):
+        pending: list[ast.AST] = [tree]
+        while pending:
+            node = pending.pop()
+            pending += _inner(node)  # (only statements hold functions: expressions are most of a tree)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                yield _Function(above + first, above + node.body[0].lineno, [
+                    (above + begin, above + end) for begin, end in _statements(node.body)])
 
 
 _DEFINITION = re.compile(r"@|(?:async )?def |class ")
 
 
-def _parsed(text: str, lines: set[int]) -> Iterator[ast.Module]:
-    """The definitions at the top of a file that hold some of ``lines``: files of libraries are long, and a program uses
-    a few of their functions."""
+def _parsed(text: str, lines: set[int]) -> Iterator[tuple[int, ast.Module]]:
+    """The definitions at the top of a file that hold some of ``lines``, each with the number of lines above it: files
+    of libraries are long, and a program uses a few of their functions."""
     texts = text.split("\n")
     begins = [at for at, line in enumerate(texts) if not at or _DEFINITION.match(line)
               and not (at and texts[at - 1].startswith("@"))]
     try:
-        found = [ast.parse("\n" * begin + "\n".join(texts[begin:end]))
+        found = [(begin, ast.parse("\n".join(texts[begin:end])))
                  for begin, end in zip(begins, [*begins[1:], len(texts)])
                  if any(begin < line <= end for line in lines)]
     except (SyntaxError, ValueError):  # a line that looks like a definition stands in a string, or a decorator is long
         try:
-            found = [ast.parse(text)]
+            found = [(0, ast.parse(text))]
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
     except (RecursionError, MemoryError):

@@ -62,8 +62,11 @@ class Run:
         if location is None or location.line <= 0:
             return -1
         name = self.whole.get(location.filename, location.filename)
-        self.file(name)
-        return self.places.setdefault((name, location.line), len(self.places))
+        number = self.places.get((name, location.line))
+        if number is None:
+            self.file(name)
+            number = self.places[name, location.line] = len(self.places)
+        return number
 
     def document(self, kind: str, key: str, title: str, text: str, **more: Any) -> int:
         while key in self.keys:

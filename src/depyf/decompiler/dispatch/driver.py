@@ -9,6 +9,7 @@ from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...flow import graph as g
 from ...flow.graph import Graph
 from ..literals import constant
+from ..trees import nodes_of
 from . import helpers, namespaces
 from .rules.control import raise_again
 from .segments import FALL, Segment, cut
@@ -228,7 +229,7 @@ class _Driver:
         tree = ast.parse(text)
         replaced = _Placeholders(self.prefix, self.writer, self.nested).visit(tree)
         body: list[ast.stmt] = replaced.body
-        if self._is_generator() and not any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(tree)):
+        if self._is_generator() and not any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes_of(tree)):
             body[:0] = ast.parse("if False:\n    yield").body
         return body
 

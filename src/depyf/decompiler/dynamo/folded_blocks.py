@@ -15,10 +15,10 @@ The elements are read before the first turn, as a slice does.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from ..trees import copied, nodes_of
 from .alike import Hints, compared
 from .live_paths import text_of
 
@@ -56,7 +56,7 @@ def fold_blocks(body: list[ast.stmt], folder: Folder, stores: Collection[int] = 
             continue
         held = {name: index for index in _held_before(body, at, folder) if (name := _bound(body[index])) in blocks}
         uses = sum(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in blocks
-                   for node in ast.walk(ast.Module(body, [])))
+                   for node in nodes_of(ast.Module(body, [])))
         loop = _loop(blocks, elements, folder) if held.keys() == blocks.keys() and uses == count else None
         if loop is None:
             at += count
@@ -138,7 +138,7 @@ def _of_one_length(found: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]
 
 
 def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], folder: Folder) -> ast.For | None:
-    turns = [ast.Module([_Elements(elements).visit(copy.deepcopy(statement)) for statement in block], [])
+    turns = [ast.Module([_Elements(elements).visit(copied(statement)) for statement in block], [])
              for block in blocks.values()]
     differing: dict[tuple[str, int, int], str] = {}
     same = compared(turns, differing, Hints(folder.variables), folder)
@@ -156,4 +156,4 @@ class _Elements(ast.NodeTransformer):
         self._elements = elements
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self._elements.get(node.id, node))
+        return copied(self._elements.get(node.id, node))

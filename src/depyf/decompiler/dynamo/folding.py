@@ -28,6 +28,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..names import free_name
+from ..trees import nodes_of
 from .alike import Hints, Index, compared, every, expression, graph_item, loop_over, sliced
 from .folded_blocks import fold_blocks
 from .live_paths import LivePaths, is_plain_path, text_of
@@ -80,7 +81,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Col
     Returns:
         What the text has that stands for more.
     """
-    nodes = list(ast.walk(tree))
+    nodes = list(nodes_of(tree))
     if any(isinstance(node, (ast.GeneratorExp, ast.ListComp)) for node in nodes):
         return Folded()  # what is folded is known by that there are no others
     folder = Folder(paths, set(taken), may_star=not any(isinstance(node, ast.Starred) for node in nodes))
@@ -113,9 +114,9 @@ class Folder(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         if len(node.args) > 1:
-            inside = (part.target for part in ast.walk(node) if isinstance(part, ast.comprehension))
+            inside = (part.target for part in nodes_of(node) if isinstance(part, ast.comprehension))
             node.args = self.over_layers(node.args, frozenset(
-                name.id for target in inside for name in ast.walk(target) if isinstance(name, ast.Name)))
+                name.id for target in inside for name in nodes_of(target) if isinstance(name, ast.Name)))
             node.args = self.slices(node.args)
         return node
 
@@ -148,7 +149,7 @@ class Folder(ast.NodeTransformer):
     def elements_in(self, item: ast.expr) -> list[Index]:
         """The elements of lists that an expression goes through, outermost first."""
         found = []
-        for node in _owners(item) if is_plain_path(item) else ast.walk(item):
+        for node in _owners(item) if is_plain_path(item) else nodes_of(item):
             if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
                     and type(node.slice.value) is int):
                 continue

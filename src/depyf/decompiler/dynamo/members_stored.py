@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..dynamo_names import GRAPH_RESULT
+from ..trees import nodes_of
 from .facts import Path, is_member
 from .live_paths import LivePaths, is_plain_path, root_name
 
@@ -45,7 +46,7 @@ def store_members(body: list[ast.stmt], paths: LivePaths) -> frozenset[int]:
     Returns:
         The identities of the stores.
     """
-    nodes = [node for statement in body for node in ast.walk(statement)]
+    nodes = [node for statement in body for node in nodes_of(statement)]
     if any(isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and stored_member(node, paths)
            for node in nodes):
         return frozenset()  # the program stores one itself: it would not be known which is meant
@@ -77,7 +78,7 @@ def with_displays_inside(body: list[ast.stmt]) -> None:
         entries = {'mean': out[1]}            self.stats.update({'mean': out[1]})
         self.stats.update(entries)
     """
-    uses = collections.Counter(node.id for statement in body for node in ast.walk(statement)
+    uses = collections.Counter(node.id for statement in body for node in nodes_of(statement)
                                if isinstance(node, ast.Name))
     for at in range(len(body) - 2, -1, -1):
         made, call = body[at], body[at + 1]

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from ..dynamo_names import BUILTINS_PREFIX, UTILITIES, module_of_import
 from ..names import free_name
+from ..trees import nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .live_paths import LivePaths, root_name
@@ -48,7 +49,7 @@ class Readable:
         self._real = {shown: name for name, shown in rename.items()}
         function = tree.body[0]
         assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        names = [node for node in nodes_of(tree) if isinstance(node, ast.Name)]
         bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         self._taken = {node.id for node in names} | set(parameters)
         self.paths = LivePaths(facts, parameters, self._real, bound)
@@ -66,7 +67,7 @@ class Readable:
 
     def _follow_variables(self, tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         """Variables that are bound once, to an object that is known."""
-        stores = collections.Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)
+        stores = collections.Counter(node.id for node in nodes_of(tree) if isinstance(node, ast.Name)
                                      and not isinstance(node.ctx, ast.Load))
         for statement in function.body:
             if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Name) \
@@ -80,7 +81,7 @@ class Readable:
         known = {name: meaning for name, meaning in constants.items() if _WORDS.fullmatch(meaning)}
         if not known:
             return
-        said = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Call))
+        said = {ast.unparse(node) for node in nodes_of(tree) if isinstance(node, (ast.Attribute, ast.Call))
                 and root_name(node) == "torch"}
         words: dict[str, str] = {}
         for name, meaning in known.items():
@@ -131,7 +132,7 @@ class _Sizes(ast.NodeTransformer):
     @classmethod
     def of(cls, tree: ast.Module) -> bool:
         """Whether that was done: calls of ``size`` stand for torch's function."""
-        attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        attributes = {node.attr for node in nodes_of(tree) if isinstance(node, ast.Attribute)}
         if "call_size" not in attributes or "size" in attributes:
             return False
         sizes = cls()

@@ -23,11 +23,11 @@ Each node keeps its place in the text, so that a debugger shows the line that ru
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from ..dynamo_names import GRAPH_RESULT, UTILITIES
+from ..trees import KINDS, copied, nodes_of
 from . import forms
 from .facts import Path, is_member
 from .folding import Folded
@@ -114,7 +114,7 @@ class _Writer(ast.NodeTransformer):
                 (alias.asname or alias.name) in self.names for alias in node.names):
             bound = [alias.asname or alias.name for alias in node.names]
             self.bound_by_imports.update(bound)
-            return [_placed(ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(self.names[name])), node)
+            return [_placed(ast.Assign([ast.Name(name, ast.Store())], copied(self.names[name])), node)
                     for name in bound]
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return [node]
@@ -166,7 +166,7 @@ class _Writer(ast.NodeTransformer):
                     element = ast.Name(held, ast.Load())
                     self.paths.meanwhile[name] = path
                 turned += self.statement(_placed(ast.Assign([ast.Name(name, ast.Store())], element), node))
-            turned += [inner for each in copy.deepcopy(node.body) for inner in self.statement(each)]
+            turned += [inner for each in node.body for inner in self.statement(copied(each))]
             for name in names:
                 self.paths.meanwhile.pop(name, None)
         return reads + turned
@@ -214,7 +214,7 @@ class _Writer(ast.NodeTransformer):
                 return self.variable(node)
             meant = self.names.get(node.id)
             if meant is not None and node.id not in self.bound_by_imports:
-                return _placed(copy.deepcopy(meant), node)
+                return _placed(copied(meant), node)
         return node
 
     # --- modules ------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ class _Writer(ast.NodeTransformer):
         result: list[ast.expr] = []
         for turn in self.turns(node):
             self.variables.update(turn)
-            result += self.items([copy.deepcopy(each) for each in _repeated(node)])
+            result += self.items([copied(each) for each in _repeated(node)])
             for name in turn:
                 self.variables.pop(name, None)
         return result
@@ -381,8 +381,8 @@ class _Writer(ast.NodeTransformer):
         element = self.variables[node.id]
         if isinstance(element, ast.Name):
             return node
-        value: ast.expr = self.visit(copy.deepcopy(element))  # type: ignore[assignment]
-        for part in ast.walk(value):
+        value: ast.expr = self.visit(copied(element))  # type: ignore[assignment]
+        for part in nodes_of(value):
             if isinstance(part, ast.expr):
                 ast.copy_location(part, node)
         if not self.certain:
@@ -400,9 +400,9 @@ class _Writer(ast.NodeTransformer):
         def made() -> ast.expr:
             return ast.Name(name, ast.Load())
 
-        called = self.visit(copy.deepcopy(cls))
+        called = self.visit(copied(cls))
         make = ast.Call(ast.Attribute(called, "__new__", ast.Load()), [  # type: ignore[arg-type]
-            self.visit(copy.deepcopy(cls))], [])  # type: ignore[list-item]
+            self.visit(copied(cls))], [])  # type: ignore[list-item]
         steps: list[ast.expr] = [ast.NamedExpr(ast.Name(name, ast.Store()), make)]
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -429,7 +429,7 @@ class _Writer(ast.NodeTransformer):
         else:
             raise CannotWriteOut("an object with contents of a class that holds none")
         if isinstance(inside, ast.Dict) and kind != "list":
-            return [_placed(ast.Call(ast.Attribute(copy.deepcopy(cls), "__setitem__", ast.Load()), [
+            return [_placed(ast.Call(ast.Attribute(copied(cls), "__setitem__", ast.Load()), [
                 ast.Name(name, ast.Load()), key, self.visit(value)], []), value)  # type: ignore[list-item]
                 for key, value in zip(inside.keys, inside.values)]
         return [_placed(ast.Call(ast.Attribute(cls, "extend", ast.Load()), [
@@ -503,7 +503,7 @@ def _sliced(node: ast.expr) -> list[ast.expr] | None:
         step = -node.slice.step.operand.value  # type: ignore[operator]
     if type(start) is not int or type(stop) is not int and step > 0:
         return None
-    return [_placed(ast.Subscript(copy.deepcopy(node.value), ast.Constant(index), ast.Load()), node)
+    return [_placed(ast.Subscript(copied(node.value), ast.Constant(index), ast.Load()), node)
             for index in range(start, -1 if stop is None else stop, step)]
 
 
@@ -515,6 +515,8 @@ def _placed(node: _Node, place: ast.AST) -> _Node:
     pending: list[ast.AST] = [node]
     while pending:
         part = pending.pop()
+        if isinstance(part, KINDS):
+            continue
         if "lineno" in part._attributes:
             if hasattr(part, "lineno"):
                 continue

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..lift import COMPREHENSIONS, LOAD, STORE, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
+from ..trees import nodes_of
 from .regions import Node
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def name_dropped(
     last = generators[-1].ifs[-1:]
     if not (last and isinstance(last[0], ast.Constant) and last[0].value is False):
         return
-    bound = {node.id for generator in generators for node in ast.walk(generator.target)
+    bound = {node.id for generator in generators for node in nodes_of(generator.target)
              if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     if inlined:
         generators[-1].ifs += [ast.Name(name, LOAD) for name in inner_variables(generators) if name not in names]
@@ -181,7 +182,7 @@ def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
         if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
             continue
         if isinstance(node, COMPREHENSIONS):
-            yield from (found.id for loop in node.generators for found in ast.walk(loop.target)
+            yield from (found.id for loop in node.generators for found in nodes_of(loop.target)
                         if isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store))
         pending += ast.iter_child_nodes(node)
 

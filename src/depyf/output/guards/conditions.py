@@ -142,26 +142,71 @@ class Conditions:
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._local = {*frame.arguments, *frame.freevars}
-        #: By what counts as an object of the user's, and the identity of the guard (which stays alive with it).
-        self._known: dict[frozenset[str], dict[int, tuple[Guard, Condition]]] = {}
+        #: By what counts as an object of the user's.
+        self._words: dict[frozenset[str], _Words] = {}
 
     def of(self, guards: Iterable[Guard]) -> list[Condition]:
         """Return the guards of a version in the user's words, in torch's order: each once, without those that others
         say too."""
         guards = list(guards)
         objects = {"self"}
-        for guard in guards:
-            if _OBJECT_STEP.search(guard.source):
-                found = _ROOT.search(guard.source)
+        for source in {guard.source for guard in guards}:
+            if _OBJECT_STEP.search(source):
+                found = _ROOT.search(source)
                 objects |= {found["name"]} if found else set()
-        known = self._known.setdefault(frozenset(objects), {})
+        words = self._words.setdefault(frozenset(objects), _Words(self._frame, self._local, objects))
         result: dict[str, Condition] = {}
         for guard in guards:
-            if id(guard) not in known:
-                known[id(guard)] = guard, _condition(guard, self._frame, self._local, objects)
-            result.setdefault(known[id(guard)][1].text, known[id(guard)][1])
+            condition = words.of(guard)
+            result.setdefault(condition.text, condition)
         said = {text for one in result.values() for text in _said_by(one)}
         return [one for one in result.values() if one.text not in said]
+
+
+class _Words:
+    """Guards in the user's words, each put into words once.
+
+    Args:
+        frame: which they guard.
+        local: its variables.
+        objects: those that are objects of the user's.
+    """
+
+    def __init__(self, frame: Frame, local: Collection[str], objects: Collection[str]) -> None:
+        self._frame, self._local, self._objects = frame, local, objects
+        self._known: dict[int, tuple[Guard, Condition]] = {}  # by identity of the guard, which stays alive with it
+        self._owners: dict[str, tuple[str, str, str]] = {}
+
+    def of(self, guard: Guard) -> Condition:
+        if id(guard) not in self._known:
+            self._known[id(guard)] = guard, self._condition(guard)
+        return self._known[id(guard)][1]
+
+    def _condition(self, guard: Guard) -> Condition:
+        expression = _without_clashes(guard.expression, self._local)
+        subject, section, root = self._owner(guard.source) if guard.source else ("", *self._section(expression))
+        tensor = _TENSOR.fullmatch(expression) if guard.expression.startswith("check_tensor(") else None
+        if tensor is not None:
+            facts = Tensor(tensor["dtype"], tensor["device"], _numbers(tensor["size"]), _numbers(tensor["stride"]),
+                           tensor["grad"] == "True", tensor["cls"] or "")
+            subject = with_torchs_helpers(user_expression(tensor["subject"]))
+            return Condition(tensor_check(subject, facts.described()), subject, section, root, guard.kind, guard.cause,
+                             facts)
+        text = in_words(expression)
+        if not subject and section != STATE:
+            subject = _subject(text)
+        return Condition(text, subject, section, root, guard.kind, guard.cause)
+
+    def _owner(self, source: str) -> tuple[str, str, str]:
+        """The object that a guard is about, its section and the variable that it is read from."""
+        if source not in self._owners:
+            subject = with_torchs_helpers(user_expression(_without_clashes(source, self._local)))
+            self._owners[source] = subject, *self._section(source)
+        return self._owners[source]
+
+    def _section(self, text: str) -> tuple[str, str]:
+        roots = [(found["scope"], found["name"]) for found in _ROOT.finditer(text)]
+        return _section(roots, self._frame, self._objects)
 
 
 _TUPLE = re.compile(r"(?P<subject>.+) == (?P<value>\(.*\))")
@@ -169,7 +214,7 @@ _TUPLE = re.compile(r"(?P<subject>.+) == (?P<value>\(.*\))")
 
 def _said_by(condition: Condition) -> Iterator[str]:
     """Other conditions that a condition says too. (Where torch compares a value it compares its type.)"""
-    found = _TUPLE.fullmatch(condition.text) if condition.text.endswith(")") else None
+    found = _TUPLE.fullmatch(condition.text) if " == (" in condition.text and condition.text.endswith(")") else None
     value = parsed_expression(found["value"]) if found is not None else None
     if found is not None and isinstance(value, ast.Tuple):
         yield f"check_type({found['subject']}, 'tuple')"
@@ -182,22 +227,6 @@ def _said_by(condition: Condition) -> Iterator[str]:
 def conditions(guards: Iterable[Guard], frame: Frame) -> list[Condition]:
     """Return the guards of a version of a frame in the user's words, in torch's order."""
     return Conditions(frame).of(guards)
-
-
-def _condition(guard: Guard, frame: Frame, local: Collection[str], objects: Collection[str]) -> Condition:
-    expression = _without_clashes(guard.expression, local)
-    tensor = _TENSOR.fullmatch(expression) if guard.expression.startswith("check_tensor(") else None
-    subject = with_torchs_helpers(user_expression(_without_clashes(guard.source, local))) if guard.source else ""
-    roots = [(found["scope"], found["name"]) for found in _ROOT.finditer(guard.source or expression)]
-    section, root = _section(roots, frame, objects)
-    if tensor is not None:
-        facts = Tensor(tensor["dtype"], tensor["device"], _numbers(tensor["size"]), _numbers(tensor["stride"]),
-                       tensor["grad"] == "True", tensor["cls"] or "")
-        subject = with_torchs_helpers(user_expression(tensor["subject"]))
-        return Condition(tensor_check(subject, facts.described()), subject, section, root, guard.kind, guard.cause,
-                         facts)
-    text = in_words(expression)
-    return Condition(text, subject or (_subject(text) if roots else ""), section, root, guard.kind, guard.cause)
 
 
 def tensor_check(subject: str, description: str) -> str:
@@ -275,9 +304,13 @@ def _subject(text: str) -> str:
     return max(paths, key=lambda path: (path.count("[") + path.count("."), len(path)), default="")
 
 
+#: (It begins with what few letters are: such a pattern is searched for much faster than one that begins with ``\b``.)
+_LOOSE = re.compile(r"[\s()\[\]{}'\"](?:or|if|else|lambda|for)\b|:=")
+
+
 def is_loose(text: str) -> bool:
     """Whether ``and`` beside the text would be read another way."""
-    if not re.search(r"\b(or|if|else|lambda|for)\b|:=", text):
+    if not text.startswith("lambda") and not _LOOSE.search(text):
         return False
     tree = parsed_expression(text)
     if tree is None:

@@ -85,17 +85,17 @@ _DEFINED = {
 
 def helpers(text: str) -> str:
     """Return the definitions of the helpers that a text calls; empty if it calls none."""
-    parts = [source for name, source in _DEFINED.items() if _stands(f"{name}\\(", r"\w", text)]
-    if _stands(r"new\(", r"\w.", text) and "def new(" not in text:
+    parts = [source for name, source in _DEFINED.items() if f"{name}(" in text and stands(f"{name}\\(", r"\w", text)]
+    if stands(r"new\(", r"\w.", text) and "def new(" not in text:
         parts.append(_NEW)
-    others = [name for name in _MEANINGS if _stands(f"{name}\\(", r"\w", text)]
+    others = [name for name in _MEANINGS if f"{name}(" in text and stands(f"{name}\\(", r"\w", text)]
     if others:
         parts.append(_BY_TORCH + "\n\n" + "\n".join(
             f"{name} = _checked_by_torch  # {_MEANINGS[name]}" for name in others) + "\n")
     return "\n\n".join(parts)
 
 
-def _stands(form: str, not_before: str, text: str) -> bool:
+def stands(form: str, not_before: str, text: str) -> bool:
     """Whether a form of fixed length stands in a text, behind none of some characters.
 
     The look behind comes last: a pattern that begins with letters is searched for much faster.
@@ -105,12 +105,12 @@ def _stands(form: str, not_before: str, text: str) -> bool:
 
 def imports(text: str) -> str:
     """Return the imports that a text with its helpers needs."""
-    needed = [name for name in ("math", "re", "torch") if _stands(rf"{name}\.", r"\w.", text)]
+    needed = [name for name in ("math", "re", "torch") if stands(rf"{name}\.", r"\w.", text)]
     lines = [f"import {name}" for name in needed]
     if "torch" in needed:
         lines = [*lines[:-1], *([""] if len(lines) > 1 else []), lines[-1]]
     names = [name for name, form in (("device", r"device\("), ("inf", r"inf\b(?!\()"), ("nan", r"nan\b(?!\()"))
-             if _stands(form, r"\w.'\"", text)]
+             if stands(form, r"\w.'\"", text)]
     if "utils_device." in text:
         lines.append("import torch.utils._device as utils_device")
     if names:

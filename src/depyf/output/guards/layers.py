@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 LETTERS = "ijklmnpqrstuvw"
 #: The number of a member. (Those of sizes and strides are none.)
-_NUMBER = re.compile(r"(?<!\.shape)(?<!stride\(\))\[(\d+)\]")
+_NUMBER = re.compile(r"\[(?<!\.shape\[)(?<!stride\(\)\[)(\d+)\]")
 #: What a path stands in: a call whose bracket is not closed.
 _UNCLOSED = re.compile(r"^.*\((?=[^()]*$)")
 Payload = TypeVar("Payload")

@@ -103,7 +103,8 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
     expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values() if one.tensor is not None
                    for k, size in enumerate(one.tensor.size) if size is None]
     same: dict[str, tuple[str, str]] = {}  # size -> the expression that it is equal to, the text that says so
-    for one in conditions:
+    about = [one for one in conditions if ".shape[" in one.text or ".stride()[" in one.text]
+    for one in about:
         match = _SAME.fullmatch(one.text)
         # (A size that is compared with an expression of itself is open, and the comparison is a condition on it.)
         if match is not None and match["size"] in expressions and match["size"] not in match["of"]:
@@ -123,7 +124,7 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
         shown = re.sub(_SIZE, lambda match: found.names.get(match[0], match[0]), of)
         found.names[expression] = shown.replace(" ", "")
         found.implied.add(text)
-    for one in conditions:
+    for one in about:
         match = _LOW.fullmatch(one.text) or _HIGH.fullmatch(one.text)
         if match is not None and match["size"] in found.open:
             size = found.open[match["size"]]
@@ -133,8 +134,8 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
                 high=int(parts["high"]) if parts.get("high") else size.high)
             found.implied.add(one.text)
     equal = {expression: of for expression, (of, _) in same.items()}
-    _narrow(found, conditions, equal)
-    _find_layouts(found, conditions, tensors, equal)
+    _narrow(found, about, equal)
+    _find_layouts(found, about, tensors, equal)
     return found
 
 

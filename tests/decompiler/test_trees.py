@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
+from depyf.decompiler.trees import copied, nodes_of
 from depyf.link.lifetimes import free_unused
-from depyf.link.trees import copied, nodes_of
 
 TEXT = """def f(a, b):
     c = [a, -b]

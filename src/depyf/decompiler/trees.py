@@ -45,12 +45,16 @@ def _copied(items: list[Any], lines: int) -> list[Any]:
 
 
 def nodes_of(*trees: ast.AST) -> Iterator[ast.AST]:
-    """The trees and all nodes in them that have a place or fields, in no particular order."""
+    """Yield the trees and all nodes in them that have a place or fields, in no particular order."""
     pending: list[ast.AST] = list(trees)
     while pending:
         node = pending.pop()
         yield node
-        for value in node.__dict__.values():
+        kind = type(node)
+        if kind is ast.Name or kind is ast.Constant:
+            continue
+        for name in ("value",) if kind is ast.Attribute else kind._fields:
+            value = getattr(node, name, None)
             if isinstance(value, list):
                 pending += [item for item in value if isinstance(item, ast.AST) and not isinstance(item, KINDS)]
             elif isinstance(value, ast.AST) and not isinstance(value, KINDS):
