@@ -220,7 +220,7 @@ def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Call
 
 
 def assigns(stmt: ast.stmt, name: str) -> bool:
-    """Whether the statement is ``name = ...`` and nothing else."""
+    """Return whether a statement is ``name = ...`` and nothing else."""
     if type(stmt) is not ast.Assign or len(stmt.targets) != 1:
         return False
     target = stmt.targets[0]

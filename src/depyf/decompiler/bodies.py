@@ -128,14 +128,15 @@ def _docstring(scope: CodeScope) -> str | None:
 
 
 def future_imports(scope: CodeScope) -> list[ast.stmt]:
-    """What a module's code was compiled with, where its own import is no longer the first statement."""
+    """Return the ``from __future__`` import that a module was compiled with, for a text in which its own is no longer
+    the first statement."""
     if scope.kind != "module" or not scope.code.flags & CO_FUTURE_ANNOTATIONS:
         return []
     return [ast.ImportFrom("__future__", [ast.alias("annotations", None)], 0)]
 
 
 def _makes_annotations(stmt: ast.stmt) -> bool:
-    """Whether the compiler wrote the statement to store annotations (3.14)."""
+    """Return whether the compiler wrote a statement to store annotations (3.14)."""
     if hasattr(stmt, "makes_annotations"):
         return True
     made = stmt.value if deferred.assigns(stmt, deferred.CONDITIONAL) else None  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What the compiler of a version does with expressions, so that their text becomes the same code again.
+"""The compiler's quirks with expressions, by version, so that their text becomes the same code again.
 
 Which constants it folds, drops and tests, what it iterates over instead, which jumps it threads across lines.
 """

@@ -26,7 +26,7 @@ _SUBSCRIPTS = (o.GETITEM, o.SETITEM, o.DELITEM)
 
 
 def is_literal(value: Any) -> bool:
-    """Whether source can say the constant."""
+    """Return whether source can say a constant."""
     if type(value) in (tuple, frozenset):
         return all(is_literal(item) for item in value)
     if type(value) is slice:
@@ -101,7 +101,7 @@ def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str
 
 
 def _subscripts(ops: list[Op], index: int) -> bool:
-    """Whether the constant at ``index`` is what something is subscripted with, by itself or in a tuple."""
+    """Return whether something is subscripted with the constant at ``index``, by itself or in a tuple."""
     above = 0
     for at in range(index + 1, len(ops)):
         op = ops[at]
@@ -121,7 +121,8 @@ def _subscripts(ops: list[Op], index: int) -> bool:
 
 
 def _builds_closure(ops: list[Op], index: int) -> bool:
-    """Whether the cell goes into the closure of a function made next, or is only looked into."""
+    """Return whether a cell goes into the closure of a function made next, or is only read or written through
+    ``cell_contents``."""
     after = ops[index + 1 : index + 2]
     if after and after[0].kind in (o.LOAD_ATTR, o.STORE_ATTR) and after[0].arg == "cell_contents":
         return True
@@ -150,7 +151,7 @@ def _described(value: Any) -> str:
 
 
 def _is_its_text(value: Any) -> bool:
-    """Whether it is a small value of torch's whose text is its meaning."""
+    """Return whether a value is a small one of torch's whose text is its meaning (a dtype, a device)."""
     kind = type(value)
     return kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format", "Size")
 

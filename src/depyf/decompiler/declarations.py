@@ -1,4 +1,4 @@
-"""What declares variables: ``global``, ``nonlocal``, and statements that the compiler drops but counts.
+"""Declarations of variables: ``global``, ``nonlocal``, and statements that the compiler drops but counts.
 
 The compiler decides for the whole of a body which variables are local, global, or cells (symtable.c). A text in which
 a variable lost all its uses needs one more, where nothing runs.
@@ -32,7 +32,7 @@ _CELLS_OF_THE_COMPILER = frozenset({"__class__", "__classdict__", deferred.CONDI
 
 @dataclass
 class _Uses:
-    """What operations do with variables.
+    """Uses of variables by operations.
 
     Attributes:
         loaded: names that are looked up as globals.
@@ -158,7 +158,7 @@ def _own_in_class(scope: CodeScope, program: Program) -> list[ast.stmt]:
 
 
 def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stmt]:
-    """What makes the cells of a class or module that inlined comprehensions left in it (3.12 on)."""
+    """Return statements that make the cells which inlined comprehensions left in a class or module (3.12 on)."""
     code = scope.code
     made = {op.arg for op in program.ops if op.kind in ("MAKE_CELL", "LOAD_CLOSURE")}
     by_name = {op.arg for op in program.ops if op.kind in ("LOAD_NAME", "STORE_NAME", "DELETE_NAME")}

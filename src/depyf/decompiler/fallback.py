@@ -35,7 +35,7 @@ _OF_THE_CLASS = frozenset({o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DERE
 
 
 class _Nested:
-    """What a function written as a dispatch loop holds is decompiled in the usual way."""
+    """Writer of what a function written as a dispatch loop holds, which is decompiled in the usual way."""
 
     def __init__(self, scope: CodeScope) -> None:
         self.scope = scope

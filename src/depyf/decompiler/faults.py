@@ -1,4 +1,4 @@
-"""What went wrong, in words: errors that say a form does not fit, and errors of ours.
+"""Errors in words: those that say a form does not fit, and mistakes of ours.
 
 The first kind is named and part of the work: the code object gets its next form, and its note says why. Any other
 exception is a mistake in depyf. It costs the form too, never the program that asked; but it is called a mistake where
@@ -36,7 +36,7 @@ class InternalError(RuntimeWarning):
 
 
 def why(error: Exception) -> str:
-    """What a note says of an exception that cost a form. A mistake of ours is warned of, once for each place."""
+    """Return what a note says of an exception that cost a form. A mistake of ours is warned of, once for each place."""
     message = _ADDRESS.sub("", f"{type(error).__name__}: {error}")
     if isinstance(error, EXPECTED):
         return message

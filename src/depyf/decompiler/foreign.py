@@ -76,7 +76,7 @@ class Interpreter:
         return answer
 
     def compile_tree(self, tree: ast.Module, filename: str) -> Code:
-        """What the text of a syntax tree compiles to."""
+        """Return the code that the text of a syntax tree compiles to."""
         return self.compile(ast.unparse(tree), filename)
 
     def compile_all(
@@ -130,5 +130,5 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def compile_text(interpreter: str | os.PathLike[str], text: str | bytes, filename: str = "<depyf>") -> Code:
-    """What the interpreter at a path compiles a text to; :class:`ForeignError` says why there is nothing."""
+    """Return the code that the interpreter at a path makes of a text; :class:`ForeignError` says why there is none."""
     return Interpreter(interpreter).compile(text, filename)

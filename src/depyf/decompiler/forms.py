@@ -45,7 +45,7 @@ def inside(code: Code) -> Iterator[Code]:
 
 
 class Forms:
-    """Which form each code object of a tree is written in, and why not in an earlier one.
+    """The form that each code object of a tree is written in, with the reasons against the earlier ones.
 
     Args:
         root: the outermost code object.
@@ -92,7 +92,7 @@ class Forms:
         return True
 
     def steps(self) -> list[Code]:
-        """What can still be given up, outermost first: a code object once for each form that is left to it.
+        """Return the code objects that can still be given up, outermost first: each once for each form left to it.
 
         (Where all before it are given up, each is its own holder.)
         """

@@ -56,7 +56,7 @@ class GenericBase(ast.expr):
 
 
 class TypeAlias(ast.expr):
-    """What a ``type`` statement stores."""
+    """The value that a ``type`` statement stores."""
 
     _fields = ()
 

@@ -202,7 +202,7 @@ def _target(node: ast.expr) -> str:
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    """Whether a statement is nothing but a string, as a docstring is."""
+    """Return whether a statement is nothing but a string, as a docstring is."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) \
         and isinstance(statement.value.value, str)
 
@@ -370,7 +370,7 @@ def _together(node: ast.expr) -> list[str]:
 
 
 def _is_simple(node: ast.expr) -> bool:
-    """Whether a value says so little that others may stand beside it."""
+    """Return whether a value says so little that others may stand beside it."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     if isinstance(node, ast.Call):
@@ -391,7 +391,8 @@ _Item = Callable[[str, str, int, int], list[str]]
 
 
 def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
-    """How an expression is broken: what opens it, its items, what closes it, what stands behind each item."""
+    """Return the parts that an expression is broken into: what opens it, its items, what closes it, what stands behind
+    each item; ``None`` where it cannot be broken."""
     if isinstance(node, ast.Call):
         only = node.args[0] if len(node.args) == 1 and not node.keywords else None
         if isinstance(only, ast.GeneratorExp):

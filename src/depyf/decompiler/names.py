@@ -1,4 +1,4 @@
-"""What may be written: names of a code object can be any string, and trees can nest without end."""
+"""Limits of what may be written: names of a code object can be any string, and trees can nest without end."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _without_parameters(name: str) -> str:
 
 
 def is_name(name: str, dotted: bool = False) -> bool:
-    """Whether a name can be written, and is read as itself."""
+    """Return whether a name can be written, and is read as itself."""
     if name.isascii() and name.isidentifier() and not keyword.iskeyword(name):
         return name != "__debug__"
     if dotted:
@@ -135,12 +135,12 @@ def free_name(wanted: str, taken: Container[str], first: int = 1) -> str:
 
 
 def is_private(name: str) -> bool:
-    """Whether a class would mangle the name."""
+    """Return whether a class would mangle a name."""
     return name.startswith("__") and not name.endswith("__")
 
 
 def of_the_compiler(name: str) -> bool:
-    """Whether the compiler names variables so (``.0``, ``.type_params``): no source says it."""
+    """Return whether the compiler gives variables such a name (``.0``, ``.type_params``), which no source says."""
     return name[:1] == "." and (name[1:].isdecimal() or is_name(name[1:]))
 
 

@@ -37,7 +37,7 @@ def mark(node: Any, since: tuple[int, int]) -> Any:
 
 
 def too_new(tree: ast.AST) -> bool:
-    """Whether the tree's text is of a newer Python than this one."""
+    """Return whether a tree's text is of a newer Python than this one."""
     host = sys.version_info[:2]
     return any(getattr(node, "since", host) > host for node in nodes_of(tree))
 

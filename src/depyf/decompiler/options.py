@@ -1,4 +1,4 @@
-"""How to decompile, and what is known of the code objects of one decompilation."""
+"""Options of a decompilation, and what is known of its code objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Options:
-    """How to decompile.
+    """Options of one decompilation.
 
     Args:
         forms: the form each code object is written in; a form that fails is given up here.
@@ -50,9 +50,9 @@ class Options:
         return make() if make is not None else None
 
     def is_readable(self, code: Code) -> bool:
-        """Whether nothing stands in the text for the compiler's sake: what runs is another text (``dynamo``)."""
+        """Return whether nothing stands in the text for the compiler's sake: what runs is another text (``dynamo``)."""
         return code in self.readable and self.forms.of(code) <= Form.SIMPLIFIED_SPILLED
 
     def spills(self, code: Code) -> bool:
-        """Whether values that no Python expression would keep on the stack get names."""
+        """Return whether values that no Python expression would keep on the stack get names."""
         return self.forms.of(code) in (Form.SIMPLIFIED_SPILLED, Form.SPILLED)

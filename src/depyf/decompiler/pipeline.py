@@ -96,7 +96,7 @@ _REASONS_SHOWN = 5
 
 
 def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
-    """Who can compile a text to code of the version at hand."""
+    """Return the function that compiles a text to code of the version at hand; ``None`` without an interpreter."""
     if code.version == sys.version_info[:2]:
         return compile_here
     if interpreter is None:
@@ -175,7 +175,7 @@ class _Job:
         self.facts = self.readable = None
 
     def long_forms(self) -> list[str]:
-        """What is to be said of members of modules that keep torch's long form."""
+        """Return the notes on members of modules that keep torch's long form."""
         try:
             refusals = self.facts.refusals() if self.facts is not None else ()
         except Exception as error:
@@ -271,7 +271,7 @@ class _Job:
         return [(code, reasons[known[bisect.bisect(known, at) - 1]]) for at, code in enumerate(steps[:number])]
 
     def trouble(self, steps: list[Code]) -> str:
-        """Why the whole cannot be written if these are given up; empty if it can, or if it is known what is at
+        """Return why the whole cannot be written if these are given up; empty if it can, or if it is known what is at
         fault."""
         with self.forms.tried(steps):
             try:
@@ -283,7 +283,7 @@ class _Job:
         return ""
 
     def can_be_written(self, code: Code) -> bool:
-        """Whether a code object can be written and compiled alone."""
+        """Return whether a code object can be written and compiled alone."""
         if self.forms.of(code) is Form.DISPATCH or not code.flags & 0x2:
             return True  # a class body is no text of its own: it is blamed on what is around it
         key = code, self.forms.around_and_inside(code)
@@ -346,7 +346,7 @@ class _Job:
                     proof.verdict, proof.recompiled)
 
     def forms_used(self) -> list[str]:
-        """What is to be said of the forms that the text has."""
+        """Return the notes on the forms that the text has."""
         runs = list(nodes_of(self.runs)) if self.runs is not None else []
         used = [_MEMBERS] * any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs)
         used += [_MADE_AGAIN] * any(isinstance(node, ast.Attribute) and node.attr == "__new__" for node in runs)

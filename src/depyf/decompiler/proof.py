@@ -86,8 +86,11 @@ def _inherit(outer: tuple[Code, Code] | None, nested: list[Pair], outers: dict[C
 def _inside_fallen(
     code: Code, other: Code, proofs: dict[Code, Proof], outers: dict[Code, tuple[Code, Code]]
 ) -> list[Pair]:
-    """What stands in a dispatch loop is written in the usual way, but under other names and elsewhere: it is
-    proven where one of the functions in the text is the same program."""
+    """Prove what stands in a dispatch loop and return the pairs still to be proven.
+
+    It is written in the usual way, but under other names and elsewhere: it is proven where one of the functions in the
+    text is the same program.
+    """
     pool = list(inside(other))
     found: list[Pair] = []
     pending = [code]

@@ -24,7 +24,7 @@ Compiler = Callable[[ast.Module, str], "Code | CodeType"]
 
 
 def compile_here(tree: ast.Module, filename: str) -> CodeType:
-    """What the running interpreter compiles a module to.
+    """Return the code that the running interpreter compiles a module to.
 
     Without warnings (3.14: ``return`` in a ``finally``): they were for whoever wrote the source, and where they
     are errors nothing could be proven.
@@ -87,7 +87,7 @@ def _empty(kind: str) -> ast.stmt:
 
 
 def _has_private_names(code: Code) -> bool:
-    """Whether a name would be mangled inside a class (torch's ``__compiled_fn_1`` in a method's code)."""
+    """Return whether a name would be mangled inside a class (torch's ``__compiled_fn_1`` in a method's code)."""
     return any(
         is_private(name)
         for names in (code.names, code.varnames, code.cellvars, code.freevars) for name in names

@@ -45,7 +45,7 @@ class Renamed:
         return {old: new for old, new in self.names.items() if new in here}
 
     def note(self, code: Code) -> str:
-        """What a result has to say about the names of one code object; empty if nothing."""
+        """Return the note on the changed names of one code object; empty if none is changed."""
         changed = self.of(code)
         if not changed:
             return ""
@@ -94,7 +94,8 @@ def renamed(code: Code) -> Renamed:
 
 
 def can_be_a_variable(name: str, mangles: bool = False) -> bool:
-    """Whether a variable can be written under its name, or is one of the compiler's (``.0``), which have names of ours.
+    """Return whether a variable can be written under its name, or is one of the compiler's (``.0``), which have names
+    of ours.
 
     Args:
         mangles: it stands in a class.

@@ -1,4 +1,4 @@
-"""What a decompilation gives: text, and how far each code object in it was proven."""
+"""The result of a decompilation: text, and how far each code object in it was proven."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .verify import Verdict, line_map
 
 
 class Fidelity(str, enum.Enum):
-    """How a decompilation relates to the code it came from, from the best to the worst."""
+    """Relation of a decompilation to the code it came from, from the best to the worst."""
 
     EXACT = "exact"  # compiles to the same program
     EQUIVALENT = "equivalent"  # proven the same after the simplifications named in ``note``

@@ -17,7 +17,7 @@ from .renamed import renamed
 def why_not_the_same(
     original: CodeType, running: CodeType, rename: Mapping[str, str], facts: Facts | None = None,
 ) -> str:
-    """Where ``running`` does something else than ``original``; empty if it is proven to do the same.
+    """Return the first place where ``running`` is not proven to do what ``original`` does; empty if there is none.
 
     Args:
         original: a code object of the running interpreter.

@@ -225,7 +225,7 @@ def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None,
 
 
 def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
-    """Whether a qualified name starts with that of the outermost code, and the rest of it.
+    """Return whether a qualified name starts with that of the outermost code, and the rest of it.
 
     What stands in the scope of type parameters has names as if it stood around that scope
     (``compiler_set_qualname`` in compile.c).
@@ -317,20 +317,20 @@ def _walk(
 
 
 def _is_line(program: Program, index: int) -> bool:
-    """Whether a constant is the ``__firstlineno__`` that the compiler gives a class (3.13+)."""
+    """Return whether a constant is the ``__firstlineno__`` that the compiler gives a class (3.13+)."""
     value = program.ops[index].arg
     return _is_of_class(program, index, "__firstlineno__") and type(value) is int and value == program.code.firstlineno
 
 
 def _is_attributes(program: Program, index: int) -> bool:
-    """Whether a constant is the ``__static_attributes__`` of a class (3.13+): made of a set, in whose order."""
+    """Return whether a constant is the ``__static_attributes__`` of a class (3.13+): made of a set, in whose order."""
     value = program.ops[index].arg
     return (_is_of_class(program, index, "__static_attributes__") and type(value) is tuple
             and all(type(name) is str for name in value))
 
 
 def _is_of_class(program: Program, index: int, name: str) -> bool:
-    """Whether a constant is stored under a name that the compiler of 3.13+ binds in a class body."""
+    """Return whether a constant is stored under a name that the compiler of 3.13+ binds in a class body."""
     code, following = program.code, program.ops[index + 1]
     return (following.kind is o.STORE_NAME and following.arg == name and code.version >= (3, 13)
             and not code.flags & 0x3 and code.name != "<module>")
@@ -362,7 +362,7 @@ def _at(name: str, a: Op, b: Op) -> str:
 def same_constant(
     a: Any, b: Any, work: list[Pair] | None = None, path: str = ""
 ) -> bool:
-    """Whether two constants are the same, types and signs included (``1``, ``1.0`` and ``True`` differ).
+    """Return whether two constants are the same, types and signs included (``1``, ``1.0`` and ``True`` differ).
 
     Nested code objects are put on ``work`` to be compared in their turn.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 SOURCES: dict[str, str] = {
     "matches": '''
 def {p}matches(exception, types):
-    """Whether ``except types`` catches the exception (a subtype test, never ``__subclasscheck__``)."""
+    """Return whether ``except types`` catches the exception (a subtype test, never ``__subclasscheck__``)."""
     if {p}py.isinstance(types, {p}py.tuple):
         return {p}py.any([{p}matches(exception, kind) for kind in types])
     if not ({p}py.isinstance(types, {p}py.type) and {p}py.BaseException in types.__mro__):
@@ -36,7 +36,7 @@ def {p}split_group(exception, types):
 ''',
     "join_groups": '''
 def {p}join_groups(original, raised):
-    """What an ``except*`` statement raises in the end, from what its clauses raised; None for nothing."""
+    """Return what an ``except*`` statement raises in the end, from what its clauses raised; None for nothing."""
     raised = [e for e in raised if e is not None]
     if not raised:
         return None
@@ -284,7 +284,7 @@ def {p}generic_base(parameters):
 ''',
     "type_alias": '''
 def {p}type_alias(parts):
-    """What ``type name = ...`` makes: the value is asked for later. Its code holds None where the parameters go."""
+    """Return what ``type name = ...`` makes; the value is asked for later. The code holds None where parameters go."""
     name, parameters, value = parts
     if not name.isidentifier():
         raise {p}py.ValueError(f"{{name!r}} is not a name")

@@ -93,10 +93,10 @@ def _assign_levels(entry: Segment, first: dict[int, Segment]) -> None:
 
 
 def _raises(segment: Segment) -> bool:
-    """Whether an exception can come from it: not from the nothing that is left behind a ``POP_EXCEPT``."""
+    """Return whether an exception can come from a segment: not from the empty one that a ``POP_EXCEPT`` leaves."""
     return bool(segment.ops) or segment.end not in (FALL, g.JUMP)
 
 
 def ends_function(segment: Segment) -> bool:
-    """Whether control never goes on from here within the function."""
+    """Return whether control never goes on from a segment within the function."""
     return segment.end in (g.RETURN, g.RAISE, g.RERAISE)

@@ -1,4 +1,4 @@
-"""What collects the statements that operations become, and the tables of how they become them."""
+"""The writer that collects the statements which operations become, and the tables of rules that write them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Writer:
         return legal(name)
 
     def can_say(self, name: str) -> bool:
-        """Whether a name means itself here: as a global, an attribute, a keyword."""
+        """Return whether a name can be written and means itself here: as a global, an attribute, a keyword."""
         return is_name(name) and not (self.mangled and is_private(name))
 
     def names_aside(self) -> str:

@@ -1,4 +1,4 @@
-"""What torch's code generator does, taken back: module reads, objects made again, side effects, repeated layers.
+"""Undo what torch's code generator does: module reads, objects made again, side effects, repeated layers.
 
 In: Dynamo's code, and facts about the live objects that it was compiled for (:mod:`.facts`). Out: text with a small,
 documented set of forms (:mod:`.forms`), and the same with the forms written out (:mod:`.written_out`), which is

@@ -95,7 +95,8 @@ def compared(
 
 
 def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
-    """What a part is called where it stands: the keyword of an argument, the key of an entry, an attribute."""
+    """Return the name that a part has where it stands: the keyword of an argument, the key of an entry, an attribute;
+    ``""`` where it has none."""
     if isinstance(owner, ast.Assign) and field == "value" and isinstance(owner.targets[0], ast.Attribute):
         return owner.targets[0].attr
     if isinstance(owner, ast.keyword) and owner.arg:

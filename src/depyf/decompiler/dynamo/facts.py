@@ -1,4 +1,4 @@
-"""What is known of the live objects that code was compiled for.
+"""Facts about the live objects that code was compiled for.
 
 Dynamo's code reads the same objects at each call, as its guards make sure. So what the objects are when the code is
 captured says what reading them does: whether anyone could observe it, and whether an attribute of a module gives what
@@ -26,7 +26,7 @@ PLAIN = "plain"
 
 
 def is_member(path: Path) -> bool:
-    """Whether the path ends in a dictionary of a module and a key: a submodule, parameter or buffer."""
+    """Return whether a path ends in a dictionary of a module and a key: a submodule, parameter or buffer."""
     return len(path) > 2 and path[-1][0] == "item" and path[-2][0] == "attr" and path[-2][1] in MODULE_DICTIONARIES
 
 
@@ -39,7 +39,7 @@ class Facts(Protocol):
     """Answers about live objects. When unsure, an answer is no: then the text keeps torch's long form."""
 
     def reading(self, path: Path) -> str:
-        """How long a read stays true that nobody can observe: of a global that is there, an entry of an instance's
+        """Return how long an unobservable read stays true: of a global that is there, an entry of an instance's
         dictionary, an item of a dictionary or list.
 
         Returns:
@@ -49,14 +49,14 @@ class Facts(Protocol):
         """
 
     def unshadowed(self, path: Path) -> bool:
-        """Whether ``module.name`` gives what ``module._modules['name']`` (or another of its dictionaries) does.
+        """Return whether ``module.name`` is what ``module._modules['name']`` (or another of its dictionaries) holds.
 
         Args:
             path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.
         """
 
     def stores_member(self, path: Path) -> bool:
-        """Whether ``module.name = tensor`` does what ``module._buffers.update({'name': tensor})`` does.
+        """Return whether ``module.name = tensor`` does what ``module._buffers.update({'name': tensor})`` does.
 
         Args:
             path: of the item, ending in ``("attr", "_buffers"), ("item", "name")``.
@@ -66,7 +66,7 @@ class Facts(Protocol):
         """Members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
 
     def indexable(self, path: Path) -> bool:
-        """Whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]`` and so on, and a slice those of them.
+        """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part.
 
         Args:
             path: of the list of modules.
@@ -80,8 +80,8 @@ class Facts(Protocol):
         """The number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
 
     def allocates(self, path: Path, arguments: bool = False) -> str:
-        """What ``cls.__new__(cls)`` makes, if it does nothing but make an empty instance: ``"object"``, ``"dict"``,
-        ``"list"``; else an empty string.
+        """Return the kind of object that ``cls.__new__(cls)`` makes, if it does nothing but make an empty instance:
+        ``"object"``, ``"dict"``, ``"list"``; else an empty string.
 
         Args:
             path: of the class.
@@ -89,7 +89,7 @@ class Facts(Protocol):
         """
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
-        """Whether an attribute of an instance is nothing but an entry of its dictionary.
+        """Return whether an attribute of an instance is nothing but an entry of its dictionary.
 
         Args:
             path: of the class.
@@ -104,10 +104,11 @@ class Facts(Protocol):
         """``"module.name"`` of the functions and classes that :data:`WELL_KNOWN` names; else an empty string."""
 
     def ancestor(self, path: Path, index: int) -> str:
-        """Which of ``"dict"``, ``"OrderedDict"``, ``"list"`` a class's ``__mro__[index]`` is; else an empty string."""
+        """Return the one of ``"dict"``, ``"OrderedDict"``, ``"list"`` that a class's ``__mro__[index]`` is; else an
+        empty string."""
 
     def builtin_method(self, path: Path, name: str) -> bool:
-        """Whether the object is a plain list, dict or set, and so ``object.name`` its own bound method."""
+        """Return whether an object is a plain list, dict or set, and so ``object.name`` its own bound method."""
 
 
 #: Functions and classes whose calls the text and the proof know.
@@ -213,7 +214,7 @@ def _remembered(
     question: str, live: Sequence[tuple[Facts, Callable[[Callable[[], Any], Any], Any]]],
     answers: dict[tuple[Any, ...], Any],
 ) -> Callable[..., Any]:
-    """What answers a question: from ``answers``, else from the facts in ``live`` while there are any."""
+    """Return a function that answers a question: from ``answers``, else from the first facts in ``live``."""
     unknown = getattr(NoFacts(), question)
 
     def answer(*about: Any) -> Any:

@@ -88,7 +88,7 @@ def _bound(statement: ast.stmt) -> str:
 
 
 def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> list[int]:
-    """Where variables are bound directly before a statement, with nothing between that could be observed."""
+    """Return the indices of the statements that bind variables directly before one, with nothing observable between."""
     begin = at
     while begin and folder.paths.of(ast.Name(_bound(body[begin - 1]), ast.Load())) is not None and _bound(
             body[begin - 1]):

@@ -1,4 +1,4 @@
-"""What repeats from layer to layer is written once, as an expression over the layers.
+"""Folding: what repeats from layer to layer is written once, as an expression over the layers.
 
 ::
 
@@ -56,7 +56,7 @@ class _Run(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """What stands for more than it says in a text. A program may say the same and mean it.
+    """The forms in a text that stand for more than they say. A program may say the same and mean it.
 
     Attributes:
         loops: comprehensions, for what they give.
@@ -345,7 +345,7 @@ class _Runs:
 
 
 def _mark(index: int) -> str:
-    """What stands for an element of one of the lists of a run."""
+    """Return the text that stands for an element of one of the lists of a run."""
     return f"\0{index}\0"
 
 

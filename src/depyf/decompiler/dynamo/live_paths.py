@@ -88,7 +88,7 @@ def root_name(node: ast.expr) -> str:
 
 
 def text_of(node: ast.expr) -> str:
-    """What ``ast.unparse`` writes, faster for the paths that most arguments of graphs are."""
+    """Return what ``ast.unparse`` writes, faster for the paths that most arguments of graphs are."""
     parts: list[str] = []
     here = node
     while not isinstance(here, ast.Name):
@@ -104,7 +104,7 @@ def text_of(node: ast.expr) -> str:
 
 
 def is_plain_path(node: ast.expr) -> bool:
-    """Whether an expression is attributes and constant items of a variable only."""
+    """Return whether an expression is a variable with attributes and constant items only."""
     while not isinstance(node, ast.Name):
         if not (isinstance(node, ast.Attribute) or isinstance(node, ast.Subscript) and isinstance(
                 node.slice, ast.Constant)):

@@ -92,7 +92,7 @@ def with_displays_inside(body: list[ast.stmt]) -> None:
 
 
 def _is_silent(display: ast.Dict) -> bool:
-    """Whether nobody can observe when a dictionary is made."""
+    """Return whether it is unobservable when a dictionary is made."""
     return all(isinstance(key, ast.Constant) for key in display.keys) and all(
         isinstance(value, (ast.Constant, ast.Name)) or is_plain_path(value)
         and isinstance(value, ast.Subscript) and root_name(value.value).startswith(GRAPH_RESULT)
@@ -100,7 +100,7 @@ def _is_silent(display: ast.Dict) -> bool:
 
 
 def changes_something(statement: ast.stmt) -> bool:
-    """Whether a statement is there for what it changes only, and binds no variable."""
+    """Return whether a statement is there only for what it changes, and binds no variable."""
     if isinstance(statement, ast.For):
         return all(map(changes_something, statement.body))
     if isinstance(statement, ast.Assign):

@@ -131,7 +131,7 @@ class _Sizes(ast.NodeTransformer):
 
     @classmethod
     def of(cls, tree: ast.Module) -> bool:
-        """Whether that was done: calls of ``size`` stand for torch's function."""
+        """Rewrite a module's calls; return whether there was one: then calls of ``size`` stand for torch's function."""
         attributes = {node.attr for node in nodes_of(tree) if isinstance(node, ast.Attribute)}
         if "call_size" not in attributes or "size" in attributes:
             return False

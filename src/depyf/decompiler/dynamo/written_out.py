@@ -275,7 +275,7 @@ class _Writer(ast.NodeTransformer):
         return self.uncertain(node)
 
     def uncertain(self, node: ast.expr) -> ast.expr:
-        """What is inside may not happen: nothing is kept there for what comes later."""
+        """Visit an expression that may not be evaluated, of which nothing is kept for what comes later."""
         before, self.certain = self.certain, False
         self.generic_visit(node)
         self.certain = before
@@ -332,7 +332,7 @@ class _Writer(ast.NodeTransformer):
         return self.elements(node.generators[0]) is not None
 
     def elements(self, loop: ast.comprehension | ast.For) -> list[list[ast.expr]] | None:
-        """What the variables of a loop are in each turn; ``None`` of a loop that the program has itself."""
+        """Return the values of a loop's variables in each turn; ``None`` of a loop that the program has itself."""
         if not (self.folded.blocks if isinstance(loop, ast.For) else self.folded.loops):
             return None
         over = loop.iter
@@ -437,7 +437,7 @@ class _Writer(ast.NodeTransformer):
 
 
 class _Counter(ast.NodeVisitor):
-    """How often each dictionary of a module is needed."""
+    """Counter of how often each dictionary of a module is needed."""
 
     def __init__(self, writer: _Writer) -> None:
         self.writer = writer
@@ -484,7 +484,7 @@ def _names(target: ast.expr) -> list[str]:
 
 
 def _repeated(node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
-    """What a loop gives in each turn."""
+    """Return the expressions that a loop gives in each turn."""
     if len(node.generators) == 1:
         return [node.elt]
     inner = node.generators[1].iter

@@ -47,7 +47,7 @@ def equivalent(
     original: Code | Program, recompiled: Code | Program, *, rename: Mapping[str, str] | None = None,
     nested: list[Pair] | None = None, facts: Facts | None = None,
 ) -> Verdict:
-    """Whether both do the same things in the same order with the same values (see the module).
+    """Return whether both do the same things in the same order with the same values (see the module).
 
     Args:
         original: code, or its canonical program.

@@ -1,4 +1,4 @@
-"""Where ways meet: what both sides hold is forgotten, but for which places are equal.
+"""Join points: what both sides hold is forgotten, but for which places are equal.
 
 Changes with what a join keeps.
 """
@@ -42,7 +42,7 @@ def meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
 
 
 def is_constant(identity: Any) -> bool:
-    """Whether the identity is that of a constant, or of a tuple or slice of constants."""
+    """Return whether an identity is that of a constant, or of a tuple or slice of constants."""
     if not isinstance(identity, tuple) or not identity:
         return False
     if identity[0] in ("tuple", "slice"):
@@ -78,7 +78,7 @@ def join(prover: Prover, left: Side, right: Side) -> bool:
 
 
 def kind_of_places(prover: Prover, identity: Any) -> str:
-    """What is known of all places of a class, besides that they are equal."""
+    """Return what is known of all places of a class, besides that they are equal; ``""`` if nothing is."""
     if isinstance(identity, tuple) and identity[0] in ("maybe", "unbound", "lasti"):
         return str(identity[0])
     if isinstance(identity, tuple) and identity[0] == "constant":

@@ -39,7 +39,7 @@ def own_object(value: Any) -> Built | None:
 
 
 def attribute(prover: Prover, owner: Any, name: str) -> Any | None:
-    """What an attribute is that only leads to one of the calls that :func:`call` knows."""
+    """Return the value of an attribute that only leads to a call that :func:`call` knows; ``None`` of any other."""
     owner = seen(owner)
     if isinstance(owner, Built) and owner.kind in ("dict", "ordered") and name == "items":
         return Built("items method", [owner])

@@ -1,4 +1,4 @@
-"""What is read off a program before it is evaluated. Changes with what may be known beforehand."""
+"""Analyses of a program before it is evaluated. Changes with what may be known beforehand."""
 
 from __future__ import annotations
 

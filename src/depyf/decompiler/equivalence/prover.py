@@ -131,7 +131,7 @@ class Prover:
                 raise Different(f"{_became(a, b)}: not with the same operands")
 
     def equal(self, x: Any, y: Any) -> bool:
-        """Whether both sides hand out the same value. Containers escape by it."""
+        """Return whether both sides hand out the same value. Containers escape by it."""
         x, y = seen(x), seen(y)
         if isinstance(x, Symbol) and isinstance(y, Symbol):
             return x.key == y.key
@@ -244,7 +244,7 @@ class Prover:
         left.epochs = right.epochs = (self.events, modules)
 
     def swallowed(self, event: Event) -> bool:
-        """Whether this is the test of a ``with`` that torch entered again, behind which lies only ``raise None``."""
+        """Return whether an event is the test of a ``with`` that torch entered again, before a mere ``raise None``."""
         ops = self.p.ops
         at = next(i for i, op in enumerate(ops) if op is event.op)
         if not at or ops[at - 1].kind is not o.WITH_EXCEPT_START:

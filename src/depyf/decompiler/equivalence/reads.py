@@ -31,7 +31,7 @@ def path_of(prover: Prover, value: Any) -> Path | None:
 
 
 def read(prover: Prover, side: Side, owner: Any, step: tuple[str, Any]) -> Symbol | None:
-    """What reading an attribute or item, or a variable, gives; ``None`` where somebody could observe it.
+    """Return the value that a read of an attribute, item or variable gives; ``None`` where it is observable.
 
     Args:
         owner: what it is read from; ``None`` for variables.

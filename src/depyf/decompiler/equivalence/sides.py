@@ -29,7 +29,7 @@ class Side:
         self.epochs = epochs
 
     def content(self, name: str) -> Any:
-        """What a local holds, which may be nothing."""
+        """Return the value of a local, which may be unbound."""
         if name in self.maybe:
             return Symbol(("maybe", self.locals[name].key))
         return self.locals.get(name, UNBOUND)
@@ -60,7 +60,7 @@ class Side:
 
 
 class Event:
-    """What a side does next: an operation with its operands (bottom first).
+    """The next observable step of a side: an operation with its operands (bottom first).
 
     ``negated``: a test of which the side holds the contrary (``is not``).
     """
@@ -109,7 +109,7 @@ def pair_containers(left: Side, right: Side) -> dict[int, int]:
 
 
 def all_paired(left: Side, right: Side) -> bool:
-    """Whether each container of one side is one of the other's."""
+    """Return whether each container of one side is one of the other's."""
     containers = [value for side in (left, right) for value in (*side.stack, *side.locals.values()) if is_open(value)]
     pairs = pair_containers(left, right) if containers else {}
     return all(id(value) in pairs for value in containers)

@@ -1,4 +1,4 @@
-"""What a program does unseen, and what is an event. Changes with what another part of the program can observe."""
+"""The unobservable steps of a program, and its events. Changes with what another part of the program can observe."""
 
 from __future__ import annotations
 

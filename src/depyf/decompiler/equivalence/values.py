@@ -81,7 +81,7 @@ def slice_parts(value: Any) -> list[Any] | None:
 
 
 def frozen_items(value: Built) -> list[tuple[str, str]]:
-    """What a set of constants holds, in an order of its own. Of equal ones (``1``, ``True``) it keeps the first."""
+    """Return type and text of each item of a set of constants, sorted; of equal ones (``1``, ``True``) the first."""
     kept: dict[Any, Any] = {}
     for item in value.items:
         kept.setdefault(seen(item).value, seen(item).value)
@@ -118,7 +118,7 @@ def is_open(value: Any) -> bool:
 
 
 def is_new(value: Any, kind: str) -> bool:
-    """Whether it is an empty container of this side's own."""
+    """Return whether a value is an empty container of its side's own."""
     return isinstance(value, Built) and value.escaped is None and value.kind == kind and not value.items
 
 
@@ -128,7 +128,7 @@ def is_text(value: Any) -> bool:
 
 
 def is_key(value: Any) -> bool:
-    """Whether it is a constant that is hashed unseen."""
+    """Return whether a value is a constant whose hashing is unobservable."""
     value = seen(value)
     return isinstance(value, Constant) and type(value.value) in (str, int, bool, type(None))
 
@@ -144,7 +144,7 @@ def both_none(x: Any, y: Any) -> bool:
 
 
 def alike(x: Any, y: Any, single: set[int]) -> bool:
-    """Whether two values are the same (nothing is changed by asking).
+    """Return whether two values are the same (nothing is changed by asking).
 
     What they hold may change later only through them: ``single`` are the containers that nothing else holds.
     """

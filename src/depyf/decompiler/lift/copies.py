@@ -12,7 +12,7 @@ from .stack import Assigning, Shared, Unliftable
 
 
 def same_node(a: Any, b: Any) -> bool:
-    """Whether two expressions are the same (copies of one value included)."""
+    """Return whether two expressions are the same (duplicates of one value included)."""
     if a is b:
         return True
     if isinstance(a, Shared):

@@ -62,7 +62,7 @@ def value_bool(machine: Machine, state: State, op: ast.boolop, right: ast.expr) 
 
 
 def tested(machine: Machine, left: ast.expr) -> ast.expr:
-    """What is tested first, once more if its ways have met."""
+    """Return the value that is tested first, prepared to be tested once more if it comes from a merge."""
     if hasattr(left, "met"):
         left.folded = False  # type: ignore[attr-defined]
         machine.scope.begins_a_line(left)

@@ -29,7 +29,7 @@ _BINARY = {
 
 
 def is_literal(node: Any) -> bool:
-    """Whether an expression stands for one constant of the program."""
+    """Return whether an expression stands for one constant of the program."""
     return hasattr(node, "literal")
 
 
@@ -39,7 +39,8 @@ def held(machine: Machine, node: ast.expr) -> ast.expr:
 
 
 def tested_later(machine: Machine, node: ast.expr) -> ast.expr:
-    """What is tested in the middle of a condition. (From 3.14 on a constant there may be tested where it stands.)"""
+    """Return the expression to test in the middle of a condition. (From 3.14 on a constant there may be tested where it
+    stands.)"""
     return node if machine.scope.tests_constants() else held(machine, node)
 
 
@@ -70,7 +71,7 @@ def binary(machine: Machine, op: str, left: ast.expr, right: ast.expr) -> ast.ex
 
 
 def _in_limits(op: str, a: Any, b: Any) -> bool:
-    """Whether the compiler would try (``safe_multiply`` and others in ast_opt.c)."""
+    """Return whether the compiler would try to fold an operation (``safe_multiply`` and others in ast_opt.c)."""
     if isinstance(a, int) and isinstance(b, int):
         if op == "*":
             return a.bit_length() + b.bit_length() <= _BITS

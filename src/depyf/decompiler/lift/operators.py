@@ -88,7 +88,7 @@ def _(machine: Machine, state: State, inverted: bool) -> None:
 
 
 def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
-    """Whether the compiler makes ``"%s" % (x,)`` an f-string. (It leaves an f-string without fields as it is.)"""
+    """Return whether the compiler makes ``"%s" % (x,)`` an f-string. (It leaves one without fields as it is.)"""
     return (
         isinstance(left, ast.Constant) and isinstance(left.value, str) and isinstance(right, ast.Tuple)
         and not hasattr(right, "folded") and not any(isinstance(item, ast.Starred) for item in right.elts)

@@ -1,4 +1,4 @@
-"""What a rule is: a function that does one operation on the symbolic stack."""
+"""The type of a rule: a function that does one operation on the symbolic stack."""
 
 from __future__ import annotations
 

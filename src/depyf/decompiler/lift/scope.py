@@ -1,4 +1,4 @@
-"""What the machine asks of the code object around it. Changes when operations need to know more of that."""
+"""The machine's questions to the code object around it. Changes when operations need to know more of that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .stack import FunctionExpr, Iter
 
 
 class Scope:
-    """What the machine must know about the code object around it (see ``scopes``)."""
+    """The code object around the machine, as far as operations ask for it (see ``scopes``)."""
 
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt:
         raise NotImplementedError
@@ -46,11 +46,11 @@ class Scope:
         return node  # type: ignore[no-any-return]
 
     def has_constant_keys(self) -> bool:
-        """Whether a dictionary of constant keys has them in one constant."""
+        """Return whether a dictionary of constant keys has them in one constant."""
         return False
 
     def tests_constants(self) -> bool:
-        """Whether conditions of one constant are tested where the program runs."""
+        """Return whether conditions of one constant are tested where the program runs."""
         return True
 
     def looked_through(self, node: ast.expr) -> ast.expr:

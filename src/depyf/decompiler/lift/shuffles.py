@@ -108,5 +108,5 @@ def _(machine: Machine, state: State, depth: int) -> None:
 
 
 def _is_null(stack: list[Any]) -> bool:
-    """Whether what an inlined comprehension has to restore lies on top."""
+    """Return whether the marker of a variable that an inlined comprehension has to restore lies on top."""
     return bool(stack) and isinstance(stack[-1], Special) and stack[-1].kind == "null"

@@ -1,4 +1,4 @@
-"""What lies on the symbolic stack, and the stack itself.
+"""The symbolic stack, and the entries that lie on it.
 
 An entry is either an expression that has been evaluated at that point of the program, or one of the markers below
 for values that have no spelling of their own (an iterator, the exit of a ``with``, a value on its way into a target).
@@ -51,7 +51,7 @@ class Shared(Marker):
 
 
 class Iter(Marker):
-    """What ``GET_ITER`` (or ``GET_AITER``) leaves."""
+    """The iterator that ``GET_ITER`` (or ``GET_AITER``) leaves."""
 
     __slots__ = ("asynchronous", "value")
 
@@ -141,15 +141,15 @@ class Caught(Marker):
 
 
 class Subject(Marker):
-    """What a ``match`` statement looks at, while its cases are tried."""
+    """The subject of a ``match`` statement, while its cases are tried."""
 
     def __init__(self, value: ast.expr) -> None:
         self.value = value
 
 
 class CaseTest(ast.expr):
-    """Whether the subject matches: the test of an ``if``, until
-    :func:`~depyf.decompiler.structure.patterns.cases` makes a ``match`` of it."""
+    """A test whether the subject matches: that of an ``if``, until :func:`~depyf.decompiler.structure.patterns.cases`
+    makes a ``match`` of it."""
 
     _fields = ()
 
@@ -252,12 +252,12 @@ class State:
 
 
 def is_value(entry: Any) -> bool:
-    """Whether a stack entry is a value somebody evaluated (not a marker of the compiler)."""
+    """Return whether a stack entry is a value somebody evaluated (not a marker of the compiler)."""
     return isinstance(entry, (ast.expr, Assigning, Shared)) and not isinstance(entry, (Input, Accumulator))
 
 
 def values(stack: list[Any]) -> int:
-    """How many values of the program (not of the compiler) a stack holds."""
+    """Return the number of values of the program (not of the compiler) that a stack holds."""
     return sum(map(is_value, stack))
 
 

@@ -173,9 +173,9 @@ class _Simplifier:
         return found
 
     def _follows(self, id: int, origin: Block) -> bool:
-        """Whether what is known at the end of ``origin`` is known at the start of block ``id``.
+        """Return whether what is known at the end of ``origin`` is known at the start of block ``id``.
 
-        All ways on from a block find its stack in the same state: it is so for all of them or for none.
+        All edges from a block find its stack in the same state: it is so for all of its successors or for none.
         """
         return all(self._could_follow(successor, origin) for successor in origin.successors)
 

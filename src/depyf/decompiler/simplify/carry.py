@@ -22,7 +22,7 @@ _STAYS = frozenset({"joined", "entry", o.GET_ITER, g.FOR_ITER, o.GET_AITER, o.LO
 
 
 def carried_slots(graph: Graph, joins: set[int]) -> dict[int, int]:
-    """How many values at the bottom of the stack need not lie there, for the blocks where that is any.
+    """Count the loop-invariant values at the bottom of the stack that need not lie there, by block.
 
     Args:
         graph: the program.
@@ -82,7 +82,7 @@ def _components(graph: Graph, joins: set[int]) -> list[set[int]]:
 
 
 def _slots(graph: Graph) -> dict[int, tuple[Slot, ...]]:
-    """Which operation put each value of the stack there, at each block's entry."""
+    """Return for each value of the stack at each block's entry the operation that put it there."""
     entries: dict[int, tuple[Slot, ...]] = {graph.entry: ()}
     pending = [graph.entry]
 

@@ -49,7 +49,7 @@ def forget_under_cleanups(graph: Graph) -> Graph:
 
 
 def _inside(graph: Graph, handler: int, primary: dict[int, int]) -> set[int]:
-    """What runs once the handler has been entered, up to handlers that lie around it."""
+    """Return the blocks that run once the handler has been entered, up to handlers that lie around it."""
 
     def ways(block: Block) -> list[int]:
         more = list(block.successors)
@@ -65,7 +65,7 @@ def _handlers(graph: Graph, ids: set[int]) -> set[int]:
 
 
 def _untouched(graph: Graph, handler: int, inside: set[int], primary: dict[int, int]) -> bool:
-    """Whether nothing in there reaches below the values that the handler's region keeps."""
+    """Return whether no block inside reaches below the values that the handler's region keeps."""
     floor = primary[handler]
     lasti = next(b.region.lasti for b in graph.blocks.values() if b.region and b.region.handler == handler)
     depths = {handler: floor + lasti + 1}

@@ -188,7 +188,7 @@ class Runner:
             self.escape(value)
 
     def move_before_the_rest(self, start: int, rest: Sequence[Value]) -> None:
-        """What was made last is made before the values that stay on the stack, if it needs none of them.
+        """Move what was made last before the values that stay on the stack, if it needs none of them.
 
         (An iterator has no name: nothing may come between making it and its loop.)
         """
@@ -581,7 +581,7 @@ def _is_marker(function: Let) -> bool:
 
 
 def _items(value: Value) -> list[Value] | None:
-    """What iterating over the value gives, if that is known."""
+    """Return the values that iterating over a value gives; ``None`` if they are not known."""
     if isinstance(value, Container) and value.kind in ("list", "tuple"):
         return list(value.items)
     if isinstance(value, Const) and type(value.value) is tuple:

@@ -47,7 +47,7 @@ class Namer:
         return let.variable
 
     def has_no_name(self, let: Let) -> bool:
-        """Whether no name that somebody gave the value is free."""
+        """Return whether a value has no variable, and no name that somebody gave it is free."""
         return let.variable is None and not any(
             hint not in self.taken and not is_torch_name(hint) for hint in let.hints)
 

@@ -28,7 +28,7 @@ _NONE = Const(None)
 
 
 def is_key(value: Value) -> bool:
-    """Whether it is a constant that is hashed unseen."""
+    """Return whether a value is a constant whose hashing is unobservable."""
     return isinstance(value, Const) and type(value.value) in (str, int, bool, type(None))
 
 
@@ -203,7 +203,7 @@ def _constant(value: Value) -> Any:
 
 # --- writing --------------------------------------------------------------------------------------------
 def built(runner: Runner, value: Container) -> Let:
-    """What makes a dictionary or object when others get to see it."""
+    """Return the operation that makes a dictionary or object when others get to see it."""
     op = runner.op
     assert op is not None
     if value.kind == "dict":

@@ -1,4 +1,4 @@
-"""What a partial evaluator knows: values, and the stack and locals that hold them."""
+"""The knowledge of a partial evaluator: values, and the stack and locals that hold them."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class State:
         self.variables = dict(zip(self.variables, known))
 
     def mentions(self, name: str) -> bool:
-        """Whether a value still to be used is the present value of the local."""
+        """Return whether a value still to be used is the present value of a local."""
         seen: set[int] = set()
 
         def inside(items: Sequence[Value]) -> bool:
@@ -164,7 +164,7 @@ class State:
 
 
 class Plan:
-    """What becomes of one block: its lets in order, and what its end takes."""
+    """The plan of one block: its lets in order, and what its end takes."""
 
     __slots__ = ("end_epochs", "end_operands", "entry_stack", "lets", "verbatim")
 

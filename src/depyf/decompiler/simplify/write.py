@@ -1,4 +1,4 @@
-"""What is left of a block -> operations."""
+"""Write what is left of a block as operations."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _IN_PLACE = frozenset({
 
 
 def is_resume(let: Let) -> bool:
-    """Whether it is a call of a resume function."""
+    """Return whether a value is a call of a resume function."""
     function = let.operands[0] if let.operands and let.op is not None and let.op.kind is o.CALL else None
     return isinstance(function, Let) and function.op is not None and function.op.kind is o.LOAD_GLOBAL \
         and str(function.op.arg).startswith(RESUME_PREFIX)
 
 
 def happens(value: Let) -> bool:
-    """Whether it is a call that others may see."""
+    """Return whether a value is a call that others may see."""
     return value.op is not None and value.op.kind in (o.CALL, o.CALL_EX) and not value.role and not value.pure \
         and not value.lasting and not value.optional
 
@@ -88,7 +88,7 @@ class BlockWriter:
             self.pending.append((let, fragment))
 
     def keep_calls_apart(self, let: Let) -> None:
-        """What is called for a resume function has a line of its own: that is where the graph broke. (Unless something
+        """Give what is called for a resume function a line of its own: that is where the graph broke. (Unless something
         waits that would need a variable for it.)"""
         if not is_resume(let):
             return
@@ -99,7 +99,7 @@ class BlockWriter:
 
     @staticmethod
     def is_late(let: Let) -> bool:
-        """Whether it is computed where it is used: its only operand that happens stands in a variable."""
+        """Return whether a value is computed where it is used: its only operand that happens stands in a variable."""
         if let.lasting:
             return True
         if not let.pure:
@@ -121,7 +121,7 @@ class BlockWriter:
         return Op(kind, arg, op.offset, op.line, -1, op.handler)
 
     def flush(self, count: int | None = None) -> None:
-        """What waits (the first ``count`` of it) is computed now, into variables."""
+        """Compute what waits (the first ``count`` of it) now, into variables."""
         count = len(self.pending) if count is None else count
         for let, fragment in self.pending[:count]:
             assert let.op is not None
@@ -151,8 +151,8 @@ class BlockWriter:
                 self.ops.append(Op(o.POP, None, *self.place()))
 
     def read_too_early(self, operands: Sequence[Value]) -> bool:
-        """Whether a read that is written where it is used would come before something that has happened by then and
-        may have changed what it gives."""
+        """Return whether a read that is written where it is used would come before something that has happened by then
+        and may have changed what it gives."""
         waiting = [let for let, _ in self.pending]
         changes = [at for at, value in enumerate(operands) if value in waiting]
         # (what modules hold stays the same while things are only read)
@@ -163,7 +163,7 @@ class BlockWriter:
 
     @staticmethod
     def only_reads(value: Value) -> bool:
-        """Whether nothing that happens for a value changes what modules hold: it is a size of what is at hand."""
+        """Return whether evaluating a value changes nothing that modules hold: it is a size of a value at hand."""
         return isinstance(value, Let) and value.role == ("size",) and all(
             not isinstance(part, Let) or part.lasting or part.variable is not None for part in value.operands)
 

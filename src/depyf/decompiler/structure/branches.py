@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def join_of(walker: Walker, at: int, follow: int, frame: Frame) -> int | None:
-    """Where the two ways of a branch meet again."""
+    """Return the join point of a branch's two edges; ``None`` if it has none."""
     best: int | None = None
     score: tuple[int, int] | None = None
     for child in walker.shape.children[at]:
@@ -39,7 +39,7 @@ def join_of(walker: Walker, at: int, follow: int, frame: Frame) -> int | None:
 
 
 def lies_in(walker: Walker, id: int, region: int | None) -> bool:
-    """Whether a node is in a protected body, or a way out of it."""
+    """Return whether a node is in a protected body or leaves it; an empty node counts too, and any without a body."""
     node = walker.flow.nodes[id]
     return (
         region is None or not node.ops or region in walker.flow.chain(node.region)
@@ -118,7 +118,7 @@ def make_if(
 
 
 def folds(test: ast.expr) -> bool:
-    """Whether the compiler folds ``not`` into this test (``not a in b``), or it has no ``not`` (a case)."""
+    """Return whether the compiler folds ``not`` into a test (``not a in b``), or the test has no ``not`` (a case)."""
     return (
         case_of(test) is not None
         or isinstance(test, ast.Compare) and len(test.ops) == 1

@@ -1,4 +1,4 @@
-"""Where ``break`` leads: which of the ways out of a loop is the one behind it.
+"""The target of ``break``: which of the edges out of a loop leads to the place behind it.
 
 Nothing in the code says so. Changes with how that is guessed.
 """
@@ -30,7 +30,7 @@ def reach(walker: Walker, starts: list[int], avoid: set[int]) -> set[int]:
 
 
 def skip_unwinding(walker: Walker, id: int, head: int) -> int:
-    """Where a way out of the loop at ``head`` leads once iterators, handlers and bodies inside it are left."""
+    """Return where an edge out of the loop at ``head`` leads once iterators, handlers and bodies inside it are left."""
     nodes = walker.flow.nodes
     around = walker.shape.around_loop(head)
     for _ in range(20):
@@ -52,7 +52,7 @@ def skip_unwinding(walker: Walker, id: int, head: int) -> int:
 
 
 def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> list[int]:
-    """Where breaks lead that come after other statements (``if x: y = 1; break``)."""
+    """Return the targets of breaks that come after other statements (``if x: y = 1; break``)."""
     nodes = walker.flow.nodes
     found: list[int] = []
     inner = set()
@@ -88,7 +88,7 @@ def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> list
 
 
 def returns_through(node: Node) -> bool:
-    """Whether an iterator is dropped below the value to return."""
+    """Return whether an iterator is dropped below the value to return."""
     return any(
         op.kind == "SWAP" and under.kind == "POP" and under.arg == "iterator"
         for op, under in zip(node.ops, node.ops[1:])
@@ -96,12 +96,12 @@ def returns_through(node: Node) -> bool:
 
 
 def ends_in_break(node: Node) -> bool:
-    """Whether the last thing a node does is to drop an iterator."""
+    """Return whether the last thing a node does is to drop an iterator."""
     return node.end == "jump" and bool(node.ops) and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator"
 
 
 def drops_iterator(walker: Walker, id: int, target: int) -> bool:
-    """Whether the way from ``id`` to ``target`` drops an iterator."""
+    """Return whether the path from ``id`` to ``target`` drops an iterator."""
     nodes = walker.flow.nodes
     while id != target:
         if any(op.kind == "POP" and op.arg == "iterator" for op in nodes[id].ops):
@@ -111,7 +111,7 @@ def drops_iterator(walker: Walker, id: int, target: int) -> bool:
 
 
 def loop_exit(walker: Walker, head: int, body: set[int], natural: int | None, follow: int, frame: Frame) -> int | None:
-    """Where ``break`` leads. ``natural``: where the loop goes when it ends by itself."""
+    """Return the target of ``break``. ``natural``: the loop's normal exit, where it goes when it ends by itself."""
     chosen = likely_exit(walker, head, body, natural, follow, frame)
     # From inside, only ``break`` leads to the ends of the loop around this one; or a ``return`` of its own.
     ends = {
@@ -126,7 +126,7 @@ def loop_exit(walker: Walker, head: int, body: set[int], natural: int | None, fo
 
 
 def first_of(walker: Walker, ends: set[int], starts: list[int], avoid: set[int]) -> set[int]:
-    """Which of ``ends`` control can come to first."""
+    """Return those of ``ends`` that control can come to first."""
     on_the_way = reach(walker, starts, avoid | ends)
     found = ends.intersection(starts)
     for id in on_the_way:

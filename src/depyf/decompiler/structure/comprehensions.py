@@ -188,7 +188,7 @@ def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
 
 
 def reducer_follow(nodes: dict[int, Node], id: int, asynchronous: bool = False) -> int:
-    """Where empty blocks from ``id`` on lead; the end of an ``async for`` is one that is not quite empty."""
+    """Return where empty blocks from ``id`` on lead; the end of an ``async for`` is one that is not quite empty."""
     for _ in range(100):
         node = nodes[id]
         if node.end != "jump" or any(
@@ -207,5 +207,5 @@ def async_head(reducer: Reducer, node: Node) -> bool:
 
 
 def async_exit(reducer: Reducer, node: Node) -> int:
-    """Where an ``async for`` goes when it ends: what follows its ``END_ASYNC_FOR``."""
+    """Return the normal exit of an ``async for``: what follows its ``END_ASYNC_FOR``."""
     return reducer.flow.nodes[node.region].succs[0]  # type: ignore[index]

@@ -61,7 +61,7 @@ def _gather_last_statements(flow: Flow, end: int) -> None:
 
 
 def _common_statements(a: Node, b: Node) -> int:
-    """How many operations at the end of two nodes are copies of whole statements, on lines of their own."""
+    """Count the operations at the end of two nodes that are copies of whole statements, on lines of their own."""
     found = depth = 0
     for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
         if x.line is None or not copied_op(x, y) or x.kind in _LEAVES or x.arg == "iterator":
@@ -75,10 +75,10 @@ def _common_statements(a: Node, b: Node) -> int:
 
 
 def gather_breaks(flow: Flow) -> None:
-    """Where a loop is the last statement of a handler, its ``break`` and its end leave that in one place.
+    """Merge the ``break`` and the end of a loop that is the last statement of a handler: they leave that in one place.
 
-    (Up to the end of the handler both are on one way, which the compiler copies as it copies other ends. What does
-    not come from a ``break`` stays as it is: there is a ``continue`` or ``return`` for it.)
+    (Up to the end of the handler both are on one path, which the compiler copies as it copies other ends. What does not
+    come from a ``break`` stays as it is: there is a ``continue`` or ``return`` for it.)
     """
     breaks = {
         node.succs[0] for node in flow.nodes.values()
@@ -132,7 +132,7 @@ def _gather_ways_out(flow: Flow, wanted: set[tuple[int | None, int]] | None = No
 
 
 def _epilogue(node: Node) -> int:
-    """Where what the compiler puts behind the last statement begins in a node; -1 if it does not.
+    """Return the index of a node's epilogue, which the compiler puts behind the last statement; -1 if it has none.
 
     The value returned, and in a class before it ``__static_attributes__`` (3.13), ``__classdictcell__`` (3.12)
     and ``__classcell__`` (``compiler_class_body`` in compile.c, codegen.c).

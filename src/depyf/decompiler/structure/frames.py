@@ -1,4 +1,4 @@
-"""What is around a statement: where control falls through to, and what ``break`` and ``continue`` mean there.
+"""The surroundings of a statement: where control falls through to, and what ``break`` and ``continue`` mean there.
 
 Changes with the kinds of statements that others stand in.
 """
@@ -9,7 +9,7 @@ import ast
 
 
 class Frame:
-    """What is around a statement: a loop, a protected body, a handler, or (the outermost) the function."""
+    """The construct around a statement: a loop, a protected body, a handler, or (the outermost) the function."""
 
     __slots__ = ("exit", "head", "kind", "parent", "region")
 

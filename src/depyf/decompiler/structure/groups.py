@@ -44,7 +44,7 @@ def as_alternatives(flow: Flow) -> set[int]:
 
 
 def _start(node: Node) -> int:
-    """How many operations set the stack up for ``except*``; 0 if they are not those of one."""
+    """Count the operations behind ``PUSH_EXC_INFO`` that set the stack up for ``except*``; 0 for other handlers."""
     kinds = [op.kind for op in node.ops[:4]]
     for wanted in _STARTS:
         if kinds[: 1 + len(wanted)] == ["PUSH_EXC_INFO", *wanted]:
@@ -70,7 +70,7 @@ def _gather(flow: Flow) -> None:
 
 
 def _check(node: Node) -> int:
-    """Where a node tests the types of a clause; -1 if it does not."""
+    """Return the index at which a node tests the types of a clause; -1 if it does not."""
     ops = node.ops
     if node.end == "branch" and [op.kind for op in ops[-4:]] == ["CHECK_EG_MATCH", *_MATCHED] and ops[-2].arg is None:
         return len(ops) - 4
@@ -78,13 +78,13 @@ def _check(node: Node) -> int:
 
 
 def _on_none(node: Node) -> tuple[int, int]:
-    """Where a test for ``None`` leads: if it is, and if it is not."""
+    """Return the two targets of a test for ``None``: if it is, and if it is not."""
     true, false = node.succs
     return (false, true) if node.ops[-1].arg else (true, false)
 
 
 def _forgets(ops: list[Op]) -> bool:
-    """Whether operations are ``e = None; del e``."""
+    """Return whether operations are ``e = None; del e``."""
     return (
         [op.kind.partition("_")[0] for op in ops] == _FORGET
         and ops[0].arg is None and ops[1].arg == ops[2].arg
@@ -149,7 +149,7 @@ class _Statement:
         return node.succs[0]
 
     def outside(self, end: Node) -> tuple[int | None, int]:
-        """Where control goes when nothing is left to raise, and the region from there on."""
+        """Return the region, and the id of the node, in which control goes on when nothing is left to raise."""
         after, _ = _on_none(end)
         after = self.after_first(after, "POP")
         return self.flow.nodes[after].region, self.after_first(after, "POP_EXCEPT")

@@ -53,7 +53,8 @@ def loop(
 
 
 def body_without_return(walker: Walker, head: int) -> set[int]:
-    """What a ``for`` does with its item, where no way leads back to its head: all until its iterator is dropped."""
+    """Return the blocks that handle the item of a ``for`` that no edge leads back to: all until its iterator is
+    dropped."""
     nodes = walker.flow.nodes
     body = {head}
     work = [(nodes[head].succs[0], 1)] if nodes[head].end == "for" else []
@@ -70,7 +71,7 @@ def body_without_return(walker: Walker, head: int) -> set[int]:
 
 
 def is_else(walker: Walker, natural: int, exit_: int, body: set[int], frame: Frame) -> bool:
-    """Whether the statements at ``natural`` can only be an ``else`` clause: they go on in a loop around."""
+    """Return whether the statements at ``natural`` can only be an ``else`` clause: they go on in a loop around."""
     if natural == exit_:
         return False
     ends = {end for end in outer_ends(frame, -1) if end >= 0} - {exit_}

@@ -88,7 +88,7 @@ _KEEP = frozenset({
 
 
 def split_breaks(flow: Flow) -> None:
-    """What follows a marked ``POP`` is a node of its own: the place a ``break`` leads to."""
+    """Split nodes behind each marked ``POP``: what follows is the place a ``break`` leads to."""
     for id in list(flow.nodes):
         while True:
             node = flow.nodes[id]
@@ -168,14 +168,14 @@ def _merge_comprehensions(flow: Flow) -> bool:
 
 
 def _fills(node: Node) -> bool:
-    """Whether a node ends in the empty list, set or dictionary that an inlined comprehension fills."""
+    """Return whether a node ends in the empty list, set or dictionary that an inlined comprehension fills."""
     kinds = [op.kind for op in node.ops[-2:]]
     return node.end == "jump" and len(kinds) == 2 and kinds[0] in ("BUILD_LIST", "BUILD_SET", "BUILD_MAP") and (
         kinds[1] == "SWAP" and not node.ops[-2].arg)
 
 
 def _same_graph(flow: Flow, a: int, b: int) -> bool:
-    """Whether what stands at two places does the same, on the same lines, until they lead to one place."""
+    """Return whether the nodes from two places on do the same, on the same lines, until they lead to one place."""
     paired = {a: b}
     work = [a]
     while work:
@@ -229,7 +229,7 @@ def _arms(flow: Flow) -> set[frozenset[int]]:
 
 
 def _loops(flow: Flow, group: list[Node]) -> bool:
-    """Whether a test of the group leads back: only then are copies of its exits taken for one."""
+    """Return whether a test of the group leads back: only then are copies of its exits taken for one."""
     first = flow.order[group[0].id]
 
     def leads_back(node: Node, succ: int) -> bool:
@@ -242,8 +242,8 @@ def _loops(flow: Flow, group: list[Node]) -> bool:
 
 
 def _place(flow: Flow, id: int) -> object:
-    """What stands for a place a test leads to: copies of one ``return None`` are one place, and so are copies of the
-    ways through a test that has conditions in it (``while (a or b) + c``), which meet in the rest of it."""
+    """Return what stands for a place a test leads to: copies of one ``return None`` are one place, and so are copies of
+    the ways through a test that has conditions in it (``while (a or b) + c``), which merge in the rest of it."""
     node = flow.nodes[id]
     if node.end == "jump" and node.ops and all(op.line is not None for op in node.ops):
         return ("way", *(_key(op) for op in node.ops), node.region, node.succs[0])
@@ -369,7 +369,7 @@ def _split_returns(flow: Flow) -> None:
 
 
 def _is_statement(node: Node) -> bool:
-    """Whether all that a ``return`` does stands in one block, on lines that say which statement it is of."""
+    """Return whether all that a ``return`` does stands in one block, on lines that say which statement it is of."""
     depth = 0
     for op in node.ops:
         popped, pushed = effect(op)

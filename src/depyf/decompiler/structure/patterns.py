@@ -72,7 +72,7 @@ class Case:
 
 
 class _NoPattern(Exception):
-    """What stands there is not the code of a pattern."""
+    """The operations are not the code of a pattern."""
 
 
 class _Made:
@@ -380,7 +380,7 @@ def find_patterns(flow: Flow) -> bool:
 
 
 def _starts(node: Node, follows: bool) -> list[tuple[int, bool]]:
-    """Where in a block the code of a pattern may begin, and whether the subject stays on the stack.
+    """Return the indices at which the code of a pattern may begin, each with whether the subject stays on the stack.
 
     The last case has no copy of the subject, but alternatives begin with one in every case.
     """
@@ -439,7 +439,7 @@ def _pattern(flow: Flow, at: int, index: int, keeps: bool) -> tuple[int, int, Ca
 
 
 def _guard_fails(flow: Flow, end: _Place) -> int:
-    """Where the guard of a pattern that always matches leads when it fails.
+    """Split off the node that the guard of a pattern that always matches leads to when it fails, and return it.
 
     Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
     case begins with it.
@@ -520,7 +520,8 @@ def _is_wildcard(flow: Flow, way: _Way, at: int, stack: _Stack) -> bool:
 
 
 def _popped(flow: Flow, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
-    """Where a failed test leads, once what the pattern had on the stack is popped as far as it is."""
+    """Return the place that a failed test leads to once what the pattern had on the stack is popped as far as it is,
+    and the stack there."""
     index = 0
     for _ in range(10_000):
         node = flow.nodes[at]
@@ -534,8 +535,8 @@ def _popped(flow: Flow, at: int, stack: _Stack, base: int) -> tuple[_Place, _Sta
 
 
 def _same_place(flow: Flow, a: _Place, b: _Place) -> bool:
-    """Whether both go on in the same way: since 3.12 small blocks that leave the function are copied. (Such copies
-    have the same lines; two cases may have equal bodies.)"""
+    """Return whether two places go on in the same way: since 3.12 small blocks that leave the function are copied.
+    (Such copies have the same lines; two cases may have equal bodies.)"""
     (x, i), (y, j) = _settled(flow, a), _settled(flow, b)
     if (x, i) == (y, j):
         return True
@@ -651,7 +652,7 @@ def _matches(stmt: ast.stmt, subject: Any) -> bool:
 
 
 def _leaves(match: ast.stmt) -> bool:
-    """Whether what stands behind a ``match`` runs only when no case fits."""
+    """Return whether what stands behind a ``match`` runs only when no case fits."""
     assert isinstance(match, ast.Match)
     last = match.cases[-1]
     if last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None:

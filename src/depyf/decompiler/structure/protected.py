@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def way_out(walker: Walker, target: int, follow: int, frame: Frame) -> str:
-    """What a way out of a protected body is: ``return``, ``jump`` (break, continue) or ``normal``."""
+    """Classify an edge out of a protected body: ``return``, ``jump`` (break, continue) or ``normal``."""
     nodes = walker.flow.nodes
     at = target
     for _ in range(50):

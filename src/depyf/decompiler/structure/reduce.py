@@ -21,7 +21,7 @@ from .regions import Flow, Node, copied_op
 
 
 class Summary:
-    """What a block does, looked at by itself."""
+    """A block evaluated by itself: whether it is pure, what it leaves on the stack, how many values it takes."""
 
     __slots__ = ("inputs", "pure", "stack")
 
@@ -288,7 +288,7 @@ class Reducer:
         return True
 
     def is_copy(self, a: int, b: int) -> bool:
-        """Whether both are one place, or copies of one (on one line, leading to one place)."""
+        """Return whether both are one place, or copies of one (on one line, leading to one place)."""
         one, other = self.flow.nodes[a], self.flow.nodes[b]
         return a == b or (
             one.end == other.end and one.end in _COPIED and one.succs == other.succs and one.region == other.region
@@ -390,13 +390,13 @@ class Reducer:
         return False
 
     def drops(self, id: int, goal: int) -> bool:
-        """Whether all that happens on this way, which nothing else leads to, is that a value is dropped."""
+        """Return whether a block has one edge to it, only drops a value, and goes on to ``goal``."""
         node = self.flow.nodes[id]
         only_drops = node.end == "jump" and [op.kind for op in node.ops] == ["POP"]
         return self.single(id) and only_drops and node.succs == [goal]
 
     def goes_on_elsewhere(self, id: int) -> bool:
-        """Whether a value is only dropped here, and what comes then is come to in other ways too: ``b`` in
+        """Return whether a value is only dropped here, and other edges too lead to what comes then: ``b`` in
         ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11, 3.14)."""
         node = self.flow.nodes[id]
         if [op.kind for op in node.ops[:1]] != ["POP"]:
@@ -481,7 +481,7 @@ class Reducer:
         return False
 
     def reaches_below(self, node: Node) -> bool:
-        """Whether a block takes values that were on the stack before it."""
+        """Return whether a block takes values that were on the stack before it."""
         depth = 0
         for op in node.ops:
             popped, pushed = effect_of(op)
@@ -501,7 +501,7 @@ class Reducer:
         )
 
     def share_end(self, y: Node, k: Node, start: int) -> None:
-        """What ``k`` does from ``start`` on stands once, if ``y`` ends with a copy of it.
+        """Share the end of ``k`` from ``start`` on with ``y``, if ``y`` ends with a copy of it.
 
         The end of an expression statement is copied to the ways out of the expression where it leaves the function
         or goes back in a loop (``inline_small_exit_blocks`` in flowgraph.c, compile.c before 3.12).
@@ -518,7 +518,7 @@ class Reducer:
         self.changed(y, [tail.id], "jump")
 
     def share_after(self, arm: Node, other: Node) -> None:
-        """What stands behind the value of one arm is shared by the other, which has a copy of it."""
+        """Share what stands behind the value of one arm with the other, if that has a copy of it."""
         if arm.end != "jump" or arm.succs == other.succs or not self.only_value(arm.ops):
             return
         k = self.flow.nodes[arm.succs[0]]
@@ -621,13 +621,14 @@ class Reducer:
         return True
 
     def restoring(self, id: int, count: int) -> list[Op]:
-        """What gives the variables of a comprehension their values back, where two comprehensions lead to one copy."""
+        """Return the operations that give the variables of a comprehension their values back, where two comprehensions
+        lead to one copy; none elsewhere."""
         ops = self.flow.nodes[id].ops[: count + 1]
         kinds = [op.kind for op in ops]
         return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
 
     def cut(self, k: Node, start: int) -> Node:
-        """What ``k`` does from ``start`` on, as a node of its own."""
+        """Split ``k`` at ``start`` and return the node of what it does from there on."""
         if not start:
             return k
         tail = self.flow.new(k, k.ops[start:], k.end, [], k.region, k.arg)
@@ -645,7 +646,7 @@ class Reducer:
 
 
 def tests_case(node: Node) -> bool:
-    """Whether a node ends in the test of a pattern, which is no value: all it can have is a guard."""
+    """Return whether a node ends in the test of a pattern, which is no value: all it can have is a guard."""
     return bool(node.ops) and node.ops[-1].kind == "CASE"
 
 
@@ -657,7 +658,7 @@ def effect_of(op: Op) -> tuple[int, int]:
 
 
 def same_argument(a: Any, b: Any) -> bool:
-    """Whether the arguments of two operations say the same; they may be expressions."""
+    """Return whether the arguments of two operations say the same; they may be expressions."""
     if isinstance(a, ast.AST) and isinstance(b, ast.AST):
         return ast.dump(a) == ast.dump(b)
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -666,7 +667,7 @@ def same_argument(a: Any, b: Any) -> bool:
 
 
 def folds_not(node: Node) -> bool:
-    """Whether a ``not`` would change the test a block ends with: the compiler folds it into ``in`` and ``is``.
+    """Return whether a ``not`` would change the test a block ends with: it is folded into ``in`` and ``is``.
 
     A jump on ``None`` is the same operations in either sense.
     """
@@ -677,12 +678,12 @@ def folds_not(node: Node) -> bool:
 
 
 def on_one_line(test: Node, *arms: Node) -> bool:
-    """Whether arms begin on the line of the test, which those of a statement do not."""
+    """Return whether arms begin on the line of the test, which those of a statement do not."""
     lines = {node.ops[at].line if node.ops else None for node, at in ((test, -1), *((arm, 0) for arm in arms))}
     return len(lines) == 1 and None not in lines
 
 
 def continues_chain(found: Summary) -> bool:
-    """Whether a block compares a value from before it with something."""
+    """Return whether a block compares a value from before it with something."""
     top = found.stack[-1] if found.stack else None
     return isinstance(top, ast.Compare) and isinstance(top.left, Input)

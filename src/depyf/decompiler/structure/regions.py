@@ -125,8 +125,8 @@ class Flow:
                 del nodes[id]
 
     def same_way(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
-        """Whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations: one is a copy
-        of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)"""
+        """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations: one is
+        a copy of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)"""
         if a == b and not skip:
             return True
         if not depth:
@@ -408,7 +408,7 @@ def _end_finally(flow: Flow, region: int) -> None:
 
 
 def _with_resume(flow: Flow, region: int) -> int | None:
-    """Where control goes after a ``with`` whose exit swallowed the exception."""
+    """Lead the handler of a ``with`` to where control goes after an exception is swallowed, and return that node."""
     nodes = flow.nodes
     node = nodes[region]
     hops = 0
@@ -442,7 +442,7 @@ def _with_resume(flow: Flow, region: int) -> int | None:
 
 
 def _after_copy(flow: Flow, kind: str, region: int, start: int, asynchronous: bool) -> int:
-    """Where control goes on after the copy of the clean-up that starts at ``start``."""
+    """Return the node that control goes to after the copy of the clean-up that starts at ``start``."""
     if kind == "except" or kind == "except*":
         return start
     if kind == "finally":
@@ -586,7 +586,7 @@ def _further(flow: Flow, id: int, index: int, count: int) -> tuple[int, int]:
 
 
 def _unwinding(ops: list[Op]) -> int:
-    """How many of the next operations take the exception of a ``finally`` off the stack."""
+    """Count the next operations that take the exception of a ``finally`` off the stack."""
     kinds = [op.kind for op in ops]
     if kinds[:2] == ["POP", "POP_EXCEPT"]:
         return 2
@@ -596,7 +596,7 @@ def _unwinding(ops: list[Op]) -> int:
 
 
 def _dropping(ops: list[Op], index: int, others: list[Op], other: int) -> int:
-    """How many operations take off the value that was to be returned, where ``finally`` goes elsewhere."""
+    """Count the operations that take off the value that was to be returned, where ``finally`` goes elsewhere."""
     kinds = [op.kind for op in ops[index : index + 2]]
     if kinds == ["SWAP", "POP"]:
         return 2
@@ -607,10 +607,10 @@ def _dropping(ops: list[Op], index: int, others: list[Op], other: int) -> int:
 
 
 def copied_op(a: Op, b: Op) -> bool:
-    """Whether one operation is a copy of the other: it is of the same place of the text, too."""
+    """Return whether one operation is a copy of the other: it is of the same place of the text, too."""
     return a.line == b.line and same_op(a, b)
 
 
 def same_op(a: Op, b: Op) -> bool:
-    """Whether two operations are copies of one, as far as that can be told without their context."""
+    """Return whether two operations are copies of one, as far as that can be told without their context."""
     return a.kind == b.kind and (a.arg is b.arg or type(a.arg) is type(b.arg) and bool(a.arg == b.arg))

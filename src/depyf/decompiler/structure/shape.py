@@ -1,4 +1,4 @@
-"""What is known of the reduced graph before it is walked: dominators, loops and what stands in them.
+"""Analysis of the reduced control-flow graph before it is walked: dominators, loops and what stands in them.
 
 Changes with what the walk has to know.
 """

@@ -190,7 +190,7 @@ class Walker:
             raise Untangled(f"unexpected {end}")
 
     def never_ends(self, op: Op) -> bool:
-        """Whether it is the clean-up of a ``finally`` that ends in no way but ``raise`` or ``return``."""
+        """Return whether an operation is the clean-up of a ``finally`` that ends only by ``raise`` or ``return``."""
         if op.kind != "LEAVE" or op.arg != "finally":
             return False
         return op.target in self.flow.nowhere

@@ -1,1 +1,1 @@
-"""How operations are written, by parts of the language: each module has a table ``RULES``, a function for each kind."""
+"""Rules that write operations, by parts of the language: each module has a table ``RULES`` of a function a kind."""
