@@ -1,4 +1,4 @@
-"""Why a graph broke, in one sentence, in the words of the program that did it.
+"""The cause of a graph break, in one sentence, in the words of the program that did it.
 
 Torch names the kind of each break (``GB0170``, "Data-dependent branching") and explains it in general. Here the kinds
 that programs meet most are said of the line at hand; for every other kind torch's heading is the sentence.
@@ -164,7 +164,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
 
 
 def sentences(breaks: Iterable[GraphBreak]) -> list[str]:
-    """Where and why a graph ends before the function does, a sentence for each break."""
+    """Return a sentence for each graph break: where and why a graph ends before the function does."""
     found = []
     for each in breaks:
         where = each.location

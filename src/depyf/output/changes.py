@@ -1,4 +1,4 @@
-"""What changed at a recompile: argument, from, to.
+"""The changes at a recompile: argument, from, to.
 
 Torch names for each version the first guard that failed. Those that failed for the same thing belong together, and the
 thing that most versions failed for is what changed::
@@ -35,7 +35,7 @@ _BOUND = ("builtin_function_or_method", "method", "method-wrapper")
 
 
 def is_made_anew(found: GuardFailure) -> bool:
-    """Whether a value failed to be a certain object that Python makes anew each time: a bound method."""
+    """Return whether a value failed to be a certain object that Python makes anew each time: a bound method."""
     return found.expected == "the same object" and (
         found.seen == "gone" or any(found.seen.endswith(f" {kind}") for kind in _BOUND))
 
@@ -49,7 +49,7 @@ def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
 
 @dataclass(frozen=True)
 class Change:
-    """What one recompile was for.
+    """A change that one recompile was for.
 
     Attributes:
         subject: in the user's words: ``x.shape[0]``.
@@ -76,7 +76,7 @@ class Change:
 
     @property
     def lasts(self) -> bool:
-        """Whether another call can match the version at all: a bound method is another object each time."""
+        """Return whether another call can match the version at all: a bound method is another object each time."""
         return not (self.on_stack and is_made_anew(self.failures[0]))
 
     def row(self) -> str:
@@ -96,7 +96,7 @@ class Change:
         return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"
 
     def sentence(self) -> str:
-        """What changed, as a clause: "`x.shape[0]` was 4 and is 6"."""
+        """Return the change as a clause: "`x.shape[0]` was 4 and is 6"."""
         was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
         if not self.lasts:
             return f"{code(self.subject)} is a new bound method at each call, so no version lasts longer than its call"
@@ -117,7 +117,7 @@ class Change:
 
 
 def row(found: Sequence[Change]) -> str:
-    """What changed, as Markdown: where versions failed for different things, each of them with its versions."""
+    """Return the changes as Markdown: where versions failed for different things, each of them with its versions."""
     if len(found) < 2 or not found[0].lasts:
         return found[0].row() if found else ""
     rows = [change.row() + (f" (of {change.entries})" if change.entries and change.lasts else "") for change in found]
@@ -127,7 +127,7 @@ def row(found: Sequence[Change]) -> str:
 def changes(
     compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]] | None = None
 ) -> tuple[Change, ...]:
-    """What changed since each version was compiled, the most telling first; one at least for a recompile.
+    """Return the changes since each version was compiled, the most telling first; one at least for a recompile.
 
     Most telling is what no earlier version of the function met; then what most versions failed for; then what the
     version failed for that was used last.
@@ -181,7 +181,7 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What advice on a change depends on.
+    """The circumstances that advice on a change depends on.
 
     Attributes:
         fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
@@ -201,8 +201,8 @@ class Circumstances:
 
 
 def advice(change: Change, at: Circumstances) -> str:
-    """What to do so that torch need not compile again, as Markdown; ``""`` where there is nothing general to say, or
-    nothing that the user has in hand."""
+    """Return what to do so that torch need not compile again, as Markdown; ``""`` where there is nothing general to
+    say, or nothing that the user has in hand."""
     text = _advice(change, at)
     subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
     return f"{subject}: {text}" if text else ""

@@ -1,4 +1,4 @@
-"""Which functions and stages are written: a part of the records of a run. What is compiled is never chosen."""
+"""The choice of functions and stages to write: a part of the records of a run. What is compiled is never chosen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .story import Story, Unit
 
 @dataclass(frozen=True)
 class Choice:
-    """What to keep. An empty tuple keeps all.
+    """A choice of what to keep. An empty tuple keeps all.
 
     Attributes:
         include, exclude: patterns of the shell for functions. One that holds a ``/`` or ends in ``.py`` fits the file
@@ -72,7 +72,7 @@ class Choice:
 
 
 def fits(pattern: str, unit: Unit) -> bool:
-    """Whether a pattern means the function."""
+    """Return whether a pattern means a function."""
     if "/" in pattern or os.sep in pattern or pattern.endswith(".py"):
         path = (unit.location.filename if unit.location else "").replace(os.sep, "/")
         pattern = pattern.replace(os.sep, "/")

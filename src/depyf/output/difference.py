@@ -1,4 +1,4 @@
-"""What changed between two runs: breaks, recompiles, what was not compiled, graphs, guards, kernels.
+"""The difference between two runs: breaks, recompiles, what was not compiled, graphs, guards, kernels.
 
 Works from records alone. What belongs together says :mod:`depyf.output.pairing`; what is no difference says
 :mod:`depyf.output.canonical`. The text is Markdown, as that of ``index.md``.
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
 
 @dataclass
 class Difference:
-    """What changed from one run to another.
+    """The changes from one run to another.
 
     Attributes:
         head: in which versions of Python and torch the runs took place, and whether they ended.
@@ -54,7 +54,7 @@ class Difference:
 
 
 def difference(before: Capture, after: Capture, full: bool = False) -> Difference:
-    """What changed.
+    """Return the difference between two runs.
 
     Args:
         before, after: the two runs.
@@ -103,7 +103,7 @@ def text(found: Difference, names: tuple[str, str]) -> str:
 
 
 class _Comparison:
-    """What is known of both runs."""
+    """A comparison, with what is known of both runs."""
 
     def __init__(self, old: Story, new: Story, full: bool) -> None:
         self.old, self.new, self.full = old, new, full
@@ -170,7 +170,7 @@ class _Comparison:
         return found
 
     def _version(self, entry: CacheEntry | None, other: CacheEntry | None) -> list[str]:
-        """What changed in a version, which is called :data:`_VERSION`."""
+        """Return items for what changed in a version, which is called :data:`_VERSION`."""
         if entry is None or other is None:
             word, story = ("new", self.new) if entry is None else ("gone", self.old)
             present = other if entry is None else entry
@@ -334,7 +334,7 @@ def _left_alone(story: Story, unit: Unit) -> Iterator[_Fact]:
 
 # --- numbers ---------------------------------------------------------------------------------------------
 def _numbers(units: Sequence[Unit], story: Story) -> dict[str, int]:
-    """How much of what there is, the weightiest first."""
+    """Return the number of each kind of thing in functions, the weightiest first."""
     outcomes = Counter(each.outcome for unit in units for each in unit.compilations)
     return {
         "graph breaks": sum(len(each.breaks) for unit in units for each in unit.compilations),

@@ -265,7 +265,7 @@ def _portable(value: Any) -> Any:
 
 
 def how_faithful(fidelity: str, note: str) -> list[str]:
-    """What the head of a text says of its fidelity: what it means, with the conditions, then the other notes."""
+    """Return what the head of a text says of its fidelity: what it means, with the conditions, then the other notes."""
     notes = sorted(part.strip() for part in note.split(";") if part.strip())
     conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
     said = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"
@@ -276,7 +276,7 @@ def how_faithful(fidelity: str, note: str) -> list[str]:
 def transformed_header(
     code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak], branch: Branch | None,
 ) -> str:
-    """What stands above transformed code, comments and an empty line."""
+    """Return the text above transformed code: comments and an empty line."""
     fidelity = code.source.fidelity
     location = function.location
     resumed = resumed_function(location.function) if location else None

@@ -266,7 +266,7 @@ def _notes(note: str) -> list[str]:
 
 
 def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
-    """What happens when the function is called."""
+    """Return the function that shows what happens at a call: each version is tried, then torch compiles another."""
     arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
     passed = _pass_on(frame)
     lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)

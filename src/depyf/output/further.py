@@ -1,4 +1,4 @@
-"""What else tells a version that was compiled again from the one that served before it.
+"""Further differences between a version that was compiled again and the one that served before it.
 
 Torch names the first guard that failed and stops there: with that one mended, the next one fails. The guards of both
 versions tell the others::

@@ -88,7 +88,7 @@ class _Sizes:
                 self.places.setdefault((one[0], other[0]), {})[_around(old, one), _around(new, other)] = None
 
     def words(self) -> list[str]:
-        """What stands for what, with the places where that does not tell which."""
+        """Return what stands for what, with the places where that does not tell which."""
         result = []
         for (old, new), count in self.count.most_common():
             result.append(f"{new} instead of {old} in {count} statement{'s' * (count > 1)}")
@@ -143,7 +143,7 @@ def _statements_of(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Whether two graphs call much the same, in whatever order. (That is quickly found, where they differ is not.)"""
+    """Return whether two graphs call much the same, in whatever order. (Quickly found, unlike where they differ.)"""
     common = Counter(map(_skeleton, old)) & Counter(map(_skeleton, new))
     return sum(common.values()) >= (1 - _DIFFERENT) * max(len(old), len(new))
 
@@ -206,7 +206,7 @@ def _is_size(word: str) -> bool:
 
 
 def _same_but_for_sizes(old: Sequence[str], new: Sequence[str], names: dict[str, str]) -> bool:
-    """Whether two statements with the same skeleton have the same values in the same places."""
+    """Return whether two statements with the same skeleton have the same values in the same places."""
     same = True
     for first, second in zip(old, new):
         if _is_size(first) and _is_size(second):

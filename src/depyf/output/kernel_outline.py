@@ -25,7 +25,7 @@ class _Call:
 
     @property
     def like(self) -> tuple[str, tuple[str, ...]]:
-        """What repeated calls have in common."""
+        """The parts that repeated calls have in common."""
         return self.call.name, self.lines
 
 

@@ -1,4 +1,4 @@
-"""What belongs together in two runs: functions, frames, versions. By meaning, as ids differ from run to run."""
+"""Pairs of what belongs together in two runs: functions, frames, versions. By meaning: ids differ."""
 
 from __future__ import annotations
 

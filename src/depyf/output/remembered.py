@@ -1,4 +1,4 @@
-"""What several views of one run need, made once while they are written."""
+"""Results that several views of one run need, made once while they are written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def remembered() -> Iterator[None]:
 
 
 def once(key: Hashable, make: Callable[[], Made]) -> Made:
-    """What ``make`` makes; inside of :func:`remembered`, what it made of an equal key before.
+    """Return what ``make`` makes; inside of :func:`remembered`, what it made of an equal key before.
 
     Args:
         key: holds all that ``make`` depends on, and something that tells what is made.

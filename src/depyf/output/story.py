@@ -1,4 +1,4 @@
-"""What belongs together in the records of a run: the facts of ``index.md`` and the page."""
+"""The connections in the records of a run: the facts of ``index.md`` and the page."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class Story:
             for c in self.capture.compilations}
 
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
-        """What changed since each version was compiled, the most telling first; none where nothing was compiled
+        """Return the changes since each version was compiled, the most telling first; none where nothing was compiled
         again."""
         return self._changes[compilation.compile_id.key]
 
@@ -221,7 +221,7 @@ class Story:
 
     # --- versions ---------------------------------------------------------------------------------
     def version(self, compilation: Compilation) -> Version | None:
-        """What was compiled, with its guards; ``None`` where nothing was."""
+        """Return the version that was compiled, with its guards; ``None`` where none was."""
         return self._version_of(compilation.compile_id)
 
     def _version_of(self, compile_id: CompileId | None) -> Version | None:
@@ -252,7 +252,7 @@ class Story:
 
     # --- advice -----------------------------------------------------------------------------------
     def advices(self, compilations: Iterable[Compilation]) -> list[str]:
-        """What to do so that torch need not compile these again, as Markdown; each advice once."""
+        """Return what to do so that torch need not compile these again, as Markdown; each advice once."""
         compilations = list(compilations)
         texts = [advice(change, self._circumstances(compilation))
                  for compilation in compilations for change in self.changes(compilation)[:1]]
@@ -266,7 +266,7 @@ class Story:
         return found
 
     def _others(self, compilation: Compilation) -> Iterator[str]:
-        """What else the versions that failed differ in from what was compiled then, as far as it is no property of a
+        """Yield what else the versions that failed differ in from what was compiled then, unless it is a property of a
         tensor."""
         new, found = self.version(compilation), self.changes(compilation)
         if new is None or not found[0].lasts:
@@ -342,8 +342,8 @@ class Story:
         return f"{self.short.get(location.filename, location.filename)}:{location.line}"
 
     def fate_of(self, resume_name: str) -> str:
-        """What became of a resume function: ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"unreached"`` (no
-        call came there), or ``"unknown"``."""
+        """Return the fate of a resume function: ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"unreached"``
+        (no call came there), or ``"unknown"``."""
         frame = self.frames.get(resume_name)
         if frame is None:
             return "unknown"
@@ -364,20 +364,21 @@ class Story:
         return "plain" if len(lost) >= len(alike) else "unknown"
 
     def knows_code(self, compilation: Compilation) -> bool:
-        """Whether the transformed code was recorded, and with it what it continues in."""
+        """Return whether the transformed code was recorded, and with it what it continues in."""
         found = self.entry(compilation)
         return found is not None and found.transformed.known
 
 
 def _same_function(frame: Frame, compilation: Compilation) -> bool:
-    """Whether a compilation is of what the user means by a frame: one wrapper can be that of several functions."""
+    """Return whether a compilation is of what the user means by a frame: several functions can share a wrapper."""
     meant = compilation.user_function
     return meant is None or not (meant.wrappers or frame.wrappers) or (meant.name, meant.location) == (
         frame.title, frame.location)
 
 
 def _tell_apart(units: list[Unit]) -> None:
-    """Where a wrapper was compiled without the function that it calls, both have that function's name."""
+    """Name the wrapper in a unit's title where one was compiled without the function that it calls: both have its
+    name."""
     titles: dict[str, list[Unit]] = {}
     for unit in units:
         titles.setdefault(unit.title, []).append(unit)

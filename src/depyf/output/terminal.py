@@ -25,7 +25,7 @@ _MARKS = {"code": "\ue001", "bold": "\ue002", "end": "\ue003"}
 
 @dataclass(frozen=True)
 class Style:
-    """How text is set off. Without ``colours`` it is plain.
+    """The style that sets text off. Without ``colours`` it is plain.
 
     Attributes:
         colours: use the escape sequences that nearly all terminals know.
@@ -146,7 +146,7 @@ def _plain(text: str) -> str:
 
 
 def _carried(lines: Iterable[str], hanging: int) -> list[str]:
-    """What is set off over the end of a line is set off in both lines."""
+    """Set off in both lines what is set off over the end of a line."""
     found, open_mark = [], ""
     for line in lines:
         if open_mark:

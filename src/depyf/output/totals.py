@@ -1,4 +1,4 @@
-"""What a run comes to, in numbers."""
+"""The totals of a run, in numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text of the user's files says about a place: which function it is in, which loop surrounds it."""
+"""Facts about a place from the text of the user's files: which function it is in, which loop surrounds it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _within(function: _Function) -> Iterator[ast.AST]:
 
 
 def _repeats(loop: ast.AST, line: int) -> bool:
-    """Whether the line is in the body of a loop, or in the condition of a ``while``."""
+    """Return whether a line is in the body of a loop, or in the condition of a ``while``."""
     assert isinstance(loop, _LOOPS)
     first = loop.lineno if isinstance(loop, ast.While) else loop.body[0].lineno
     return first <= line <= (loop.body[-1].end_lineno or loop.body[-1].lineno)
@@ -105,5 +105,5 @@ _LIBRARY = re.compile(
 
 
 def is_library(filename: str) -> bool:
-    """Whether a path is of a file of torch's or of the standard library, on whatever machine."""
+    """Return whether a path is of a file of torch's or of the standard library, on whatever machine."""
     return _LIBRARY.search(filename) is not None

@@ -1,4 +1,4 @@
-"""What a reader has to know before anything else: what of the program was not compiled, and why.
+"""The verdict, which a reader has to know before anything else: what of the program was not compiled, and why.
 
 Sentences in Markdown, of the records alone; the index, the page and the terminal say the same ones.
 """
@@ -45,14 +45,14 @@ def verdict(story: Story) -> list[str]:
 
 
 def _made_nothing(story: Story) -> bool:
-    """Whether there is no graph, as far as the records tell."""
+    """Return whether there is no graph, as far as the records tell."""
     compilations = [c for c in story.capture.compilations if c.outcome != "unknown"]
     return bool(compilations) and not any(story.graph_names(c) for c in compilations) and all(
         c.outcome != "compiled" or story.knows_code(c) for c in compilations)
 
 
 def is_outermost(unit: Unit) -> bool:
-    """Whether the program asked for its compilation, rather than that it is called by a function that was."""
+    """Return whether the program asked for a unit's compilation, rather than that a compiled function calls it."""
     return any(_is_asked_for(compilation) for compilation in unit.compilations)
 
 
@@ -139,7 +139,7 @@ def _at(story: Story, where: SourceLocation, compilation: Compilation) -> str:
 
 
 def _what_is_compiled(story: Story, unit: Unit) -> str:
-    """What was compiled all the same."""
+    """Return a sentence on what was compiled all the same; ``""`` if nothing was."""
     others = [each for each in story.units if each is not unit and not is_outermost(each)
               and any(story.graph_names(c) for c in each.done)]
     if not others:

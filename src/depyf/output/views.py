@@ -123,7 +123,7 @@ def write_views(
 def _notes(
     capture: Capture, notes: Iterable[str], errors: Iterable[str], directory: Directory
 ) -> tuple[str, ...]:
-    """What there is to say of the run so far."""
+    """Return the notes on the run so far."""
     lost = ["not written: " + ", ".join(dict.fromkeys(directory.lost))] if directory.lost else []
     return tuple(dict.fromkeys([*capture.notes, *notes, *errors, *lost]))
 

@@ -36,7 +36,7 @@ def after_break(line: int, branch: Branch | None = None) -> str:
 
 
 def on_branch(branch: Branch | None, shown: Callable[[str], str] = code) -> str:
-    """Which branch a resume function continues, as the end of a sentence; empty where there is none.
+    """Return the branch that a resume function continues, as the end of a sentence; empty where there is none.
 
     Args:
         shown: makes code of the condition.

@@ -1,4 +1,4 @@
-"""What a call must satisfy to be served by a version, on one screen.
+"""The conditions that a call must satisfy to be served by a version, on one screen.
 
 The conditions that a caller decides about stand one by one: tensors, numbers, flags, keys of the arguments, sizes that
 are open, then what the function closes over, values that objects and globals must have. All others are counted. They
@@ -121,7 +121,7 @@ class _Writer:
 
 # --- what is shown ----------------------------------------------------------------------------------
 def _stack(version: Version) -> Iterator[_Shown]:
-    """What the values were that lay on the stack at a graph break, where it is known."""
+    """Yield the values that lay on the stack at a graph break, where they are known."""
     for number, expression in enumerate(version.frame.stack):
         name = f"___stack{number}"
         if expression and any(one.root == name for one in version.conditions):
@@ -129,7 +129,7 @@ def _stack(version: Version) -> Iterator[_Shown]:
 
 
 def _arguments(version: Version, section: str) -> Iterator[_Shown]:
-    """What arguments (or variables of the enclosing function) must be, one object after another."""
+    """Yield what arguments (or variables of the enclosing function) must be, one object after another."""
     mine = [one for one in version.conditions if one.section == section and not INTERNALS.search(one.subject)]
     known = version.facts
     items: list[Item[tuple[Condition, ...]]] = []
@@ -267,8 +267,8 @@ def _is_about_sizes(one: Condition) -> bool:
 
 
 def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
-    """What attributes of objects or globals must be: first what tells the versions apart, then the values that are most
-    likely to change."""
+    """Return what attributes of objects or globals must be: first what tells the versions apart, then the values that
+    are most likely to change."""
     found: dict[str, list[Condition]] = {}
     for one in version.conditions:
         if one.section != section:
@@ -307,7 +307,7 @@ class _Counted:
         self._implied = {id(one) for one in version.conditions if one.text in implied}
 
     def at_most(self) -> int:
-        """How many lines there can be."""
+        """Return the greatest number of lines that there can be."""
         return len(sections(self._version)) + 4
 
     def take(self, shown: Iterable[Condition]) -> None:
@@ -386,7 +386,7 @@ _KINDS: tuple[tuple[str, Callable[[Condition], Any]], ...] = (
 
 
 def _kinds(left: Iterable[Condition]) -> str:
-    """What kinds of conditions these are, the most frequent first."""
+    """Return the kinds of these conditions, the most frequent first."""
     names = Counter(next(name for name, fits in _KINDS if fits(one)) for one in left)
     first = [name for name, _ in names.most_common(4)]
     return ", ".join(first) + (", ..." if len(names) > len(first) else "")

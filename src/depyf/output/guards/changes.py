@@ -1,4 +1,4 @@
-"""What differs between two versions of a function: why torch compiled it again."""
+"""The differences between two versions of a function: why torch compiled it again."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None
 
 
 def _where(label: str, one: Condition, subject: str, kind: str) -> tuple[str, str, bool] | None:
-    """Where one version alone looks; ``None`` for what a caller can give otherwise."""
+    """Return the label of the version that alone looks at something, the root where it looks, and whether at a value of
+    an object; ``None`` for what a caller can give otherwise."""
     internal = INTERNALS.search(one.text) is not None or " not in " in one.text
     if one.section in (ARGUMENTS, CLOSURE) and not internal or one.section == STATE:
         return None
@@ -186,7 +187,7 @@ def _state(old: Version, new: Version) -> Iterable[str]:
 
 
 def _is_said(condition: Condition, explained: set[str], version: Version) -> bool:
-    """Whether a difference that is told already says so."""
+    """Return whether a difference that is told already says so."""
     if condition.text.startswith("check_global_state(") or condition.text in version.sizes.implied:
         return True
     if condition.text.startswith("check_no_aliasing("):

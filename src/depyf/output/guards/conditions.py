@@ -44,7 +44,7 @@ _SHORT = (("bfloat", "bf"), ("complex", "c"), ("float", "f"), ("uint", "u"), ("i
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a guard says of a tensor. A size or stride is ``None`` where any will do."""
+    """The properties that a guard wants of a tensor. A size or stride is ``None`` where any will do."""
 
     dtype: str
     device: str
@@ -76,7 +76,7 @@ class Tensor:
         return f"strides ({strides}{',' * (len(self.stride) == 1)})"
 
     def _like(self, order: Iterable[int]) -> bool:
-        """Whether strides grow in this order of dimensions, the innermost first."""
+        """Return whether strides grow in this order of dimensions, the innermost first."""
         wanted: int | None = 1
         for k in order:
             if self.size[k] == 1 and self.stride[k] is not None:
@@ -119,7 +119,7 @@ class Condition:
 
     @property
     def is_identity(self) -> bool:
-        """Whether its subject has to be one certain object."""
+        """Return whether the subject has to be one certain object."""
         return self.text.startswith(f"check_same_object({self.subject}")
 
 
@@ -309,7 +309,7 @@ _LOOSE = re.compile(r"[\s()\[\]{}'\"](?:or|if|else|lambda|for)\b|:=")
 
 
 def is_loose(text: str) -> bool:
-    """Whether ``and`` beside the text would be read another way."""
+    """Return whether ``and`` beside a text would be read another way."""
     if not text.startswith("lambda") and not _LOOSE.search(text):
         return False
     tree = parsed_expression(text)

@@ -1,4 +1,4 @@
-"""What a version says of one object: ``3``, ``None``, ``f32[batch, 4] on cpu``, any ``float``.
+"""Facts, what a version says of one object: ``3``, ``None``, ``f32[batch, 4] on cpu``, any ``float``.
 
 Several conditions may be about one object; the fact is what they come to. Facts are what two versions are compared by,
 and what a reader is told of an argument.
@@ -21,7 +21,7 @@ _QUOTES = "'\""
 
 @dataclass(frozen=True)
 class Fact:
-    """What holds for an object.
+    """A fact about an object, as a version wants it.
 
     Attributes:
         kind: ``"tensor"``, ``"value"``, ``"object"`` (a certain one) or ``"type"``.
@@ -78,7 +78,7 @@ def fact_of(condition: Condition, sizes: Sizes) -> tuple[str, Fact] | None:
 
 
 def is_literal(text: str) -> bool:
-    """Whether a text is a value: a literal, a dtype, a member of an enumeration."""
+    """Return whether a text is a value: a literal, a dtype, a member of an enumeration."""
     if re.fullmatch(r"torch\.\w+|torch\.device\('[\w:]+'\)|[A-Za-z_]\w*\.[A-Z]\w*|inf|-inf|nan", text):
         return True
     try:

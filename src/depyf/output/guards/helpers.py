@@ -6,7 +6,7 @@ import re
 
 _TENSOR = '''\
 def check_tensor(t, like):
-    """Whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name stands for any size.
+    """Return whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name stands for any size.
     A tensor of which no layout is named is contiguous."""
     found = re.fullmatch(r"(?:(\\w+) )?(\\w+)\\[(.*?)\\](?: strides \\((.*)\\)| (channels last)| contiguous)?"
                          r" on (\\S+?)(, requires grad)?", like)
@@ -28,36 +28,36 @@ def check_tensor(t, like):
 '''
 _MARKS = '''\
 def has_no_marks(t, *marks):
-    """Whether nobody called mark_dynamic, mark_static or the like on `t`."""
+    """Return whether nobody called mark_dynamic, mark_static or the like on `t`."""
     return not any(hasattr(t, mark) for mark in marks or (
         "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices",
         "_dynamo_strict_unbacked_indices", "_dynamo_static_indices"))
 '''
 _SOME_MARKS = '''\
 def has_no_marks_but(t, dimensions, mark):
-    """Whether `t` has this mark (of mark_dynamic or the like) at none but these dimensions."""
+    """Return whether `t` has this mark (of mark_dynamic or the like) at none but these dimensions."""
     return getattr(t, mark, set()) <= set(dimensions)
 '''
 _TYPE = '''\
 def check_type(x, name):
-    """Whether `x` is of the class of this name, and of no subclass."""
+    """Return whether `x` is of the class of this name, and of no subclass."""
     return f"{type(x).__module__}.{type(x).__qualname__}".removeprefix("builtins.") == name
 '''
 _ALIASING = '''\
 def check_no_aliasing(*tensors):
-    """Whether no two of the tensors are the same object."""
+    """Return whether no two of the tensors are the same object."""
     return len(set(map(id, tensors))) == len(tensors)
 '''
 _STATE = '''\
 def check_global_state(grad_mode, default_dtype, deterministic_algorithms=False, num_threads=None, **others):
-    """Whether torch is set as it was when compiling. (`others` can be tested by torch only.)"""
+    """Return whether torch is set as it was when compiling. (`others` can be tested by torch only.)"""
     return (torch.is_grad_enabled() == grad_mode and torch.get_default_dtype() == default_dtype
             and torch.are_deterministic_algorithms_enabled() == deterministic_algorithms
             and num_threads in (None, torch.get_num_threads()))
 '''
 _BY_TORCH = '''\
 def _checked_by_torch(*args, **kwargs):
-    """What only torch can test."""
+    """Return True for what only torch can test."""
     return True
 '''
 #: What each of the others means.
@@ -96,7 +96,7 @@ def helpers(text: str) -> str:
 
 
 def stands(form: str, not_before: str, text: str) -> bool:
-    """Whether a form of fixed length stands in a text, behind none of some characters.
+    """Return whether a form of fixed length stands in a text, behind none of some characters.
 
     The look behind comes last: a pattern that begins with letters is searched for much faster.
     """

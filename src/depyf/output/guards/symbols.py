@@ -1,4 +1,4 @@
-"""What the symbols in a graph are: ``s77``, ``u0``, ``zf35``."""
+"""The meaning of the symbols in a graph: ``s77``, ``u0``, ``zf35``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _meanings(version: Version, compilation: Compilation) -> dict[str, str]:
 
 
 def _origin(decision: SymbolDecision) -> str:
-    """How a value came about that only the data tells."""
+    """Return how a value came about that only the data tells."""
     where = decision.location
     if where is None or not where.text:
         return "known only when the graph runs"
@@ -67,7 +67,7 @@ def _origin(decision: SymbolDecision) -> str:
 
 
 def _ranges(decisions: Iterable[SymbolDecision]) -> dict[str, _Range]:
-    """What conditions leave of the values of unbacked symbols."""
+    """Return the ranges that conditions leave to the values of unbacked symbols."""
     found: dict[str, _Range] = {}
     for decision in decisions:
         bound = _BOUND.fullmatch(decision.symbol) if decision.kind == "guarded" else None

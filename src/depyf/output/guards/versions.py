@@ -43,7 +43,7 @@ class Version:
 
     @property
     def why_dead(self) -> str:
-        """Why it serves no more calls, as a sentence; empty if it does."""
+        """Return why the version serves no more calls, as a sentence; empty if it does."""
         name = in_words(self.dead, {f"___stack{number}": text for number, text in enumerate(self.frame.stack)})
         return f"{name} is a new bound method at each call, so this version dies with it." if self.dead else ""
 
@@ -52,7 +52,7 @@ class Version:
         return guards_name(self.frame, self.number)
 
     def fact_of(self, condition: Condition) -> tuple[str, Fact] | None:
-        """What one of its conditions says, and of which object (:func:`.facts.fact_of`)."""
+        """Return the object that one of the conditions is about, and what it says of it (:func:`.facts.fact_of`)."""
         return self._facts_by_condition[id(condition)]
 
     @functools.cached_property
@@ -61,7 +61,7 @@ class Version:
 
     @functools.cached_property
     def facts(self) -> dict[str, Fact]:
-        """What holds for each object."""
+        """Facts by the object that they hold for."""
         return facts(self._facts_by_condition.values())
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""What was compiled: function by function, and compilation by compilation with its files."""
+"""The section on what was compiled: function by function, and compilation by compilation with its files."""
 
 from __future__ import annotations
 

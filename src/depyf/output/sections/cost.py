@@ -1,4 +1,4 @@
-"""Where the time went, and what torch's caches gave."""
+"""The section on where the time went, and what torch's caches gave."""
 
 from __future__ import annotations
 

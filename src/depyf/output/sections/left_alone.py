@@ -1,4 +1,4 @@
-"""What was not compiled: skipped, failed, beyond the recompile limit."""
+"""The section on what was not compiled: skipped, failed, beyond the recompile limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the run came to, and where to begin to read."""
+"""The section on what the run came to, and where to begin to read."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def event(story: Told, compilation: Compilation, told: set[tuple[str, ...]]) -> 
 
 
 def _several(story: Told, compilation: Compilation) -> bool:
-    """Whether functions of its unit, itself and resume functions, have recompiles of their own."""
+    """Return whether several functions of a compilation's unit, itself and resume functions, have recompiles."""
     unit = story.unit_of[compilation.compile_id.key]
     return len({c.compile_id.frame_key for c in unit.recompiles}) > 1
 

@@ -57,8 +57,8 @@ def _in_versions(compilations: Sequence[Compilation]) -> str:
 
 
 def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
-    """What holds for one value in each version, with the values. Numbers of Python that were fixed at once stand in one
-    row: torch opens each number that a module holds."""
+    """Return what holds for one value in each version, with the values. Numbers of Python that were fixed at once stand
+    in one row: torch opens each number that a module holds."""
     values: dict[str, dict[str, list[Decision]]] = {}
     numbers: dict[str, None] = {}
     for decision, compilation in found:
@@ -81,7 +81,7 @@ def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
 
 
 def _subjects(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
-    """What a symbol stands for, as Markdown; several where torch found them equal."""
+    """Return what a symbol stands for, as Markdown; several where torch found them equal."""
     names = story.stack_names(compilation)
     return ", ".join(code(in_words(source, names)) for source in found.source.split(", ")) if found.source else (
         code(found.symbol))
@@ -101,7 +101,7 @@ def _first_seen(found: SymbolDecision, compilation: Compilation) -> str:
 
 
 def _open(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
-    """What takes more values than one, with its range, in the versions where it was not fixed later."""
+    """Return what takes more values than one, with its range, in the versions where it was not fixed later."""
     told: dict[str, list[tuple[str, Compilation]]] = {}
     for decision, compilation in found:
         if decision.kind in ("created", "unbacked") and _key(decision, compilation) not in fixed:
@@ -125,7 +125,7 @@ def _conditions(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, st
 
 
 def _open_text(story: Told, found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
-    """What a symbol stands for, and the sentence on it."""
+    """Return what a symbol stands for, and the sentence on it."""
     first = f", first seen as {code(found.value)}" if found.value else ""
     where = f", {story.place(found.location)}" if found.location else ""
     if not found.source:
@@ -161,15 +161,15 @@ def _compared(condition: str) -> str:
 
 
 def range_of(story: Story, found: SymbolDecision, compilation: Compilation) -> str:
-    """What a symbol can be, in words: as the guards leave it, torch's own range where they say nothing of it."""
+    """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
     known = [story.bounds(compilation, source) for source in found.source.split(", ") if source]
     narrowed = next(filter(None, known), "")
     return f"any value {in_sentence(narrowed)}" if narrowed else values(found.range)
 
 
 def is_used(story: Story, found: SymbolDecision, compilation: Compilation) -> bool:
-    """Whether anything that a reader comes to has the symbol: a guard, a graph, another decision. (Torch makes one of
-    each number that it comes by.)"""
+    """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision. (Torch makes
+    one of each number that it comes by.)"""
     version = story.version(compilation)
     if version is None or found.kind not in ("created", "unbacked"):
         return True
@@ -200,7 +200,7 @@ def values(interval: str) -> str:
 
 
 def _generalised(story: Told, what: str, value: str, compilation: Compilation) -> str:
-    """Why it is open: it changed between two calls."""
+    """Return why a size is open, that it changed between two calls; ``""`` where it did not."""
     for change in story.changes(compilation):
         if change.subject == what and change.now == value and change.was[0]:
             return f"; open because {code(change.was[0])} became {code(change.now)}"

@@ -33,7 +33,7 @@ class Told(Story):
             f"{self.place(wrapper)} {code(wrapper.function)}" for wrapper in wrappers)
 
     def subject(self, compilation: Compilation) -> str:
-        """Which function; of a resume function the name that the files have, and where it goes on."""
+        """Return the function of a compilation; of a resume function its name in the files, and where it goes on."""
         found = self.entries.get(compilation.compile_id.key)
         resume = resumed_function(compilation.function)
         if resume and found and found[0].name != compilation.function:
