@@ -9,7 +9,7 @@ Made = TypeVar("Made")
 
 
 def attempt(action: Callable[[], Made], otherwise: Made, report: Callable[[Exception], None]) -> Made:
-    """What the action makes; where it raises, that is reported, and ``otherwise`` takes its place."""
+    """Return what the action returns; where it raises, report that and return ``otherwise``."""
     try:
         return action()
     except Exception as error:

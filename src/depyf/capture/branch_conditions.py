@@ -1,4 +1,4 @@
-"""Which branch a resume function continues: the condition that broke the graph, and whether it held.
+"""The branch that a resume function continues: the condition that broke the graph, and whether it held.
 
 Behind a break at a branch torch calls one of two resume functions, named by the offsets at which they go on::
 

@@ -20,7 +20,7 @@ def environment() -> dict[str, str]:
 
 
 def command() -> str:
-    """How the program was started: ``python train.py --steps 3``. Of ``-c`` without the text of the program."""
+    """Return the command that started the program: ``python train.py --steps 3``; of ``-c`` without the text."""
     given = sys.orig_argv[1:]
     if sys.argv[:1] == ["-c"] and "-c" in given:
         given = given[: given.index("-c") + 1]
@@ -45,7 +45,7 @@ def rank_and_world() -> tuple[int, int] | None:
 
 
 def launch() -> str:
-    """What all ranks of one launch share and two launches do not, as far as the environment tells.
+    """Return what all ranks of one launch share and two launches do not, as far as the environment tells.
 
     ``torchrun`` starts its workers again under another restart count. Its folder of logs is new for each launch, but
     each machine has its own, so it counts only where all ranks are on one machine.

@@ -155,7 +155,7 @@ class EventReader:
         return CompileId(frame, recompile, attempt, self._resets)
 
     def compilation(self, compile_id: CompileId) -> Compilation | None:
-        """What is known of one so far."""
+        """Return the record of a compilation so far; ``None`` if there is none."""
         draft = self._drafts.get(compile_id.key)
         return None if draft is None else self._record(draft)
 

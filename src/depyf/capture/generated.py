@@ -93,7 +93,7 @@ class Launch:
 
 @dataclass
 class Module:
-    """What a generated module says.
+    """The contents of a generated module.
 
     Attributes:
         definitions: its kernels, by name.
@@ -115,7 +115,8 @@ class Module:
 
 
 def read_module(text: str) -> Module:
-    """What the module says; nothing where it is none that Inductor writes in Python (``cpp_wrapper`` writes C++).
+    """Return the contents of a module; nothing where it is none that Inductor writes in Python (``cpp_wrapper`` writes
+    C++).
 
     Args:
         text: ``Kernel.text``.
@@ -169,7 +170,7 @@ class _Reader:
             name, kind, statement.lineno, _parameters(source, kind), sources, aten, nodes)
 
     def _metadata(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """What torch says in the comments right above a definition."""
+        """Return the sources, operations and nodes that torch names in the comments right above a definition."""
         above = []
         for number in range(line - 2, -1, -1):
             found = self.lines[number].strip()
@@ -367,7 +368,7 @@ class _Reader:
 
 
 def _parameters(source: str, kind: str) -> tuple[str, ...]:
-    """How a kernel uses its buffers, by the names that torch gives its parameters."""
+    """Return how a kernel uses each of its buffers, by the names that torch gives its parameters."""
     pattern = _CPP_PARAMETERS if kind == "C++" else _TRITON_PARAMETERS
     found = list(pattern.finditer(source))
     if not found:

@@ -57,7 +57,7 @@ def _distinct(wanted: str, taken: Any) -> str:
 
 
 def _name_of(value: Any, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:
-    """How the user would name the object; ``""`` where nothing tells."""
+    """Return the name that the user would give an object; ``""`` where nothing tells."""
     if type(value) is weakref.ReferenceType:
         inner = _name_of(value(), namespace, local_variables)
         return f"weakref.ref({inner})" if inner else ""

@@ -45,7 +45,7 @@ _IN_PLACE = {name: "i" + name.rstrip("_") for name in _OPERATORS.values()}
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """What torch prints about a value: ``"f32[2, s27][s27, 1]cpu"``.
+    """The type that torch prints for a value: ``"f32[2, s27][s27, 1]cpu"``.
 
     Attributes:
         text: as torch prints it; ``"Sym(s27)"`` for a number.

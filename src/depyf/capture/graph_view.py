@@ -94,7 +94,7 @@ _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
 
 @dataclass(frozen=True)
 class GraphView:
-    """What :func:`graph_view` makes.
+    """A view of a graph, as :func:`graph_view` makes it.
 
     Attributes:
         text: the view.
@@ -226,7 +226,7 @@ class _View:
 
     @property
     def prefix(self) -> str:
-        """What names of nodes begin with in records here."""
+        """The text that names of nodes begin with in records here."""
         return "".join(f"{name}." for _, name in self.scopes[1:])
 
     # --- signatures -------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class _View:
         return shown
 
     def label(self, name: str, shown: str, told: str) -> str:
-        """What a parameter is, in the user's words; ``""`` where its name says it.
+        """Return what a parameter is, in the user's words; ``""`` where its name says it.
 
         Args:
             told: what torch says of it.
@@ -351,7 +351,7 @@ class _View:
         return self.words[index] or self.inputs[index].name
 
     def words_of(self, told: str) -> str:
-        """What AOTAutograd says of a value, in words: ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))``
+        """Return in words what AOTAutograd says of a value: ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))``
         (torch/_functorch/_aot_autograd/descriptors.py)."""
         found = _AOT_VALUE.match(told)
         if found is None:
@@ -390,7 +390,7 @@ class _View:
         return number + 1
 
     def role(self, name: str, indent: int) -> list[str]:
-        """What a graph within the graph is, as a comment."""
+        """Return a comment that says what a graph within the graph is; no lines where that is not known."""
         if self.roles is None:
             self.roles = {}
             for inner, role, number in roles(self.source):
@@ -506,7 +506,7 @@ def _with_comment(code: str, words: str, indent: int) -> list[str]:
 
 
 def _mode(code: str) -> str:
-    """What a statement does to the modes of torch; ``""`` where it sets none."""
+    """Return what a statement does to the modes of torch; ``""`` where it sets none."""
     if "grad" not in code and "autocast" not in code and "inference_mode" not in code:
         return ""
     matches = ((pattern.match(code), words) for pattern, words in _MODES)

@@ -1,4 +1,4 @@
-"""Which of its arguments a graph writes to, read off torch's print of it.
+"""The arguments that a graph writes to, read off torch's print of it.
 
 A graph that was captured has the program's own operations in place::
 
@@ -96,7 +96,7 @@ class _Writes:
         return re.search(rf"(?m)(?:^ *|;  ){name}(?:: \"([^\"\n]*)\")? = (?!None\b)([^;\n]*)", self._text)
 
     def type(self, value: ast.expr) -> str:
-        """What torch prints of a value."""
+        """Return the type that torch prints of a value."""
         if not isinstance(value, ast.Name):
             return ""
         made = None if value.id in self._types else self.made(value.id)

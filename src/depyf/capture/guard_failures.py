@@ -81,7 +81,7 @@ _HELPERS = (
 
 
 class Comparison(NamedTuple):
-    """What a guard compares.
+    """The comparison that a guard makes.
 
     Attributes:
         subject: as Python (``len(cache)``), or in words where Python has none (``the default device``).
@@ -142,7 +142,7 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
 
 
 def comparison(condition: str, seen: Seen) -> Comparison:
-    """What a guard compares, from torch's text of it.
+    """Return the comparison that a guard makes, from torch's text of it.
 
     Args:
         condition: ``"tensor 'x' rank mismatch. expected 2, actual 3"``, ``"len(cache) == 1"``.
@@ -178,7 +178,7 @@ def _of_a_tensor(condition: str, seen: Seen) -> Comparison | None:
 
 
 def _of_dispatch_keys(source: str, expected: list[str], actual: list[str]) -> Comparison:
-    """Which properties of a tensor differ: its device, whether inference mode made it."""
+    """Return the comparison of the properties of a tensor that differ: its device, whether inference mode made it."""
     lost, new = [key for key in expected if key not in actual], [key for key in actual if key not in expected]
     if all(key.startswith(("Autograd", "ADInplaceOrView")) for key in (*lost, *new)) and bool(lost) != bool(new):
         return Comparison(f"{source}.is_inference()", str(bool(new)), str(bool(lost)))

@@ -267,12 +267,12 @@ def _tuple(items: str) -> str:
 
 
 def _maybe_inside_string(text: str) -> bool:
-    """Whether the text may end inside a string literal. (Quotes are cheaper to count than to parse.)"""
+    """Return whether a text may end inside a string literal. (Quotes are cheaper to count than to parse.)"""
     return bool(text.count("'") % 2 or text.count('"') % 2 or "\\" in text)
 
 
 def is_expression(text: str) -> bool:
-    """Whether the text is one Python expression."""
+    """Return whether a text is one Python expression."""
     if "\n" in text:
         return False
     # Guards on the layers of a model differ in objects, names and numbers only, and one is as good as another. (But for

@@ -1,4 +1,4 @@
-"""Which nodes of a graph a generated kernel computes.
+"""The nodes of a graph that each generated kernel computes.
 
 Torch says it in comments above Triton kernels, for their first call. For the rest, C++ kernels among them, it is
 *inferred* from the graph after Inductor's passes and from what flows in the generated module (``assignment``).

@@ -76,7 +76,7 @@ class LiveFacts:
         return PLAIN
 
     def _is_of_a_module(self, path: Path) -> bool:
-        """Whether it is a global variable, or is found in one through Python modules and dictionaries only."""
+        """Return whether a path leads from a global variable through Python modules and dictionaries only."""
         return path[0][0] == "global" and all(
             type(self._object(path[:end])) in (types.ModuleType, dict) for end in range(1, len(path)))
 
@@ -209,7 +209,7 @@ def _item(owner: Any, key: Any) -> Any:
 
 
 def _is_module(owner: Any) -> bool:
-    """Whether it is a module of torch's that reads its attributes as ``torch.nn.Module`` does."""
+    """Return whether an object is a module of torch's that reads its attributes as ``torch.nn.Module`` does."""
     return is_module(owner) and type(owner).__getattribute__ is object.__getattribute__
 
 
@@ -218,7 +218,7 @@ def _is_torchs(function: Any) -> bool:
 
 
 def _is_container_method(function: Any) -> bool:
-    """Whether it is a method of ``ModuleList`` or ``Sequential``."""
+    """Return whether a function is a method of ``ModuleList`` or ``Sequential``."""
     return _owner_in_torch(function) in ("ModuleList", "Sequential")
 
 

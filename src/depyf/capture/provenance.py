@@ -1,4 +1,4 @@
-"""Where a node of a graph comes from: user line -> captured node -> node of a later stage -> kernel, and back.
+"""The origin of a node of a graph: user line -> captured node -> node of a later stage -> kernel, and back.
 
 Torch's print of a later stage names the user's line of each node, not the captured node. The captured node, and with
 it the module, is *inferred* here from the text alone, so that it is the same from a cold compile, from a warm cache,
@@ -51,7 +51,7 @@ _BECOMES: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Origin:
-    """What is known of where a node of a stage comes from.
+    """The origin of a node of a stage, as far as it is known.
 
     Attributes:
         captured: name of the captured node; ``""`` if none fits. Nodes of a graph within the graph are named with
@@ -163,7 +163,7 @@ class Provenance:
         return next((stage for stage in self.stages if _key(stage) == kernel.stage), None)
 
     def nodes_of(self, kernel: Kernel, call: KernelCall) -> Iterator[tuple[StageNodes, str]]:
-        """What a call computes: nodes of the graph that the module was generated from."""
+        """Yield the nodes that a call computes, of the graph that the module was generated from."""
         stage = self.kernel_stage(kernel)
         if stage is not None:
             for name in call.nodes:
@@ -181,8 +181,8 @@ class Provenance:
                         yield kernel, call
 
     def counterparts(self, stage: StageNodes, name: str, other: StageNodes) -> tuple[str, ...]:
-        """What a node is in another stage: the node itself where passes kept it, else those of the same captured
-        node; none where the one stage is forward and the other backward."""
+        """Return the counterparts of a node in another stage: the node itself where passes kept it, else those of the
+        same captured node; none where the one stage is forward and the other backward."""
         if stage is other:
             return (name,)
         origin = stage.origins.get(name)

@@ -1,4 +1,4 @@
-"""What watching ``torch.compile`` yields: plain, immutable records.
+"""Records of what watching ``torch.compile`` yields: plain and immutable.
 
 No tensors, no modules, no code objects of torch's are held here: strings, numbers, tuples and other
 records only, so that every view can be made again later, elsewhere and without torch.
@@ -45,12 +45,12 @@ class CompileId:
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """What ties records of one compilation together, whatever its attempts."""
+        """The key that ties records of one compilation together, whatever its attempts."""
         return self.resets, self.frame, self.recompile
 
     @property
     def frame_key(self) -> tuple[int, int]:
-        """What ties the compilations of one frame together."""
+        """The key that ties the compilations of one frame together."""
         return self.resets, self.frame
 
 
@@ -139,7 +139,7 @@ class TransformedCode:
 
     @property
     def known(self) -> bool:
-        """Whether there is source at all (a log of ``TORCH_TRACE`` has none)."""
+        """Return whether there is source at all (a log of ``TORCH_TRACE`` has none)."""
         return "def " in self.source.text
 
 
@@ -371,7 +371,7 @@ class CompiledGraph:
 # --- compilations ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class GraphBreak:
-    """Where a graph ended although the function went on.
+    """A place where a graph ended although the function went on.
 
     Attributes:
         reason: torch's heading, ``"Data-dependent branching"``.
@@ -408,7 +408,7 @@ class GraphBreak:
 
 @dataclass(frozen=True)
 class GuardFailure:
-    """Why an existing cache entry did not fit a call.
+    """A reason for which an existing cache entry did not fit a call.
 
     Attributes:
         entry: the cache entry.
@@ -479,7 +479,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Span:
-    """When a compilation was in a part of torch.
+    """A span of time in which a compilation was in a part of torch.
 
     Attributes:
         name: torch's: ``"compile_fx.<locals>.fw_compiler_base"``.
@@ -496,7 +496,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a compilation gave no code. ``kind`` is the exception's name."""
+    """The reason for which a compilation gave no code. ``kind`` is the exception's name."""
 
     kind: str
     reason: str

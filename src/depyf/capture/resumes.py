@@ -22,5 +22,5 @@ def plain_name(code_name: str) -> str:
 
 
 def is_resume_global(name: str) -> bool:
-    """Whether transformed code calls a resume function by this name (``__resume_at_10_2``)."""
+    """Return whether transformed code calls a resume function by a name (``__resume_at_10_2``)."""
     return name.startswith(touchpoints.RESUME_NAME.key)

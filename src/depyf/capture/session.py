@@ -1,4 +1,4 @@
-"""What is on while ``prepare_debug`` is on.
+"""A session: all that is on while ``prepare_debug`` is on.
 
 A session listens (hooks of ``torch_private``), keeps drafts of records, and hands every text to its
 ``sink`` as soon as it is complete, so that a killed run leaves what it had.  Nothing of torch's is kept
@@ -190,7 +190,7 @@ class Session:
         return hook
 
     def attempt(self, action: Callable[[], Made], otherwise: Made) -> Made:
-        """What the action makes; where it raises, that is reported, and ``otherwise`` takes its place."""
+        """Return what the action returns; where it raises, report that and return ``otherwise``."""
         return attempt(action, otherwise, self._report)
 
     def _report(self, error: Exception) -> None:
@@ -205,7 +205,7 @@ class Session:
                 pass  # warnings may be errors here
 
     def _on_lines(self) -> Callable[[tuple[str, int]], None] | None:
-        """What takes the lines of the attempt that begins or goes on: a plain ``set.add``, as there are thousands."""
+        """Return what takes the lines of the present attempt: a plain ``set.add``, as there are thousands."""
         found = hooks.compile_id()
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""What is not needed now lies in a file: a program may compile for days while it is watched."""
+"""Spill files, for what is not needed now: a program may compile for days while it is watched."""
 
 from __future__ import annotations
 

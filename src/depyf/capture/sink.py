@@ -1,4 +1,4 @@
-"""What a session hands its findings to: files, and what ties running code to them."""
+"""The writer that a session hands its findings to: files, and what ties running code to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .records import Branch, GraphBreak, GraphInput, GraphStage, Kernel, Transfo
 
 
 class Sink(Protocol):
-    """Where texts go; returns the path of the file, or ``None`` if there is none."""
+    """Destination of texts; what writes a file returns its path, or ``None`` if there is none."""
 
     def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> str | None:
         """Args: inputs: of the captured graph."""

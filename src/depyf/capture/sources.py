@@ -57,7 +57,7 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.g
 
 
 def _is_library(path: str) -> bool:
-    """Whether it is torch's own file or one of the standard library."""
+    """Return whether a path is of torch's own file or of one of the standard library."""
     torch, packages, library = _folders()
     return path.startswith(torch) or path.startswith(library) and not path.startswith(packages)
 

@@ -54,7 +54,7 @@ def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
 
 
 def _stack_at(graph: Graph, offset: int) -> _Stack:
-    """What is on the stack before the first operation from this offset on."""
+    """Return the stack before the first operation from an offset on."""
     wanted = min((op.offset for block in graph.blocks.values() for op in _all_ops(block) if op.offset >= offset),
                  default=-1)
     stacks: dict[int, _Stack] = {graph.entry: ()}

@@ -1,4 +1,4 @@
-"""Which events of torch's structured trace hold a graph, and what its stage is called in the dump."""
+"""The events of torch's structured trace that hold a graph, and the names that stages have in the dump."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ADJECTIVES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_gra
 
 
 def title(stage: GraphStage) -> str:
-    """What a stage is, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``."""
+    """Return the name of a stage, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``."""
     if stage.stage == "AFTER_POST_GRAD":
         return ", ".join(filter(None, ("after Inductor's passes", direction(stage))))
     return graph_name(stage.stage) or stage.stage.replace("_", " ")
@@ -72,5 +72,5 @@ def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
 
 
 def may_be_internal(artifact: str) -> bool:
-    """Whether an artifact of that name may be what :func:`internal_stage_of` looks for."""
+    """Return whether an artifact of a name may be what :func:`internal_stage_of` looks for."""
     return "graph" in artifact or artifact in AROUND

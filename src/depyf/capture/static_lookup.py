@@ -11,7 +11,7 @@ MISSING = object()
 
 
 def class_entry(kind: type, name: str, otherwise: Any = MISSING) -> Any:
-    """What a class, or the first of its bases that does, holds under a name."""
+    """Return what a class, or the first of its bases that does, holds under a name."""
     for each in type.__getattribute__(kind, "__mro__"):
         if name in vars(each):
             return vars(each)[name]
@@ -33,13 +33,13 @@ def is_of(value: Any, *kinds: type) -> bool:
 
 
 def is_module(value: Any) -> bool:
-    """Whether it is a ``torch.nn.Module``. (Torch is not needed to tell.)"""
+    """Return whether a value is a ``torch.nn.Module``. (Torch is not needed to tell.)"""
     return any(each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module"
                for each in type(value).__mro__)
 
 
 def has(kind: type, name: str) -> bool:
-    """Whether instances of a class find a name in it."""
+    """Return whether instances of a class find a name in it."""
     return class_entry(kind, name) is not MISSING
 
 

@@ -46,7 +46,7 @@ class RecordsError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class CompiledCode:
-    """What is known of a cache entry when its compilation ends (the run may still be killed).
+    """The code of a cache entry, as known when its compilation ends (the run may still be killed).
 
     Attributes:
         frame: name of its function in texts; ``code_name``, ``location``, ``title`` and ``wrappers`` as in

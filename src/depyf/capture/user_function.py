@@ -41,7 +41,7 @@ _AROUND = ("torch.nn.parallel.", "torch.distributed.")
 
 @dataclass(frozen=True)
 class Meant:
-    """What a frame stands for.
+    """The function that a frame stands for.
 
     Attributes:
         name: as a person says it: ``LlamaModel.forward``, ``main.step``, ``lambda at line 12``; of a resume function
@@ -181,7 +181,7 @@ def _inner(
 
 
 def _leads_to(function: FunctionType, code: CodeType, this: Any) -> bool:
-    """Whether the name of the function is bound, in its class or module, to what wraps it by this code."""
+    """Return whether the name of a function is bound, in its class or module, to what wraps it by a code object."""
     found = [vars(cls).get(function.__name__) for cls in type(this).__mro__] if this is not None else []
     module = sys.modules.get(function.__module__ or "")
     value: Any = None
@@ -201,7 +201,7 @@ def _leads_to(function: FunctionType, code: CodeType, this: Any) -> bool:
 
 
 def _forwarded_to(code: CodeType, candidates: Mapping[str, FunctionType], namespace: Mapping[str, Any]) -> str | None:
-    """Which of the captured functions gets the arguments of this one."""
+    """Return the captured function that gets the arguments of this one, by name; ``None`` if none does."""
     if code.co_flags & _ANY_ARGUMENTS != _ANY_ARGUMENTS:
         return None
     given = list(candidates)
@@ -309,7 +309,7 @@ def _modules(held: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _captured(function: Any) -> dict[str, Any]:
-    """What the closure of a function holds, by name."""
+    """Return the values that the closure of a function holds, by name."""
     cells: tuple[CellType, ...] = function.__closure__ or ()
     found = {}
     for name, cell in zip(function.__code__.co_freevars, cells):

@@ -52,7 +52,7 @@ def assign(
 
 
 def _said(flow: Flow, launch: Launch, index: int) -> set[str]:
-    """What torch itself says of a call: of the first one of a kernel, above the kernel."""
+    """Return the nodes that torch itself names for a call: for the first one of a kernel, above the kernel."""
     definition = launch.definition
     if definition is None or index not in flow.first:
         return set()

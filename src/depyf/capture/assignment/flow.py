@@ -1,4 +1,4 @@
-"""What is known of a generated module's values and of the nodes of its graph, while kernels are tied to nodes."""
+"""Facts about a generated module's values and the nodes of its graph, while kernels are matched to nodes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def elements(sizes: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 
 
 def _results(text: str) -> list[str]:
-    """What a graph returns, in order, ``""`` for what is no node."""
+    """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
     found = re.findall(r"^        return (.*)$", text, re.M)
     try:
         value = ast.parse(found[0]).body[0].value if found else None  # type: ignore[attr-defined]

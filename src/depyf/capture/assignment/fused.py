@@ -20,7 +20,7 @@ _OPEN, _TRIES, _NODES = 24, 400, 4000
 
 @dataclass
 class _Needs:
-    """What a choice of inner values makes a kernel compute.
+    """The needs of a kernel for a choice of inner values.
 
     Attributes:
         nodes: what it computes.
@@ -88,7 +88,7 @@ class Fused:
             self.moved[index] = said
 
     def _needs(self, targets: Iterable[str], available: set[str]) -> _Needs:
-        """What a kernel computes that writes the targets and reads the nodes that are available."""
+        """Return what a kernel computes that writes the targets and reads the nodes that are available."""
         computable: dict[str, bool] = {}
         used: set[str] = set()
         reached: set[str] = set()
@@ -194,7 +194,7 @@ class Fused:
         return is_view(node) and not self._is_part_of_stored(node)
 
     def _before(self, name: str, index: int) -> bool:
-        """Whether the library kernels that a node needs were called by then."""
+        """Return whether the library kernels that a node needs were called by then."""
         return self._last_needed(name) < index
 
     def _last_needed(self, name: str) -> int:

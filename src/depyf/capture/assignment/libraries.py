@@ -61,7 +61,7 @@ def _operations(launch: Launch) -> list[str]:
 
 
 def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
-    """How well a call fits a node; of equals the first."""
+    """Return how well a call fits a node; of equals the first is the greater."""
     score = 0.0
     wanted = [flow.base(name) for name in node.inputs]
     for value in launch.reads:
@@ -96,7 +96,7 @@ def _index(flow: Flow, getter: Node) -> int:
 
 
 def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
-    """What a library's kernel takes are the inputs of its node, in order."""
+    """Match the arguments of a library's kernel to the inputs of its node, in order."""
     wanted = list(dict.fromkeys(node.inputs))
     values = list(launch.reads)
     for value in list(values):

@@ -28,5 +28,5 @@ def bare_name(operation: str) -> str:
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node gives its input's memory in another shape."""
+    """Return whether a node gives its input's memory in another shape."""
     return node.is_call and (bare_name(node.operation) in VIEWS or node.operation.rpartition(".")[2] in VIEWS)

@@ -1,4 +1,4 @@
-"""What watching needs of torch, one function for each thing.
+"""Hooks into torch: one function for each thing that watching needs of it.
 
 Which names of torch's these use, and what is lost without each, says the table in
 :mod:`depyf.capture.torch_private.touchpoints`. Where a name is missing the function raises
@@ -323,8 +323,8 @@ def graph_inputs(gm: Any) -> list[tuple[str, str]]:
 
 
 def seen_in_recompiled_frame(expression: str) -> str:
-    """What a guarded expression is in the frame that torch is about to compile again; ``""`` where that cannot be
-    told without running code of the user's.
+    """Return the value of a guarded expression in the frame that torch is about to compile again, as text; ``""`` where
+    that cannot be told without running code of the user's.
 
     Args:
         expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
@@ -584,7 +584,7 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
 
 
 def interprets(compiled: Any) -> bool:
-    """Whether it is what aot_eager makes of a graph on a torch where that interprets the graph."""
+    """Return whether an object is what aot_eager makes of a graph on a torch where that interprets the graph."""
     point = touchpoints.AOT_EAGER_CODE
     try:
         made_there = (getattr(compiled, "__module__", None) == point.module
@@ -595,7 +595,7 @@ def interprets(compiled: Any) -> bool:
 
 
 def keeps_post_grad_graphs() -> bool:
-    """Whether an entry of torch's compile caches holds the graph after Inductor's passes."""
+    """Return whether an entry of torch's compile caches holds the graph after Inductor's passes."""
     return touchpoints.POST_GRAD_KEPT.as_expected()
 
 
@@ -703,7 +703,7 @@ def cache_entries(code: CodeType) -> list[Any]:
 
 
 def was_asked(code: CodeType) -> bool:
-    """Whether torch was asked to compile a code object. (It leaves frames without tensors alone and says nothing.)"""
+    """Return whether torch was asked to compile a code object. (It skips frames without tensors and says nothing.)"""
     try:
         return code in touchpoints.SEEN_CODES.get()
     except touchpoints.MissingTouchpoint:
@@ -718,8 +718,8 @@ def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[
 
 
 def is_given_up(entry: Any) -> bool:
-    """Whether torch gave a cache entry up, because an object is gone that its guards compare with. It is behind all
-    others then, wherever it was."""
+    """Return whether torch gave a cache entry up, because an object is gone that its guards compare with. It is behind
+    all others then, wherever it was."""
     return hasattr(getattr(entry, "guard_manager", None), "invalidation_reason")
 
 
@@ -734,7 +734,7 @@ def innermost_function(compiled: Any) -> Any:
 
 
 def given_to_compile(compiled: Any) -> Any:
-    """What ``torch.compile`` was given when it returned ``compiled``; ``None`` if it did not."""
+    """Return what ``torch.compile`` was given when it returned ``compiled``; ``None`` if it did not."""
     own = getattr(compiled, "__dict__", None)
     if not isinstance(own, Mapping):
         return None
@@ -743,7 +743,7 @@ def given_to_compile(compiled: Any) -> Any:
 
 
 def is_resume(code: CodeType) -> bool:
-    """Whether Dynamo made the code to go on after a graph break."""
+    """Return whether Dynamo made a code object to go on after a graph break."""
     return code.co_name.startswith((touchpoints.RESUME_CODE.key, "<resume"))
 
 

@@ -105,7 +105,7 @@ def all_eager() -> contextlib.AbstractContextManager[Any]:
 
 
 def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> Any:
-    """What Inductor makes of a captured graph.
+    """Return what Inductor makes of a captured graph.
 
     Args:
         gm: the graph.
@@ -120,7 +120,7 @@ def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> A
 
 
 def inductor_inner() -> Callable[..., Any]:
-    """What compiles forward and backward graphs, unless somebody else is given."""
+    """Return the function that compiles forward and backward graphs, unless another is given."""
     found = inspect.signature(touchpoints.COMPILE_FX.get()).parameters[touchpoints.COMPILE_FX.key].default
     assert callable(found)
     return found

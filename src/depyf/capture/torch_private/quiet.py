@@ -26,7 +26,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def holds_data(tensor: Any) -> bool:
-    """Whether there are numbers to look at: not for meta and fake tensors, nor while a CUDA graph is recorded."""
+    """Return whether there are numbers to look at: not in meta and fake tensors, nor while a CUDA graph records."""
     import torch
 
     if tensor.is_meta:

@@ -14,7 +14,7 @@ from .shared import Undo
 
 
 def can_replace() -> bool:
-    """Whether this torch has precompiled versions."""
+    """Return whether this torch has precompiled versions."""
     return all(point.present() for point in (
         touchpoints.ADD_VERSION, touchpoints.ADDED_VERSIONS, touchpoints.REMOVE_VERSIONS, touchpoints.CACHE_ENTRIES,
         touchpoints.CACHE_ENTRY))

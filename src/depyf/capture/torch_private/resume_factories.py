@@ -68,7 +68,7 @@ def install(report: Callable[[Exception], object]) -> Undo | None:
 
 
 def _making(output: Sequence[Any], begin: int, name: str, code: CodeType) -> tuple[int, int]:
-    """Where the instructions are that take a tuple of cells and give the function; the end is behind them.
+    """Return the first and the end index of the instructions that take a tuple of cells and give the function.
 
     Raises:
         LookupError: they are not there.

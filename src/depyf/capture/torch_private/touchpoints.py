@@ -82,7 +82,7 @@ class Touchpoint:
         return self._found()[1]
 
     def present(self) -> bool:
-        """Whether this torch has it, in whatever form."""
+        """Return whether this torch has the private API, in whatever form."""
         try:
             self._found()
         except MissingTouchpoint:
@@ -90,11 +90,11 @@ class Touchpoint:
         return True
 
     def as_expected(self) -> bool:
-        """Whether this torch has it, and in the form that we expect."""
+        """Return whether this torch has the private API, and in the form that we expect."""
         return self.state()[0] == "present"
 
     def state(self) -> tuple[State, str]:
-        """How it stands with the torch that is installed, and what is amiss."""
+        """Return the state of the private API in the torch that is installed, and what is amiss."""
         try:
             found = self.get()
         except MissingTouchpoint as error:

@@ -1,4 +1,4 @@
-"""Which versions of torch the tool was tried with, and what is said about others.
+"""Versions of torch that the tool was tried with, and what is said about others.
 
 What works on a torch is decided by what it has (:mod:`depyf.capture.torch_private.touchpoints`), never by its
 number. The numbers are here for people: results on an untried torch are worth a second look.
@@ -50,7 +50,7 @@ def standing(version: str) -> str:
 
 
 def say_once(text: str) -> bool:
-    """Whether the text has not been said in this process."""
+    """Note that a text is said; return whether it had not been said in this process."""
     new = text not in _said
     _said.add(text)
     return new
