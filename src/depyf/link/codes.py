@@ -1,4 +1,4 @@
-"""What is inside a code object, and one code object under the name of another."""
+"""The parts of a code object, and one code object under the name of another."""
 
 from __future__ import annotations
 

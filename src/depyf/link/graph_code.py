@@ -75,7 +75,7 @@ def same_graph(running: CodeType, text: CodeType, numbers: Set[str] = frozenset(
 
 
 class _Graph:
-    """What a function does.
+    """The events of a graph's function, to compare it by.
 
     Attributes:
         events: in order.
@@ -176,7 +176,7 @@ def _events(code: CodeType) -> list[_Event]:
 
 
 def _kind(number: int) -> tuple[str, str, str]:
-    """What the argument of an instruction is, what the instruction is called here, and what it does besides."""
+    """Return what the argument of an instruction is, what the instruction is called here, and what it does besides."""
     name = dis.opname[number].replace("LOAD_FAST_BORROW", "LOAD_FAST").replace("LOAD_FAST_CHECK", "LOAD_FAST")
     if name == "EXTENDED_ARG":
         return "extension", name, ""

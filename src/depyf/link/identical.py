@@ -29,7 +29,7 @@ _PLAIN = (
 
 
 def identical_code(left: CodeType, right: CodeType) -> bool:
-    """Whether both run the same instructions on the same constants and names."""
+    """Return whether both run the same instructions on the same constants and names."""
     if left is right:
         return True
     if any(getattr(left, name) != getattr(right, name) for name in _PLAIN):

@@ -1,4 +1,4 @@
-"""What the text no longer uses is freed where it runs.
+"""Insertion of deletes (liveness): what the text no longer uses is freed where it runs.
 
 Dynamo's code drops what it holds at once: it lets go of a graph's result before it goes on, and hands values over
 from its stack. Source gives them names, and a name holds its value until the function returns: with many graph breaks
@@ -41,7 +41,7 @@ _SHOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
 
 
 class Freed(NamedTuple):
-    """What became of a tree.
+    """The outcome for a tree.
 
     Attributes:
         mark: the operator that marks moves, or ``None`` if there are none.
@@ -82,7 +82,7 @@ def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 
 
 class _Names:
-    """What a function does with names, found in one walk.
+    """The names of a function and their uses, found in one walk.
 
     Attributes:
         bound: those that its statements bind.
@@ -126,7 +126,7 @@ class _Names:
 
 
 class _Facts(NamedTuple):
-    """What liveness asks of a statement or an expression.
+    """Facts that liveness asks for of a statement or an expression.
 
     Attributes:
         reads: every name that is read or deleted in there, however deep.
@@ -153,7 +153,8 @@ def _facts_of(node: ast.AST) -> _Facts:
 
 
 def _makes(call: ast.Call) -> bool:
-    """Whether a call is part of making an object again (``depyf.decompiler.dynamo``): nothing long runs meanwhile."""
+    """Return whether a call helps to make an object again (``depyf.decompiler.dynamo``): nothing long runs
+    meanwhile."""
     function = call.func
     return isinstance(function, ast.Attribute) and function.attr in _MAKING or isinstance(
         function, ast.Name) and function.id == "type"
@@ -273,7 +274,7 @@ class _Freeing:
     def branches(
         self, stmt: ast.If, after: frozenset[str], always: frozenset[str], bound: frozenset[str]
     ) -> tuple[ast.stmt, frozenset[str], frozenset[str]]:
-        """What only the other branch needs is freed where a branch begins."""
+        """Free at the start of each branch what only the other one needs."""
         ways = [self.live(stmt.body, after, always), self.live(stmt.orelse, after, always)]
         if not self.facts(stmt.test).quiet:
             bound -= self.move(stmt.test, ways[0] | ways[1])
@@ -394,7 +395,7 @@ def _is_simple(stmt: ast.stmt) -> bool:
 
 
 def _ends(block: list[ast.stmt]) -> bool:
-    """Whether no way leads past the end of a block."""
+    """Return whether no edge leads past the end of a block."""
     if not block:
         return False
     last = block[-1]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where a text stands: line ``first_line`` of ``path``; ``file_text`` is all of that file."""
+    """The place of a text: line ``first_line`` of ``path``; ``file_text`` is all of that file."""
 
     path: str
     first_line: int
@@ -166,7 +166,7 @@ class Linker:
 
 
 def _forward_of(target: Any) -> Callable[..., Any]:
-    """What runs when a graph is called: a module's ``forward``, or the function itself."""
+    """Return what runs when a graph is called: a module's ``forward``, or the function itself."""
     real_recompile = getattr(target, "real_recompile", None)  # lazy graph modules have no forward yet
     if callable(real_recompile):
         real_recompile()

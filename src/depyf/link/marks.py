@@ -66,7 +66,7 @@ def flag_modules() -> dict[str, ModuleType]:
 
 
 def _calls_graph(stmt: ast.stmt) -> bool:
-    """Whether the statement itself calls a graph, not one inside it."""
+    """Return whether a statement itself calls a graph, not one inside it."""
     parts = [child for child in ast.iter_child_nodes(stmt) if isinstance(child, ast.expr)]
     return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith(GRAPH_PREFIX)
                for node in nodes_of(*parts))

@@ -1,4 +1,4 @@
-"""Where a graph lets go of its values.
+"""The places where a graph lets go of its values.
 
 Torch writes that into the text of a graph, behind each node (torch/fx/graph.py, ``delete_unused_values``)::
 
@@ -90,7 +90,7 @@ def numbers(tree: ast.Module, line: int) -> frozenset[str]:
 
 
 def _is_second_name(statement: ast.stmt, changing: ast.stmt) -> bool:
-    """Whether a statement gives another name to what the one before it changed in place."""
+    """Return whether a statement gives another name to what the one before it changed in place."""
     if isinstance(changing, ast.AugAssign):
         target: ast.expr = changing.target
     elif isinstance(changing, ast.Assign) and isinstance(changing.targets[0], ast.Subscript):
@@ -102,7 +102,7 @@ def _is_second_name(statement: ast.stmt, changing: ast.stmt) -> bool:
 
 
 def _takes_arguments(statement: ast.stmt) -> bool:
-    """Whether it is ``args_iter = iter(args_list)`` or ``x = next(args_iter)``: torch keeps what it does not read."""
+    """Return whether a statement is ``args_iter = iter(args_list)`` or ``x = next(args_iter)``: kept even if unread."""
     value = statement.value if isinstance(statement, ast.Assign) else None
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("iter", "next")
 

@@ -1,4 +1,4 @@
-"""Which ``prepare_debug`` is on, and which was the last one: what ``debug()`` needs to know."""
+"""The ``prepare_debug`` that is on, and the last one that was: what ``debug()`` needs to know."""
 
 from __future__ import annotations
 

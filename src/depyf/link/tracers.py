@@ -18,7 +18,7 @@ _LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 def of_a_tool(code: CodeType, asking: str) -> bool:
-    """Whether a frame of ``code`` that begins now belongs to what watches the program.
+    """Return whether a frame of ``code`` that begins now belongs to what watches the program.
 
     It does if it is a trace or profile function that is set (in this thread or on a frame), was called by one, or
     stands in a file of a known tool, or was called from there by way of the standard library at most. Functions of
@@ -47,7 +47,7 @@ def of_a_tool(code: CodeType, asking: str) -> bool:
 
 
 def _on_the_way(frame: FrameType, asking: str) -> bool:
-    """Whether a frame is none of the program's: the standard library's, or ours and torch's that ask this question."""
+    """Return whether a frame is none of the program's: the standard library's, or ours and torch's that ask this."""
     name = str(frame.f_globals.get("__name__", ""))
     return _in_library(frame.f_code.co_filename) or name.startswith(("depyf.", asking))
 

@@ -43,11 +43,11 @@ PROVEN = ("exact", "equivalent")
 
 
 class CannotStandIn(Exception):
-    """Why a recompiled function cannot replace Dynamo's code."""
+    """A recompiled function cannot replace Dynamo's code."""
 
 
 class CannotLink(Exception):
-    """Why neither the source nor its lines can be tied to Dynamo's code."""
+    """Neither the source nor its lines can be tied to Dynamo's code."""
 
 
 class Linked(NamedTuple):
@@ -67,7 +67,7 @@ class Linked(NamedTuple):
 
 @dataclass(frozen=True)
 class Text:
-    """What linking needs of a decompilation: small when it is pickled.
+    """The part of a decompilation that linking needs: small when it is pickled.
 
     Attributes: as of :class:`~depyf.decompiler.Decompiled`; ``tree`` is not there where it is not what runs.
     """
@@ -290,7 +290,7 @@ def parameters(code: CodeType) -> tuple[str, ...]:
 
 
 def _check_accepted(original: CodeType, transformed: CodeType, code: CodeType) -> None:
-    """What torch asserts of a hook's result, and what its evaluator relies on unasked."""
+    """Check what torch asserts of a hook's result, and what its evaluator relies on unasked."""
     for name in ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount"):
         if getattr(code, name) != getattr(transformed, name):
             raise CannotStandIn(f"{name} would change")
