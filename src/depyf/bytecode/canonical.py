@@ -80,7 +80,7 @@ def _with_variables_set_aside(program: Program) -> Program:
 
 
 def builds_closure(ops: Sequence[Op], index: int) -> bool:
-    """Whether the cell loaded there goes into the closure of a function made next."""
+    """Return whether the cell loaded there goes into the closure of a function made next."""
     while index < len(ops) and ops[index].kind is o.LOAD_CLOSURE:
         index += 1
     return [op.kind for op in ops[index : index + 3]] == [o.BUILD_TUPLE, o.CONST, o.MAKE_FUNCTION]
@@ -175,7 +175,7 @@ class Translator:
             raise self.unsupported("operand is missing or not a value")
 
     def visible(self, count: int) -> int:
-        """How many of the ``count`` topmost physical slots exist in the canonical program."""
+        """Count those of the ``count`` topmost physical slots that exist in the canonical program."""
         if count > len(self.stack):
             raise self.unsupported("reaches below the stack")
         return sum(self.stack[-count:]) if count else 0

@@ -1,4 +1,4 @@
-"""What is raised for input that cannot be read: one base, so that callers need to know one name."""
+"""Errors for input that cannot be read: one base, so that callers need to know one name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much source would a program become? Refused before it is written, when sharing makes it absurd.
+"""Limits on the source that a program would become: refused before it is written, when sharing makes it absurd.
 
 Constants and nested code objects are shared: a file of one kilobyte can hold a tuple of two references
 to a tuple of two references to ... thirty times over, and source has to write all of them out. The same goes
@@ -129,7 +129,7 @@ def _program(value: Code | Program) -> Program:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What the text of something holds, each as often as the text holds it."""
+    """Return what the text of something holds, each part as often as the text holds it."""
     if type(value) in _CONTAINERS:
         return (part for part in value if not isinstance(part, Code))  # code there is an object like any other
     if isinstance(value, _Idle):

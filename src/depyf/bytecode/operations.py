@@ -205,7 +205,7 @@ class Op:
 
 
 class Handler:
-    """Where an exception goes: the op it continues at, and how much of the stack survives.
+    """The target of an exception: the op it continues at, and how much of the stack survives.
 
     Attributes:
         target: index into ``Program.ops`` (a ``PUSH_EXC_INFO``).

@@ -58,7 +58,7 @@ def load_pyc(data: bytes, filename: str = "<bytes>") -> Code:
 
 
 def _owner(magic: int) -> str:
-    """Whose files have a magic number that is not in the table. From 3.11 on, 3.x counts from 2900 + 50 * x."""
+    """Say whose files have a magic number that is not in the table. From 3.11 on, 3.x counts from 2900 + 50 * x."""
     known = ", ".join(f"{major}.{minor}" for major, minor in MAGIC_NUMBERS.values())
     minor = (magic - 2900) // 50
     if 11 <= minor < 50:

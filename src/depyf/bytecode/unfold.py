@@ -60,7 +60,7 @@ Context = tuple[Entry, ...]
 
 
 class Leave(NamedTuple):
-    """What a 3.7 unwinds the block stack for.
+    """The reason for which a 3.7 unwinds the block stack.
 
     ``kind``: ``return``, ``break`` or ``continue``. ``value``: number of the constant to return, -1 for the
     value on the stack. ``target``: of ``continue``.
@@ -72,7 +72,7 @@ class Leave(NamedTuple):
 
     @property
     def keeps(self) -> bool:
-        """Whether there is a value on the stack that must survive."""
+        """Return whether there is a value on the stack that must survive."""
         return self.kind == "return" and self.value < 0
 
 
@@ -233,7 +233,7 @@ class _Unfolder:
         return self.name_at(index) == "LOAD_CONST" and self.consts[self.instructions[index].arg] is None
 
     def _is_named(self, index: int) -> bool:
-        """Whether the SETUP_FINALLY at ``index`` protects the body of ``except E as name``."""
+        """Return whether the SETUP_FINALLY at ``index`` protects the body of ``except E as name``."""
         if self.name_at(index) != "SETUP_FINALLY" or self.name_at(index - 1) != "POP_TOP" or index < 3:
             return False
         bound = self.instructions[index - 2]
@@ -283,7 +283,7 @@ class _Unfolder:
             self.copy(i, context)
 
     def _asserts(self) -> bool:
-        """Whether the AssertionError loaded here is what a test leads to and is raised (``assert``)."""
+        """Return whether the AssertionError loaded here is what a test leads to and is raised (``assert``)."""
         test = self.name_at(self.at - 1)
         if test not in _TESTS:
             return False
@@ -351,7 +351,7 @@ class _Unfolder:
             self.setup("SETUP_FINALLY", EXCEPT, i, context)
 
     def _exhausted(self, handler: int) -> int:
-        """Where 3.7's ``async for`` goes on when its iterator is exhausted (its clean-up done)."""
+        """Return where 3.7's ``async for`` goes on when its iterator is exhausted (its clean-up done)."""
         at = self.instructions[handler + 3].target if handler + 3 < len(self.instructions) else -1
         names = [self.name_at(n) for n in range(handler, handler + 5)]
         cleanup = [self.name_at(n) for n in range(at, at + 5)]
@@ -483,7 +483,7 @@ class _Unfolder:
         self.leave(context, Leave("continue", target=i.target))
 
     def leave(self, context: Context, why: Leave) -> None:
-        """What 3.7 does at run time: take blocks off the stack, up to the loop or to the end of the function."""
+        """Write what 3.7 does at run time: take blocks off the stack, up to the loop or to the end of the function."""
         keeps = why.keeps
         while context:
             entry, context = context[-1], context[:-1]

@@ -67,7 +67,7 @@ _LOOKED_AT = _ARGUMENTS.keys() | _YIELDS | _ONCE | _IN_CELLS | {"KW_NAMES", "PRE
 
 
 def check_head(code: Code) -> None:
-    """What the code object says of itself: parameters, names, flags."""
+    """Check what the code object says of itself: parameters, names, flags."""
 
     def wrong(message: str) -> UnsupportedBytecode:
         return UnsupportedBytecode(message, code, "code object", 0)

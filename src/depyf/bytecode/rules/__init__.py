@@ -1,4 +1,4 @@
-"""What each instruction of each version becomes: ``rules_for(version)``.
+"""Rules that make operations of the instructions of each version: ``rules_for(version)``.
 
 ``simple``  instructions that are one operation, as data
 ``common``  functions shared by the versions

@@ -1,4 +1,4 @@
-"""What 3.14 changed: ``with`` by special methods, common constants, template strings, inlined ``any(...)``."""
+"""Changes of 3.14: ``with`` by special methods, common constants, template strings, inlined ``any(...)``."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def enter_context(t: Translator) -> None:
 
 # --- any(...), all(...), tuple(...) of a generator expression ---------------------------------------
 def ordinary_call(t: Translator) -> int:
-    """Where the ordinary call starts, if this is the start of one that 3.14 has also written as a loop; or -1.
+    """Return where the ordinary call starts, if this is the start of one that 3.14 has also written as a loop; or
+    -1.
 
     ``any(x for x in y)`` is compiled twice: when the name ``any`` is the built-in function, a loop over the
     generator stands in for it, else it is called. Both do the same, and that they do is checked here; so the
@@ -169,7 +170,7 @@ class _Arms:
         return stops
 
     def same_handlers(self, i: int, j: int, pending: list[tuple[int, int]]) -> bool:
-        """Whether handlers cover both or none; their code is compared too."""
+        """Return whether handlers cover both or none; their code is compared too."""
         here, there = self.t.entry_of(i), self.t.entry_of(j)
         if here is None or there is None:
             return here is there

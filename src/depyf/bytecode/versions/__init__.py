@@ -1,4 +1,4 @@
-"""What differs between CPython versions, as data: ``table(version)``.
+"""Differences between CPython versions, as data: ``table(version)``.
 
 One module per version (``v3_11.py``) holds opcode numbers, inline cache sizes and which opcodes jump.
 """
