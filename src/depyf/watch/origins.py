@@ -32,7 +32,7 @@ class UserLine:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a line of a graph or of a generated module computes.
+    """The computation that a line of a graph or of a generated module stands for.
 
     Attributes:
         nodes: of the graph; of a kernel's call all that it computes, in order.
@@ -94,7 +94,7 @@ class Origins:
         return found
 
     def at(self, line: int) -> Origin:
-        """What the line computes; empty where nothing is known. Never raises."""
+        """Return what a line computes; empty where nothing is known. Never raises."""
         try:
             kernel = self._kernel()
             return self._of_graph(line) if kernel is None else self._of_kernel(kernel, line)
@@ -102,7 +102,7 @@ class Origins:
             return Origin()
 
     def argument(self, name: str) -> str:
-        """What an argument is where it comes from, in words; empty where that is not known."""
+        """Return what an argument is where it comes from, in words; empty where that is not known."""
         if name.startswith("tangents_"):
             return "a gradient that came in"
         try:

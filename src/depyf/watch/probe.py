@@ -24,7 +24,7 @@ _MARK = "__depyf_observe__ (replaced by the function that begins an observation)
 
 
 class CannotWatch(Exception):
-    """Why a function cannot be observed."""
+    """The function cannot be observed."""
 
 
 class Observation(Protocol):
@@ -42,7 +42,7 @@ Observer = Callable[[], Observation]
 
 
 class _Probe:
-    """What is known of an observed function."""
+    """The steps of an observed function, and its observers."""
 
     def __init__(self, original: CodeType, steps: Sequence[Step]) -> None:
         self.original = original
@@ -54,7 +54,7 @@ class _Probe:
 
 
 class _Call:
-    """What the calls in the text speak to: hands on to all that observe."""
+    """A call of an observed function, which the calls in its text speak to: it hands on to all that observe."""
 
     def __init__(self, steps: Sequence[Step], observations: Sequence[Observation]) -> None:
         self.steps = steps

@@ -280,7 +280,7 @@ class _InGraph(_InFunction):
 
 
 def _version(value: Any) -> Any:
-    """What changes when the value does; ``None`` where nothing tells."""
+    """Return a mark that changes when the value does; ``None`` where nothing tells."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -315,7 +315,7 @@ class _InModule(_InFunction):
 
 
 def _callers() -> str:
-    """Who called the graph: the nearest frame that is neither ours nor torch's."""
+    """Return a line on who called the graph: the nearest frame that is neither ours nor torch's; ``""`` without one."""
     import torch
 
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

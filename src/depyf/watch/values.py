@@ -16,7 +16,7 @@ _DEPTH = 12
 
 
 class Condition:
-    """When a value counts as bad.
+    """The condition on which a value counts as bad.
 
     Args:
         stop_on: ``"nan"``, ``"inf"`` (of either sign), or ``(name, value) -> bool``, asked for each tensor and number.
@@ -34,17 +34,17 @@ class Condition:
 
     @property
     def name(self) -> str:
-        """What is looked for, in words."""
+        """Return what is looked for, in words."""
         if callable(self.stop_on):
             return f"a value for which {getattr(self.stop_on, '__name__', 'stop_on')} is true"
         return "a NaN" if self.stop_on == "nan" else "an infinity"
 
     def is_literal(self, literals: frozenset[str]) -> bool:
-        """Whether constants in the text of a line are such values themselves."""
+        """Return whether constants in the text of a line are such values themselves."""
         return not callable(self.stop_on) and self.stop_on in literals
 
     def holds(self, name: str, value: Any) -> bool:
-        """Whether the value, or a part of it, is bad."""
+        """Return whether a value, or a part of it, is bad."""
         with undisturbed():
             return any(self._leaf(name, leaf) for leaf in leaves(value))
 
@@ -60,7 +60,7 @@ class Condition:
         return isinstance(leaf, float) and _NUMBERS[self.stop_on](leaf)
 
     def masks(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Where the tensor (or each tensor that it is made of) is bad. Nothing for values that never are."""
+        """Return masks of where the tensor (or each tensor that it is made of) is bad. None for other values."""
         found: list[torch.Tensor] = []
         if callable(self.stop_on):
             return found
