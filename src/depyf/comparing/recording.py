@@ -1,4 +1,4 @@
-"""What each node of a graph, each kernel, and each call of eager Python gives in one run."""
+"""Records of what each node of a graph, each kernel, and each call of eager Python gives in one run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .tensors import kept
 
 @dataclass
 class Value:
-    """What a node, a kernel or a call gave.
+    """A value that a node, a kernel or a call gave.
 
     Attributes:
         name: of the node or buffer; of a function that eager Python called.

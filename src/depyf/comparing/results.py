@@ -1,4 +1,4 @@
-"""What a comparison found."""
+"""Results of a comparison."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class StageResult:
-    """How a stage compares with eager Python.
+    """The result of comparing a stage with eager Python.
 
     Attributes:
         stage: ``"captured"``, ``"aot"`` or ``"inductor"``.
@@ -71,7 +71,7 @@ class StageResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What :func:`depyf.compare` found; ``print`` it.
+    """The result of :func:`depyf.compare`; ``print`` it.
 
     Attributes:
         function: its name.

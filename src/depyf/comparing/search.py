@@ -1,4 +1,4 @@
-"""Which node or kernel is the first that gives something else.
+"""Search for the first node or kernel that gives something else.
 
 Nodes of one stage are held against those of the stage before by their values: the counterpart of a node is any node of
 the other graph with the same shape and dtype that gives the same, those of the same line first. So it does not matter
@@ -138,7 +138,7 @@ class Search:
         return None
 
     def _same_results(self, before: GraphRun, after: GraphRun) -> bool:
-        """Whether two graphs that return the same number of values return the same."""
+        """Return whether two graphs return the same number of values, and the same ones."""
         first = {value.name: value.value for value in before.values}
         second = {value.name: value.value for value in after.values}
         return len(before.results) == len(after.results) and all(

@@ -15,7 +15,7 @@ from .tensors import Memo, copied
 
 
 class Start:
-    """What a call starts from.
+    """The state that a call starts from.
 
     Args:
         function: what is called. Modules and tensors are found that it is, is a method of, holds in closures, or names

@@ -16,7 +16,7 @@ _DEPTH = 12
 
 @dataclasses.dataclass(frozen=True)
 class Tolerance:
-    """How far two values may be apart; ``None``: ``torch.testing.assert_close``'s own, by dtype."""
+    """The distance that two values may be apart; ``None``: ``torch.testing.assert_close``'s own, by dtype."""
 
     rtol: float | None = None
     atol: float | None = None
@@ -105,8 +105,8 @@ def named_leaves(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, A
 
 
 def difference(actual: Any, expected: Any, tolerance: Tolerance) -> tuple[bool, float]:
-    """Whether two values are equal within the tolerance, and their largest absolute difference (infinite where they
-    cannot be subtracted)."""
+    """Return whether two values are equal within the tolerance, and their largest absolute difference (infinite where
+    they cannot be subtracted)."""
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         with undisturbed():
             return _tensors(actual, expected, tolerance)
