@@ -141,7 +141,7 @@ def _pause(session: DebugSession, insist: bool) -> None:
 
 
 def message(session: DebugSession, answered: bool) -> str:
-    """What to open, and how to set a breakpoint there."""
+    """Return the message that says what to open, and how to set a breakpoint there."""
     files = [path for path in session.files if os.path.exists(path)]
     lines = [f"depyf: paused. Running code is linked to the files in {session.directory}"]
     if not answered:

@@ -39,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What the doctor found.
+    """The findings of the doctor.
 
     Attributes:
         torch: its version; ``None`` where it is not installed or cannot be imported.

@@ -1,4 +1,4 @@
-"""What torch.compile did with one function, without a running session; and the page, as a notebook shows it."""
+"""The account of one function's compilation, without a running session; and the page, as a notebook shows it."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class _SourceInLog(logging.Filter):
 
 
 def source_text(code: CodeType) -> str:
-    """What the log says about a code object. Never raises."""
+    """Return what the log says about a code object. Never raises."""
     try:
         from .decompiler import decompile_code
 

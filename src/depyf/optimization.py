@@ -62,7 +62,7 @@ class TorchCompileWrapperWithCustomDispatcher:
         return self.compiled_callable(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What is compiled.
+        """Compute what is compiled; a subclass defines it.
 
         Raises:
             NotImplementedError: the subclass has none.

@@ -23,7 +23,7 @@ _reading_commands = False
 
 
 def can_pause(insist: bool = False) -> bool:
-    """Whether someone, or something, is there to continue the program.
+    """Return whether someone, or something, is there to continue the program.
 
     Args:
         insist: take any open standard input, also an empty one, or one that is written to later.
@@ -104,7 +104,7 @@ def _stdin_is_open() -> bool:
 
 
 def _has_commands() -> bool:
-    """Whether standard input is a pipe or a file that holds something to read now."""
+    """Return whether standard input is a pipe or a file that holds something to read now."""
     if not _stdin_is_open():
         return False
     if _reading_commands:
@@ -121,7 +121,7 @@ def _has_commands() -> bool:
 
 
 def _notebook_asks() -> bool:
-    """Whether this is the kernel of a notebook whose reader can be asked for input."""
+    """Return whether this is the kernel of a notebook whose reader can be asked for input."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return bool(getattr(getattr(shell, "kernel", None), "_allow_stdin", False))
 

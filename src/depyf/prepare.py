@@ -168,7 +168,7 @@ class prepare_debug:
         self._say(notice)
 
     def _chosen(self, capture: Capture, directory: Directory) -> Capture:
-        """What is written of the run."""
+        """Return the part of the run that is written."""
         return capture
 
     def _progress(self, what: str, done: int, total: int) -> None:

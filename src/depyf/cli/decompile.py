@@ -84,7 +84,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What became of a task."""
+    """The outcome of a task."""
 
     task: Task
     text: str = ""
@@ -95,7 +95,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for all tasks of a call."""
+    """Settings that hold for all tasks of a call."""
 
     verify: bool = True
     stages: bool = False
@@ -178,7 +178,7 @@ def _file_of(given: str) -> tuple[str, str]:
 
 
 def _spec_of(name: str) -> ModuleSpec | None:
-    """Where a module is. ``importlib.util.find_spec`` would import the packages that it is in."""
+    """Return the spec of a module, ``None`` if there is none. ``find_spec`` of importlib would import its packages."""
     spec: ModuleSpec | None = None
     path: list[str] | None = None
     for end in [at for at, c in enumerate(name) if c == "."] + [len(name)]:

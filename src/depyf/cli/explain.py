@@ -53,7 +53,7 @@ def explain(given: argparse.Namespace) -> int:
 
 
 def _read_on(path: str, style: Any) -> str:
-    """Where the files are, and whether there are dumps of other processes."""
+    """Return the lines that say where the files are, and which dumps of other runs or processes there are."""
     from .. import page
     from ..output.directory import RUN, numbered
     from ..output.index import FILE

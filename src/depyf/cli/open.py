@@ -46,7 +46,7 @@ def show(given: argparse.Namespace) -> int:
 
 
 def _display() -> bool:
-    """Whether a window can come up here."""
+    """Return whether a window can come up here."""
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER"))

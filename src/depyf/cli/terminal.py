@@ -1,4 +1,4 @@
-"""What the commands share about the terminal that they write to."""
+"""The parts that the commands share for the terminal that they write to."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def add_color(command: argparse.ArgumentParser) -> None:
 
 
 def style_of(stream: TextIO, colours: str = "auto") -> Style:
-    """How text on a stream is set off: with colours on a terminal, unless ``NO_COLOR`` (no-color.org) says no.
+    """Return the style of text on a stream: with colours on a terminal, unless ``NO_COLOR`` (no-color.org) says no.
 
     Args:
         stream: where the text goes.

@@ -11,7 +11,7 @@ EXIT = -1
 
 
 def successors(graph: Graph, exceptions: bool = True) -> dict[int, tuple[int, ...]]:
-    """Where control can go from each block; with ``exceptions`` to its handler, too."""
+    """Return the successors of each block; with ``exceptions`` its handler is one, too."""
     result = {}
     for block in graph.blocks.values():
         ways = block.successors
@@ -103,7 +103,7 @@ def post_dominators(graph: Graph, exceptions: bool = False) -> dict[int, int]:
 
 
 def dominates(dominator: Mapping[int, int], above: int, below: int) -> bool:
-    """Whether every way to ``below`` leads through ``above``."""
+    """Return whether every path to ``below`` leads through ``above``."""
     while below != above:
         up = dominator.get(below, below)
         if up == below:

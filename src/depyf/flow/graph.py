@@ -75,7 +75,7 @@ class Block:
 
     @property
     def floor(self) -> int:
-        """How many values at the bottom of the stack its exception region keeps."""
+        """The number of values at the bottom of the stack that the block's exception region keeps."""
         return self.region.depth if self.region else 0
 
     def __repr__(self) -> str:

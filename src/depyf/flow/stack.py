@@ -1,4 +1,4 @@
-"""How many values are on the stack: what each operation does, and the depth at each block's entry."""
+"""The number of values on the stack: what each operation does to it, and the depth at each block's entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was compiled before a cell ran: it does not compile again, so the cell's own records lack it."""
+"""Code that was compiled before a cell ran: it does not compile again, so the cell's own records lack it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where dumps go that nobody gave a directory."""
+"""The place for dumps that nobody gave a directory."""
 
 from __future__ import annotations
 

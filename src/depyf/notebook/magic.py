@@ -163,7 +163,7 @@ class Magic:
 
 
 def options_line(first: str) -> str | None:
-    """What follows ``%%depyf`` in a cell's first line, where IPython need not say anything about it."""
+    """Return what follows ``%%depyf`` in a cell's first line; ``None`` where IPython has to say something about it."""
     words = first.strip()
     if words != _MARK and not words.startswith((f"{_MARK} ", f"{_MARK}\t")):
         return None

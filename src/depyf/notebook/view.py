@@ -80,7 +80,7 @@ class View:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What happened, a few lines of text."""
+        """A few lines of text on what happened."""
         if self._words is None:
             self._words = tuple(line for run in pages.unpacked(self.page)["runs"] for line in _said(run))
         return self._words

@@ -53,7 +53,7 @@ def build(
 
 
 def is_large(capture: Capture) -> bool:
-    """Whether the page takes more than two seconds: the end of a run leaves it to ``depyf report`` then."""
+    """Return whether the page would take more than two seconds: the end of a run leaves it to ``depyf report`` then."""
     size = sum(sum(len(stage.text) for stage in graph.stages) + sum(len(kernel.text) for kernel in graph.kernels)
                for graph in capture.graphs)
     return SECONDS_A_CHARACTER * size > SECONDS
@@ -125,7 +125,7 @@ def unpacked(page: str) -> Any:
 
 
 def _title(runs: Mapping[str, Capture]) -> str:
-    """What was run, with which backend and when; what was compiled, where the records do not say it."""
+    """Return what was run, with which backend and when; what was compiled, where the records do not say it."""
     environment = next((run.environment for run in runs.values()), {})
     if environment.get("command"):
         backends = sorted({graph.backend for run in runs.values() for graph in run.graphs if graph.backend})

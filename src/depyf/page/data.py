@@ -1,4 +1,4 @@
-"""What the page shows: a capture as plain data (JSON), every text once, every link by number.
+"""The data that the page shows: a capture as plain data (JSON), every text once, every link by number.
 
 Terms, as the page's script has them:
 

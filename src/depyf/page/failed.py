@@ -1,4 +1,4 @@
-"""Which of a version's conditions failed when a call did not match it."""
+"""The conditions of a version that failed when a call did not match it."""
 
 from __future__ import annotations
 

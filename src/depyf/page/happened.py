@@ -1,4 +1,4 @@
-"""What happened in a run as data of the page: compilations, graph breaks, recompiles, what was lost, what it cost."""
+"""The events of a run as data of the page: compilations, graph breaks, recompiles, what was lost, what it cost."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _failure(run: Run, failures: list[GuardFailure]) -> Json:
 
 
 def verdict_data(run: Run) -> list[list[list[str]]]:
-    """What has to be known first: what was not compiled of what the program asked for."""
+    """Return what has to be known first: what was not compiled of what the program asked for."""
     return [pieces(sentence) for sentence in verdict(run.story)]
 
 

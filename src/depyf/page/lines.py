@@ -1,4 +1,4 @@
-"""What became of each line of the user's files."""
+"""The fate of each line of the user's files."""
 
 from __future__ import annotations
 

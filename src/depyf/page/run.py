@@ -1,4 +1,4 @@
-"""What all parts of the page's data share: the documents, and the numbers of files, places and graphs."""
+"""The parts that all of the page's data share: the documents, and the numbers of files, places and graphs."""
 
 from __future__ import annotations
 

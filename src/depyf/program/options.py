@@ -1,4 +1,4 @@
-"""How a program is watched: the options of ``depyf run``, and of ``DEPYF_DUMP_OPTIONS``, which holds the same words."""
+"""Options for watching a program: those of ``depyf run``, and of ``DEPYF_DUMP_OPTIONS``, which holds the same words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the interpreter runs before the program, where ``DEPYF_DUMP_DIR`` is set.
+"""The start: what the interpreter runs before the program, where ``DEPYF_DUMP_DIR`` is set.
 
 It must never keep a program from starting, and a program that does not compile anything pays for little: nothing of
 torch's is imported here.

@@ -24,7 +24,7 @@ _OURS = re.compile(rf"({RUN}|{RANK})\d+$")
 
 
 def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[str, Capture]:
-    """What the processes of a launch wrote, by folder.
+    """Return the captures that the processes of a launch wrote, by folder.
 
     Args:
         directory: where the dump of the program goes.
@@ -65,7 +65,7 @@ def _is_of(folder: str, launch: str) -> bool:
 
 
 def summary(found: Mapping[str, Capture]) -> list[str]:
-    """What was not compiled, if anything; then five lines: what was compiled, breaks, recompiles, where it is, where to
+    """Return what was not compiled, if anything, and five lines: what was, breaks, recompiles, where it is, where to
     start.
 
     Args:
@@ -121,7 +121,7 @@ def shown(path: str) -> str:
 
 
 def _sentences(said: list[str]) -> list[str]:
-    """What has to be known first, in lines of a terminal."""
+    """Return what has to be known first, in lines of a terminal."""
     return [line for sentence in said
             for line in textwrap.wrap(f"depyf: {_unmarked(sentence)}", WIDTH, subsequent_indent="  ",
                                       break_long_words=False, break_on_hyphens=False)]

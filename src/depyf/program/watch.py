@@ -195,7 +195,7 @@ class Watch:
             _say("\n".join(summary.nothing(self._why_nothing())))
 
     def _why_nothing(self) -> str:
-        """Why nothing was compiled in this process."""
+        """Return why nothing was compiled in this process."""
         if self._trouble:
             return self._trouble
         if "torch" not in sys.modules:
@@ -214,7 +214,7 @@ class Watch:
 
 
 def _ends_by_interrupt() -> bool:
-    """Whether the interpreter ends because nobody caught a KeyboardInterrupt."""
+    """Return whether the interpreter ends because nobody caught a KeyboardInterrupt."""
     trace = getattr(sys, "last_traceback", None)
     return (isinstance(getattr(sys, "last_value", None), KeyboardInterrupt) and trace is not None
             # (an interactive shell may have printed one, too, but its own functions lie around it)
