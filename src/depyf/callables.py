@@ -41,7 +41,7 @@ def unwrapped(obj: Any) -> Iterator[Any]:
 
 
 def _inside(obj: Any) -> Any:
-    """Return what ``obj`` calls when it is called: one step, ``None`` at the end."""
+    """Return the object that ``obj`` calls when it is called: one step, ``None`` at the end."""
     if isinstance(obj, (type, types.ModuleType, CodeType)):
         return None
     if "torch" in sys.modules:

@@ -68,7 +68,7 @@ class _SourceInLog(logging.Filter):
 
 
 def source_text(code: CodeType) -> str:
-    """Return what the log says about a code object. Never raises."""
+    """Return the log's text on a code object: its source, or why there is none. Never raises."""
     try:
         from .decompiler import decompile_code
 

@@ -75,7 +75,7 @@ def captures_of(path: str) -> dict[str, Capture]:
 
 
 def named(captures: dict[str, Capture]) -> Capture | dict[str, Capture]:
-    """Return what :func:`captures_of` gives, as a page takes it."""
+    """Return the result of :func:`captures_of` as a page takes it."""
     return captures.get("") or {folder.replace("_", " "): capture for folder, capture in captures.items()}
 
 

@@ -129,7 +129,7 @@ def _program(value: Code | Program) -> Program:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Return what the text of something holds, each part as often as the text holds it."""
+    """Return the parts that the text of something holds, each as often as the text holds it."""
     if type(value) in _CONTAINERS:
         return (part for part in value if not isinstance(part, Code))  # code there is an object like any other
     if isinstance(value, _Idle):

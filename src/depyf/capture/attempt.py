@@ -9,7 +9,7 @@ Made = TypeVar("Made")
 
 
 def attempt(action: Callable[[], Made], otherwise: Made, report: Callable[[Exception], None]) -> Made:
-    """Return what the action returns; where it raises, report that and return ``otherwise``."""
+    """Run an action and return its result; where it raises, report that and return ``otherwise``."""
     try:
         return action()
     except Exception as error:

@@ -195,7 +195,7 @@ class CodeDrafts:
         return CompiledFunction(frames[0].name, tuple(frames))
 
     def _resumed(self, code: CodeType) -> Meant:
-        """Return what a resume function means (it may never have been compiled)."""
+        """Return the function that a resume function means (it may never have been compiled)."""
         drafts = self._of.get((id(code), id(code)))
         return drafts[0].meant if drafts else of_frame(code, {}, {})
 

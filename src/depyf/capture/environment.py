@@ -45,7 +45,7 @@ def rank_and_world() -> tuple[int, int] | None:
 
 
 def launch() -> str:
-    """Return what all ranks of one launch share and two launches do not, as far as the environment tells.
+    """Return a text that all ranks of one launch share and two launches do not, as far as the environment tells.
 
     ``torchrun`` starts its workers again under another restart count. Its folder of logs is new for each launch, but
     each machine has its own, so it counts only where all ranks are on one machine.

@@ -60,7 +60,7 @@ def location(code: CodeType) -> SourceLocation | None:
 
 
 def user_function(meant: Meant) -> UserFunction:
-    """Return what a frame means, as it stands in a record."""
+    """Return the function that a frame means, as it stands in a record."""
     return UserFunction(meant.name, location(meant.code), tuple(
         SourceLocation(code.co_filename, code.co_firstlineno, name) for name, code in meant.wrappers))
 

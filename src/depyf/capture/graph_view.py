@@ -327,7 +327,7 @@ class _View:
         return shown
 
     def label(self, name: str, shown: str, told: str) -> str:
-        """Return what a parameter is, in the user's words; ``""`` where its name says it.
+        """Return the meaning of a parameter, in the user's words; ``""`` where its name says it.
 
         Args:
             told: what torch says of it.
@@ -506,7 +506,7 @@ def _with_comment(code: str, words: str, indent: int) -> list[str]:
 
 
 def _mode(code: str) -> str:
-    """Return what a statement does to the modes of torch; ``""`` where it sets none."""
+    """Return the change that a statement makes to the modes of torch; ``""`` where it sets none."""
     if "grad" not in code and "autocast" not in code and "inference_mode" not in code:
         return ""
     matches = ((pattern.match(code), words) for pattern, words in _MODES)

@@ -190,7 +190,7 @@ class Session:
         return hook
 
     def attempt(self, action: Callable[[], Made], otherwise: Made) -> Made:
-        """Return what the action returns; where it raises, report that and return ``otherwise``."""
+        """Run an action and return its result; where it raises, report that and return ``otherwise``."""
         return attempt(action, otherwise, self._report)
 
     def _report(self, error: Exception) -> None:
@@ -205,7 +205,7 @@ class Session:
                 pass  # warnings may be errors here
 
     def _on_lines(self) -> Callable[[tuple[str, int]], None] | None:
-        """Return what takes the lines of the present attempt: a plain ``set.add``, as there are thousands."""
+        """Return the function that takes lines of the present attempt: a plain ``set.add``, for there are thousands."""
         found = hooks.compile_id()
         if found is None:
             return None

@@ -11,7 +11,7 @@ MISSING = object()
 
 
 def class_entry(kind: type, name: str, otherwise: Any = MISSING) -> Any:
-    """Return what a class, or the first of its bases that does, holds under a name."""
+    """Return the entry of a class, or of the first of its bases that has one, under a name."""
     for each in type.__getattribute__(kind, "__mro__"):
         if name in vars(each):
             return vars(each)[name]

@@ -36,7 +36,7 @@ class InternalError(RuntimeWarning):
 
 
 def why(error: Exception) -> str:
-    """Return what a note says of an exception that cost a form. A mistake of ours is warned of, once for each place."""
+    """Return a note's text on an exception that cost a form. A mistake of ours is warned of, once for each place."""
     message = _ADDRESS.sub("", f"{type(error).__name__}: {error}")
     if isinstance(error, EXPECTED):
         return message

@@ -176,7 +176,7 @@ def _events(code: CodeType) -> list[_Event]:
 
 
 def _kind(number: int) -> tuple[str, str, str]:
-    """Return what the argument of an instruction is, what the instruction is called here, and what it does besides."""
+    """Return the kind of an instruction's argument, the instruction's name here, and what it does besides."""
     name = dis.opname[number].replace("LOAD_FAST_BORROW", "LOAD_FAST").replace("LOAD_FAST_CHECK", "LOAD_FAST")
     if name == "EXTENDED_ARG":
         return "extension", name, ""

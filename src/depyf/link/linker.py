@@ -166,7 +166,7 @@ class Linker:
 
 
 def _forward_of(target: Any) -> Callable[..., Any]:
-    """Return what runs when a graph is called: a module's ``forward``, or the function itself."""
+    """Return the function that runs when a graph is called: a module's ``forward``, or the function itself."""
     real_recompile = getattr(target, "real_recompile", None)  # lazy graph modules have no forward yet
     if callable(real_recompile):
         real_recompile()

@@ -163,7 +163,8 @@ class Magic:
 
 
 def options_line(first: str) -> str | None:
-    """Return what follows ``%%depyf`` in a cell's first line; ``None`` where IPython has to say something about it."""
+    """Return the options behind ``%%depyf`` in a cell's first line; ``None`` without that mark or with a wrong
+    option."""
     words = first.strip()
     if words != _MARK and not words.startswith((f"{_MARK} ", f"{_MARK}\t")):
         return None

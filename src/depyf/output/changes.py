@@ -201,8 +201,8 @@ class Circumstances:
 
 
 def advice(change: Change, at: Circumstances) -> str:
-    """Return what to do so that torch need not compile again, as Markdown; ``""`` where there is nothing general to
-    say, or nothing that the user has in hand."""
+    """Return advice on how to spare torch compiling again, as Markdown; ``""`` where there is nothing general to say,
+    or nothing that the user has in hand."""
     text = _advice(change, at)
     subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
     return f"{subject}: {text}" if text else ""

@@ -265,7 +265,7 @@ def _portable(value: Any) -> Any:
 
 
 def how_faithful(fidelity: str, note: str) -> list[str]:
-    """Return what the head of a text says of its fidelity: what it means, with the conditions, then the other notes."""
+    """Return the lines on fidelity in the head of a text: what it means, with the conditions; then the other notes."""
     notes = sorted(part.strip() for part in note.split(";") if part.strip())
     conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
     said = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"

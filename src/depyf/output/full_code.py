@@ -33,7 +33,7 @@ from .source_copy import with_short_lines
 from .words import after_break, called_through, remarks
 
 PREAMBLE = '''\
-"""What torch.compile did with {name}.
+"""Result of torch.compile for {name}.
 
 Read from the top: the original function; for each compiled version what a call must satisfy to be served by it, its
 graph, and the transformed code, which runs instead of the original; at the end of each section the function that

@@ -88,7 +88,7 @@ class _Sizes:
                 self.places.setdefault((one[0], other[0]), {})[_around(old, one), _around(new, other)] = None
 
     def words(self) -> list[str]:
-        """Return what stands for what, with the places where that does not tell which."""
+        """Return phrases on the sizes that stand for others, with the places where a size alone does not tell which."""
         result = []
         for (old, new), count in self.count.most_common():
             result.append(f"{new} instead of {old} in {count} statement{'s' * (count > 1)}")

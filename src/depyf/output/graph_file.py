@@ -80,5 +80,5 @@ def _symbols_table(view: GraphView) -> list[str]:
 
 
 def sizes_table(view: GraphView) -> list[str]:
-    """Return what the names of sizes stand for, as comments."""
+    """Return the meanings of the names of sizes, as comments."""
     return [line for name, size in view.sizes for line in wrapping.comment(f"{name}: {size}", 0)]

@@ -159,7 +159,7 @@ def _items(
 
 
 def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, str], ...]]:
-    """Return what two blocks have in common that differ only in the number of their layer."""
+    """Return the key that blocks share which differ only in the number of their layer."""
     pattern = layer_pattern(block.path)
     return pattern, tuple((line.depth, line.text.replace(block.path, pattern, 1)) for line in lines)
 
@@ -198,7 +198,7 @@ def _block(
 
 
 def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
-    """Return what goes in (parameters and inputs of the graph left out) and what comes out."""
+    """Return the types of what goes in (parameters and inputs of the graph left out) and of what comes out."""
     parts = [", ".join(dict.fromkeys(node.type.short for node in nodes if node.type is not None)) or "..."
              for nodes in (taken, given)]
     parts = [part if len(part) <= 60 else part[:57] + "..." for part in parts]

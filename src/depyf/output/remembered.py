@@ -22,7 +22,7 @@ def remembered() -> Iterator[None]:
 
 
 def once(key: Hashable, make: Callable[[], Made]) -> Made:
-    """Return what ``make`` makes; inside of :func:`remembered`, what it made of an equal key before.
+    """Return the result of ``make``; inside of :func:`remembered`, that of an equal key before.
 
     Args:
         key: holds all that ``make`` depends on, and something that tells what is made.

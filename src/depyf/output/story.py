@@ -252,7 +252,7 @@ class Story:
 
     # --- advice -----------------------------------------------------------------------------------
     def advices(self, compilations: Iterable[Compilation]) -> list[str]:
-        """Return what to do so that torch need not compile these again, as Markdown; each advice once."""
+        """Return advice on how to spare torch compiling these again, as Markdown; each once."""
         compilations = list(compilations)
         texts = [advice(change, self._circumstances(compilation))
                  for compilation in compilations for change in self.changes(compilation)[:1]]
@@ -266,8 +266,8 @@ class Story:
         return found
 
     def _others(self, compilation: Compilation) -> Iterator[str]:
-        """Yield what else the versions that failed differ in from what was compiled then, unless it is a property of a
-        tensor."""
+        """Yield the other things that the failed versions differ in from the one compiled then, but for a tensor's
+        properties."""
         new, found = self.version(compilation), self.changes(compilation)
         if new is None or not found[0].lasts:
             return

@@ -125,7 +125,7 @@ def unpacked(page: str) -> Any:
 
 
 def _title(runs: Mapping[str, Capture]) -> str:
-    """Return what was run, with which backend and when; what was compiled, where the records do not say it."""
+    """Return the title: the command, its backends and the date; the compiled functions, where these are unknown."""
     environment = next((run.environment for run in runs.values()), {})
     if environment.get("command"):
         backends = sorted({graph.backend for run in runs.values() for graph in run.graphs if graph.backend})

@@ -86,7 +86,7 @@ def _failure(run: Run, failures: list[GuardFailure]) -> Json:
 
 
 def verdict_data(run: Run) -> list[list[list[str]]]:
-    """Return what has to be known first: what was not compiled of what the program asked for."""
+    """Return the verdict, to be known first: what was not compiled of what the program asked for."""
     return [pieces(sentence) for sentence in verdict(run.story)]
 
 

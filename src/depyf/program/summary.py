@@ -65,8 +65,8 @@ def _is_of(folder: str, launch: str) -> bool:
 
 
 def summary(found: Mapping[str, Capture]) -> list[str]:
-    """Return what was not compiled, if anything, and five lines: what was, breaks, recompiles, where it is, where to
-    start.
+    """Return the summary: what was not compiled, if anything; then five lines: what was compiled, breaks, recompiles,
+    where it is, where to start.
 
     Args:
         found: what each process wrote, by folder; one at least.
@@ -121,7 +121,7 @@ def shown(path: str) -> str:
 
 
 def _sentences(said: list[str]) -> list[str]:
-    """Return what has to be known first, in lines of a terminal."""
+    """Return the sentences that have to be known first, in lines of a terminal."""
     return [line for sentence in said
             for line in textwrap.wrap(f"depyf: {_unmarked(sentence)}", WIDTH, subsequent_indent="  ",
                                       break_long_words=False, break_on_hyphens=False)]

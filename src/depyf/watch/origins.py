@@ -94,7 +94,7 @@ class Origins:
         return found
 
     def at(self, line: int) -> Origin:
-        """Return what a line computes; empty where nothing is known. Never raises."""
+        """Return the computation of a line; empty where nothing is known. Never raises."""
         try:
             kernel = self._kernel()
             return self._of_graph(line) if kernel is None else self._of_kernel(kernel, line)
@@ -102,7 +102,7 @@ class Origins:
             return Origin()
 
     def argument(self, name: str) -> str:
-        """Return what an argument is where it comes from, in words; empty where that is not known."""
+        """Return the meaning of an argument where it comes from, in words; empty where that is not known."""
         if name.startswith("tangents_"):
             return "a gradient that came in"
         try:

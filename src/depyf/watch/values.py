@@ -34,7 +34,7 @@ class Condition:
 
     @property
     def name(self) -> str:
-        """Return what is looked for, in words."""
+        """Return the name of what is looked for, in words."""
         if callable(self.stop_on):
             return f"a value for which {getattr(self.stop_on, '__name__', 'stop_on')} is true"
         return "a NaN" if self.stop_on == "nan" else "an infinity"

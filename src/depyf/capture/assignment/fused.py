@@ -88,7 +88,7 @@ class Fused:
             self.moved[index] = said
 
     def _needs(self, targets: Iterable[str], available: set[str]) -> _Needs:
-        """Return what a kernel computes that writes the targets and reads the nodes that are available."""
+        """Return the needs of a kernel that writes the targets and reads the nodes that are available."""
         computable: dict[str, bool] = {}
         used: set[str] = set()
         reached: set[str] = set()

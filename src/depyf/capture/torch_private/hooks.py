@@ -734,7 +734,7 @@ def innermost_function(compiled: Any) -> Any:
 
 
 def given_to_compile(compiled: Any) -> Any:
-    """Return what ``torch.compile`` was given when it returned ``compiled``; ``None`` if it did not."""
+    """Return the object for which ``torch.compile`` returned ``compiled``; ``None`` if it did not return that."""
     own = getattr(compiled, "__dict__", None)
     if not isinstance(own, Mapping):
         return None

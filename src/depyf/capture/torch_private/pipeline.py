@@ -105,7 +105,7 @@ def all_eager() -> contextlib.AbstractContextManager[Any]:
 
 
 def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> Any:
-    """Return what Inductor makes of a captured graph.
+    """Return the function that Inductor makes of a captured graph.
 
     Args:
         gm: the graph.

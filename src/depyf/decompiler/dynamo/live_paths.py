@@ -88,7 +88,7 @@ def root_name(node: ast.expr) -> str:
 
 
 def text_of(node: ast.expr) -> str:
-    """Return what ``ast.unparse`` writes, faster for the paths that most arguments of graphs are."""
+    """Return an expression's text as of ``ast.unparse``, faster for the paths that most arguments of graphs are."""
     parts: list[str] = []
     here = node
     while not isinstance(here, ast.Name):

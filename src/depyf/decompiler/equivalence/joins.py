@@ -78,7 +78,7 @@ def join(prover: Prover, left: Side, right: Side) -> bool:
 
 
 def kind_of_places(prover: Prover, identity: Any) -> str:
-    """Return what is known of all places of a class, besides that they are equal; ``""`` if nothing is."""
+    """Return the fact about all places of a class besides that they are equal; ``""`` if none is known."""
     if isinstance(identity, tuple) and identity[0] in ("maybe", "unbound", "lasti"):
         return str(identity[0])
     if isinstance(identity, tuple) and identity[0] == "constant":

@@ -242,7 +242,7 @@ def _loops(flow: Flow, group: list[Node]) -> bool:
 
 
 def _place(flow: Flow, id: int) -> object:
-    """Return what stands for a place a test leads to: copies of one ``return None`` are one place, and so are copies of
+    """Return a key of the place that a test leads to: copies of one ``return None`` are one place, and so are copies of
     the ways through a test that has conditions in it (``while (a or b) + c``), which merge in the rest of it."""
     node = flow.nodes[id]
     if node.end == "jump" and node.ops and all(op.line is not None for op in node.ops):

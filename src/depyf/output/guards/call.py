@@ -129,7 +129,7 @@ def _stack(version: Version) -> Iterator[_Shown]:
 
 
 def _arguments(version: Version, section: str) -> Iterator[_Shown]:
-    """Yield what arguments (or variables of the enclosing function) must be, one object after another."""
+    """Yield the conditions on arguments (or variables of the enclosing function), one object after another."""
     mine = [one for one in version.conditions if one.section == section and not INTERNALS.search(one.subject)]
     known = version.facts
     items: list[Item[tuple[Condition, ...]]] = []
@@ -267,8 +267,8 @@ def _is_about_sizes(one: Condition) -> bool:
 
 
 def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
-    """Return what attributes of objects or globals must be: first what tells the versions apart, then the values that
-    are most likely to change."""
+    """Return the conditions on attributes of objects or globals: first those that tell the versions apart, then those
+    on values that are most likely to change."""
     found: dict[str, list[Condition]] = {}
     for one in version.conditions:
         if one.section != section:

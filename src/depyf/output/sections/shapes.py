@@ -57,8 +57,8 @@ def _in_versions(compilations: Sequence[Compilation]) -> str:
 
 
 def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
-    """Return what holds for one value in each version, with the values. Numbers of Python that were fixed at once stand
-    in one row: torch opens each number that a module holds."""
+    """Return the sizes and numbers that each version holds for one value, with the values. Numbers of Python that were
+    fixed at once stand in one row: torch opens each number that a module holds."""
     values: dict[str, dict[str, list[Decision]]] = {}
     numbers: dict[str, None] = {}
     for decision, compilation in found:
@@ -81,7 +81,7 @@ def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
 
 
 def _subjects(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
-    """Return what a symbol stands for, as Markdown; several where torch found them equal."""
+    """Return the sizes that a symbol stands for, as Markdown; several where torch found them equal."""
     names = story.stack_names(compilation)
     return ", ".join(code(in_words(source, names)) for source in found.source.split(", ")) if found.source else (
         code(found.symbol))
@@ -101,7 +101,7 @@ def _first_seen(found: SymbolDecision, compilation: Compilation) -> str:
 
 
 def _open(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
-    """Return what takes more values than one, with its range, in the versions where it was not fixed later."""
+    """Return the open sizes and numbers with their ranges, in the versions where they were not fixed later."""
     told: dict[str, list[tuple[str, Compilation]]] = {}
     for decision, compilation in found:
         if decision.kind in ("created", "unbacked") and _key(decision, compilation) not in fixed:
@@ -125,7 +125,7 @@ def _conditions(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, st
 
 
 def _open_text(story: Told, found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
-    """Return what a symbol stands for, and the sentence on it."""
+    """Return the size or number that a symbol stands for, and the sentence on it."""
     first = f", first seen as {code(found.value)}" if found.value else ""
     where = f", {story.place(found.location)}" if found.location else ""
     if not found.source:
