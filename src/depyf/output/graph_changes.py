@@ -124,22 +124,30 @@ def _statements(text: str) -> Sequence[str]:
         function = ast.parse(text).body[0]
     except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return []
-    return list(_statements_of(function)) if isinstance(function, ast.FunctionDef) else []
+    return list(_statements_of(function, text.split("\n"))) if isinstance(function, ast.FunctionDef) else []
 
 
-def _statements_of(function: ast.FunctionDef) -> Iterator[str]:
+def _statements_of(function: ast.FunctionDef, lines: Sequence[str]) -> Iterator[str]:
     """The statements of a function, those of the functions in it behind their first lines."""
     for node in function.body:
         match node:
             case ast.FunctionDef(name, arguments):
                 yield f"def {name}({', '.join(each.arg for each in arguments.args)})"
-                yield from _statements_of(node)
+                yield from _statements_of(node, lines)
             case ast.Assign(_, ast.Constant(None)):
                 pass
             case ast.AnnAssign(target, _, value) if value is not None:
-                yield f"{ast.unparse(target)} = {ast.unparse(value)}"
+                yield f"{_text_of(target, lines)} = {_text_of(value, lines)}"
             case _:
-                yield ast.unparse(node)
+                yield _text_of(node, lines)
+
+
+def _text_of(node: ast.expr | ast.stmt, lines: Sequence[str]) -> str:
+    """Return the text of a node as one line. (To cut a line is much faster than to write it again.)"""
+    line = lines[node.lineno - 1]
+    if node.end_lineno != node.lineno or not line.isascii():  # (Python counts bytes)
+        return ast.unparse(node)
+    return line[node.col_offset : node.end_col_offset]
 
 
 def _alike(old: Sequence[str], new: Sequence[str]) -> bool:

@@ -103,7 +103,7 @@ def _whole_paths(capture: Capture, files: Sequence[SourceFile]) -> dict[str, str
 
 def plain_lines(text: str) -> str:
     """The text with one kind of line end, as the page counts lines."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def words(text: str) -> str:

@@ -682,9 +682,9 @@ class FullPaths:
             shorten = touchpoints.SHORT_PATHS.get()
         except touchpoints.MissingTouchpoint:
             return shown
-        packages = os.path.dirname(os.path.dirname(str(sys.modules["torch"].__file__)))
-        if os.path.exists(os.path.join(packages, shown)):
-            return shown  # a file of a package beside torch, which is cut at a whole name
+        torchs = os.path.dirname(str(sys.modules["torch"].__file__))
+        if any(os.path.exists(os.path.join(folder, shown)) for folder in (torchs, os.path.dirname(torchs))):
+            return shown  # a file of torch or of a package beside it, which is cut at a whole name
         name = os.path.basename(shown)
         if name not in self._by_name and (files := self._files()) is not self._indexed:
             self._indexed = files
