@@ -23,7 +23,6 @@ from typing import NamedTuple
 from .records import Guard, SourceLocation
 from .user_expressions import parsed_expression
 
-_LINE = re.compile(r"^(?P<depth>(?:\| )*)\+- (?P<kind>\w+): (?P<rest>.*)$")
 #: (Managers of a dictionary's keys and values say no ``accessed_by``.)
 _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
 _IDENTITY = re.compile(r"___check_(?P<what>type|obj)_id\((?P<subject>.*), \d+\)")
@@ -36,6 +35,7 @@ _TENSOR = re.compile(
     r"stride=\[(?P<stride>[^\]]*)\]\)")
 #: Sizes or strides: numbers, ``None`` where any will do.
 _NUMBERS = re.compile(r"(?:(?:\d+|None)(?:, (?:\d+|None))*)?")
+_MARKING = "DIMENSION_DYNAMIC_MARKING_GUARD"
 _MARK = re.compile(r"hasattr\((?P<subject>.*), '(?P<mark>_dynamo_\w+)'\) == False")
 _SAVED_TENSORS_HOOKS = re.compile(r".*\btop_saved_tensors_hooks ids == (?P<ids>.*)")
 _DICT_VERSION = re.compile(r"___(?:dict_version\((?P<subject>.*)\) == \d+|check_dict_version\((?P<other>.*), \d+\))")
@@ -65,6 +65,7 @@ class GuardReader:
 
     def __init__(self, full_path: Callable[[str], str] = str) -> None:
         self._full_path = full_path
+        self._causes: dict[str, SourceLocation | None] = {}  # by comment
         self._nodes: dict[str, _Node | None] = {}  # by line
         self._guards: dict[tuple[str, str, str, str], Guard] = {}  # by kind, text, owner and its type
 
@@ -91,7 +92,10 @@ class GuardReader:
         key = (node.kind, node.rest, owner, owner_type)
         guard = self._guards.get(key)
         if guard is None:
-            condition, cause = _split_cause(node.rest, self._full_path)
+            condition, comment = _split_comment(node.rest)
+            if comment not in self._causes:
+                self._causes[comment] = _cause(comment, self._full_path)
+            cause = self._causes[comment]
             expression = _expression(node.kind, condition, owner, owner_type)
             guard = self._guards[key] = Guard(expression, owner, node.kind, node.rest.strip(), cause)
         return guard
@@ -111,12 +115,13 @@ _NOBODY = _Node(-1, "", "", "", "")
 
 
 def _node(line: str) -> _Node | None:
-    found = _LINE.match(line)
-    if found is None:
+    depth, sign, found = line.partition("+- ")
+    kind, separator, rest = found.partition(": ")
+    if not sign or not separator or depth.strip("| ") or not kind.isidentifier():
         return None
-    source = _SOURCE.match(found["rest"])
-    type_name = _TYPE.search(found["rest"]) if source is not None else None
-    return _Node(len(found["depth"]) // 2, found["kind"], found["rest"], source["source"] if source else None,
+    source = _SOURCE.match(rest) if rest.startswith("source=") else None
+    type_name = _TYPE.search(rest, source.end() - len("type=")) if source is not None else None
+    return _Node(len(depth) // 2, kind, rest, source["source"] if source else None,
                  type_name["type"] if type_name else "")
 
 
@@ -124,42 +129,51 @@ def _join_marks(guards: list[Guard]) -> list[Guard]:
     """``mark_dynamic`` and its like leave attributes on a tensor; torch tests that each is absent, one guard
     an attribute.  They say one thing and become one condition."""
     joined: list[Guard] = []
+    marks: list[tuple[str, str]] = []  # the names and texts of those that come one after another
+    last: tuple[str, SourceLocation | None] = "", None
+
+    def join() -> None:
+        if marks:
+            subject, cause = last
+            names = ", ".join(repr(name) for name, _ in marks)
+            joined.append(Guard(f"has_no_marks({subject}, {names})", subject, _MARKING,
+                                "\n".join(text for _, text in marks), cause))
+            marks.clear()
+
     for guard in guards:
-        last = joined[-1] if joined else None
-        mark = _MARK.fullmatch(guard.expression) if guard.kind == "DIMENSION_DYNAMIC_MARKING_GUARD" else None
+        mark = _MARK.fullmatch(guard.expression) if guard.kind == _MARKING else None
+        # (What torch says to own the guard may only hold the subject: a dictionary of parameters.)
+        about = (mark["subject"], guard.cause) if mark is not None else ("", None)
+        if mark is None or about != last:
+            join()
+        last = about
         if mark is None:
             joined.append(guard)
-            continue
-        names = [mark["mark"]]
-        raw = guard.raw
-        subject = mark["subject"]  # (which what torch says to own the guard may only hold: a dictionary of parameters)
-        if last is not None and last.kind == guard.kind and last.source == subject \
-                and last.cause == guard.cause and last.expression.startswith("has_no_marks("):
-            names = [*re.findall(r"'(_dynamo_\w+)'", last.expression), *names]
-            raw = f"{last.raw}\n{raw}"
-            joined.pop()
-        expression = f"has_no_marks({subject}, {', '.join(map(repr, names))})"
-        joined.append(Guard(expression, subject, guard.kind, raw, guard.cause))
+        else:
+            marks.append((mark["mark"], guard.raw))
+    join()
     return joined
 
 
-def _split_cause(rest: str, full_path: Callable[[str], str] = str) -> tuple[str, SourceLocation | None]:
+def _split_comment(rest: str) -> tuple[str, str]:
+    """``(condition, comment)``; the comment says which line made torch ask."""
     # A comment sign may stand inside a string of the condition: the comment begins where Python ends.
-    cut = rest.find("  # ")
-    if cut < 0:
-        return rest.rstrip(), None
+    first = cut = rest.find("  # ")
     while cut >= 0 and _maybe_inside_string(rest[:cut]) and not is_expression(rest[:cut].strip()):
         cut = rest.find("  # ", cut + 1)
-    cut = max(cut, 0)
-    found = _CAUSE.search(rest, cut)
+    cut = first if cut < 0 else cut
+    return (rest[:cut].rstrip(), rest[cut:]) if cut >= 0 else (rest.rstrip(), "")
+
+
+def _cause(comment: str, full_path: Callable[[str], str]) -> SourceLocation | None:
+    found = _CAUSE.match(comment)
     if found is not None:
-        return rest[: found.start()].rstrip(), SourceLocation(
+        return SourceLocation(
             full_path(found["file"]), int(found["line"]), found["function"], found["code"].strip())
-    found = _PLACE.search(rest, cut)
+    found = _PLACE.match(comment)
     if found is not None:
-        return rest[: found.start()].rstrip(), SourceLocation(
-            full_path(found["file"]), int(found["line"]), found["function"])
-    return (rest[:cut] if cut else rest.split("  # ")[0]).rstrip(), None
+        return SourceLocation(full_path(found["file"]), int(found["line"]), found["function"])
+    return None
 
 
 def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
