@@ -251,7 +251,7 @@ def test_a_graph_that_differs_in_sizes_is_shown_by_that():
 
 
 def test_a_size_that_one_statement_has_twice_is_shown_where_it_stands():
-    old, new = (graph(name, "8").replace("view_1 = add_1.view(2, 8, -1)", f"view_1 = add_1.view({sizes}, y_3[(1, 2)])")
+    old, new = (graph(name, "8").replace("view_1 = add_1.view(2, 8, -1)", f"view_1 = add_1.view({sizes}, y_3[1, 2])")
                 for name, sizes in (("g", "8, 16, 8"), ("h", "s7, 16, 8")))
     assert like_before(new, {"g": old}) == (
         "# the statements of g above, with s7 instead of 8 in 1 statement: (s7, 16, 8, y[1, 2]) for (8, 16, 8, y[1, 2])")
