@@ -8,6 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch._guards import CompileContext, CompileId, compile_context  # noqa: E402
+
 from depyf.capture.torch_private import hooks  # noqa: E402
 
 ORIGINAL = torch._logging.trace_structured
@@ -70,6 +72,28 @@ def test_only_wanted_events_are_made(listening):
         assert not emit("artifact", name="another")
         assert not emit("other")
     assert received == ["a graph", "an artifact"]
+
+
+@pytest.mark.parametrize(("wish", "events"), [
+    (True, [({"graph": {"sizes": 3}}, '{\n"a": 1\n}')]),
+    ("metadata", [({"graph": {"sizes": 3}}, "")]),
+    ("payload", [({"graph": {}}, '{\n"a": 1\n}')]),
+    ("object", [({"graph": {}, "frame_id": 5, "frame_compile_id": 1, "attempt": 0}, {"a": 1})]),
+])
+def test_what_is_wanted_of_an_event_is_made(wish, events):
+    received = []
+
+    def receive(metadata, payload):
+        known = {key: value for key, value in metadata.items() if key != "has_payload"}
+        received.append((known if wish == "object" else {"graph": known["graph"]}, payload))
+
+    with nobody_listens(), compile_context(CompileContext(CompileId(frame_id=5, frame_compile_id=1))):
+        undo = hooks.on_trace(receive, lambda event, artifact: wish)
+        try:
+            emit("graph", {"a": 1}, sizes=3)
+        finally:
+            undo()
+    assert received == events
 
 
 def test_other_listeners_get_all(listening):

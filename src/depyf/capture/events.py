@@ -36,7 +36,9 @@ from .shelf import Kept, Shelf
 #: Kinds of events, and names of artifacts, that are read here.
 EVENTS = frozenset({
     "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
-    "symbolic_shape_specialization", "guard_added", "guard_added_fast", "chromium_event", "str"})
+    "symbolic_shape_specialization", "guard_added", "guard_added_fast", "str"})
+#: Frequent events of which what their payload is made of will do.
+OBJECTS = frozenset({"chromium_event"})
 ARTIFACTS = frozenset({
     "dynamo_graph_break_reason", "recompile_reasons",
     *(f"{cache}_cache_{outcome}" for cache in ("fx_graph", "aotautograd") for outcome in ("hit", "bypass"))})

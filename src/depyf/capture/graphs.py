@@ -13,7 +13,9 @@ def legal_graph(text: str) -> str:
 
     What is not Python even then is kept as a comment.
     """
-    text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text).strip("\n") + "\n"
+    if "class <" in text:
+        text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text)
+    text = text.strip("\n") + "\n"
     try:
         # (A tree of a large graph is half a million objects, among which the collector then looks for cycles.)
         compile(text, "<graph>", "exec", dont_inherit=True)

@@ -267,8 +267,12 @@ class Session:
     def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
         if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stages.EVENTS.get(event, "")):
             return "metadata"
+        if event in events.OBJECTS:
+            return "object"
+        if event in stages.EVENTS:
+            return "payload"
         return event in events.EVENTS or artifact in events.ARTIFACTS or event == "dynamo_cpp_guards_str" \
-            or event in stages.EVENTS or artifact in stages.ARTIFACTS \
+            or artifact in stages.ARTIFACTS \
             or (self.internal_stages and stages.may_be_internal(artifact))
 
     def _is_printed_later(self, stage: str) -> bool:

@@ -22,8 +22,9 @@ from typing import Any, Literal, NamedTuple
 from . import touchpoints
 from .shared import Shared, Undo, leave_traceback, shared
 
-#: Whether an event of the trace is wanted; ``"metadata"``: it is, without its payload.
-Wanted = bool | Literal["metadata"]
+#: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata;
+#: ``"object"``: its payload as torch has it before it makes JSON of it, and the numbers of the compilation.
+Wanted = bool | Literal["metadata", "payload", "object"]
 TRACE_LOGGER = touchpoints.TRACE_LOG.key
 BYTECODE_LOGGER = touchpoints.BYTECODE_LOG.key
 #: A graph in transformed code, without the unique ending that torch gives it since 2.7.
@@ -226,10 +227,21 @@ def _choose_trace() -> Undo:
             metadata = metadata_fn() if name == "artifact" else None
             artifact = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
             answers = [handler.wanted(name, artifact) for handler in handlers]
-            if not any(answers):
+            kinds = set(answers) - {False}
+            if not kinds:
                 return
-            if all(answer in (False, "metadata") for answer in answers):
+            if kinds == {"object"} and (current := compile_id()) is not None:
+                frame, recompile, attempt = current
+                ids = {"frame_id": frame, "frame_compile_id": recompile, "attempt": attempt}
+                payload = kwargs["payload_fn"]() if "payload_fn" in kwargs else None
+                for handler, answer in zip(handlers, answers):
+                    if answer:
+                        handler.receive({name: {}, **ids}, payload)
+                return
+            if kinds == {"metadata"}:
                 kwargs = {**kwargs, "payload_fn": str}
+            elif kinds == {"payload"}:
+                metadata_fn = dict
         original(name, metadata_fn, *args, **kwargs)
 
     def make(_: Shared[None]) -> Undo:
