@@ -18,7 +18,7 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from ..trees import copied, nodes_of
+from ..trees import Transformer, copied, nodes_of
 from .alike import Hints, compared
 from .live_paths import text_of
 
@@ -149,7 +149,7 @@ def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], fold
     return ast.fix_missing_locations(ast.For(target, over, same.body, [], lineno=1, col_offset=0))
 
 
-class _Elements(ast.NodeTransformer):
+class _Elements(Transformer):
     """Puts elements of lists where their variables stood."""
 
     def __init__(self, elements: dict[str, ast.expr]) -> None:

@@ -28,7 +28,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..names import free_name
-from ..trees import nodes_of
+from ..trees import Transformer, nodes_of
 from .alike import Hints, Index, compared, every, expression, graph_item, loop_over, sliced
 from .folded_blocks import fold_blocks
 from .live_paths import LivePaths, is_plain_path, text_of
@@ -92,7 +92,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Col
     return Folded(True, folder.has_starred, has_none and fold_blocks(function.body, folder, stores))
 
 
-class Folder(ast.NodeTransformer):
+class Folder(Transformer):
     def __init__(self, paths: LivePaths, taken: set[str], may_star: bool) -> None:
         self.paths = paths
         self.taken = taken
@@ -114,7 +114,8 @@ class Folder(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         if len(node.args) > 1:
-            inside = (part.target for part in nodes_of(node) if isinstance(part, ast.comprehension))
+            inside = (part.target for part in nodes_of(node) if isinstance(part, ast.comprehension)) \
+                if self.variables else ()
             node.args = self.over_layers(node.args, frozenset(
                 name.id for target in inside for name in nodes_of(target) if isinstance(name, ast.Name)))
             node.args = self.slices(node.args)

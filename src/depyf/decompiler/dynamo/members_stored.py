@@ -78,6 +78,8 @@ def with_displays_inside(body: list[ast.stmt]) -> None:
         entries = {'mean': out[1]}            self.stats.update({'mean': out[1]})
         self.stats.update(entries)
     """
+    if not any(isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict) for statement in body):
+        return
     uses = collections.Counter(node.id for statement in body for node in nodes_of(statement)
                                if isinstance(node, ast.Name))
     for at in range(len(body) - 2, -1, -1):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from ..dynamo_names import BUILTINS_PREFIX, UTILITIES, module_of_import
 from ..names import free_name
-from ..trees import nodes_of
+from ..trees import Transformer, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .live_paths import LivePaths, root_name
@@ -111,7 +111,7 @@ class Readable:
             tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded, self._stores)
 
 
-class _Constants(ast.NodeTransformer):
+class _Constants(Transformer):
     def __init__(self, words: Mapping[str, str]) -> None:
         self._words = words
 
@@ -120,7 +120,7 @@ class _Constants(ast.NodeTransformer):
         return node if text is None else ast.parse(text, mode="eval").body
 
 
-class _Sizes(ast.NodeTransformer):
+class _Sizes(Transformer):
     """``call_size(x, 1)`` becomes ``x.size(1)``, where the text has no other such calls.
 
     Attributes:
@@ -149,7 +149,7 @@ class _Sizes(ast.NodeTransformer):
         return node
 
 
-class _Imports(ast.NodeTransformer):
+class _Imports(Transformer):
     """Dynamo's names for modules become imports."""
 
     def __init__(self, readable: Readable) -> None:

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from ..dynamo_names import GRAPH_RESULT, UTILITIES
-from ..trees import KINDS, copied, nodes_of
+from ..trees import KINDS, Transformer, copied, nodes_of
 from . import forms
 from .facts import Path, is_member
 from .folding import Folded
@@ -68,7 +68,7 @@ def written_out(
     return tree
 
 
-class _Writer(ast.NodeTransformer):
+class _Writer(Transformer):
     def __init__(
         self, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
         sizes: bool, folded: Folded, stores: bool,
