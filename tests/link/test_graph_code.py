@@ -8,7 +8,7 @@ from depyf.capture.graph_view import graph_view
 from depyf.capture.records import GraphInput
 from depyf.link.codes import nested_codes
 from depyf.link.functions import link_graph
-from depyf.link.graph_code import same_graph
+from depyf.link.graph_code import GraphCode, same_graph
 from depyf.link.releases import running_graph
 
 TORCH = '''\
@@ -44,8 +44,8 @@ def running(text):
 def test_the_view_is_the_same_graph():
     view = graph_view(TORCH, INPUTS).text
     assert "None" not in view
-    assert same_graph(forward(TORCH), running(view), {"s1"})
-    assert not same_graph(forward(TORCH), running(view)), "s1 is let go of in torch's code only"
+    assert same_graph(GraphCode(forward(TORCH)), running(view), {"s1"})
+    assert not same_graph(GraphCode(forward(TORCH)), running(view)), "s1 is let go of in torch's code only"
 
 
 @pytest.mark.parametrize(("old", "new"), [
@@ -71,7 +71,7 @@ def test_anything_else_is_not(old, new):
     new = new.replace("y_1 = w", 'y_1: "f32[8]" = w')
     changed = view.replace(old, new)
     assert changed != view
-    assert not same_graph(forward(TORCH), running(changed), {"s1"})
+    assert not same_graph(GraphCode(forward(TORCH)), running(changed), {"s1"})
 
 
 def test_values_are_let_go_of_where_torch_does():

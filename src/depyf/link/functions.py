@@ -16,7 +16,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .codes import named_like, nested_codes, qualified_name
-from .graph_code import same_graph
+from .graph_code import GraphCode, same_graph
 from .identical import identical_code
 from .lines import remember_lines
 from .releases import numbers, running_graph
@@ -50,15 +50,16 @@ def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
     plain = plain_function(function)
     if plain is None:
         return False
-    running = plain.__code__
-    for parameters in (False, True):
+    running = GraphCode(plain.__code__)
+    # (A graph with second names of its parameters lets go of these.)
+    for parameters in (True, False) if running.released else (False, True):
         try:
             tree = running_graph(text, path, parameters)
             top = compile(tree, path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
         for code in nested_codes(top):
-            if code.co_name == running.co_name and same_graph(running, code, numbers(tree, code.co_firstlineno)):
+            if code.co_name == plain.__code__.co_name and same_graph(running, code, numbers(tree, code.co_firstlineno)):
                 _replace(plain, code)
                 remember_lines(path, text, plain)
                 return True

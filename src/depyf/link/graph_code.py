@@ -28,21 +28,22 @@ _COPY = frozenset({"COPY", "DUP_TOP"})
 _Event = tuple[str, Any]
 
 
-def same_graph(running: CodeType, text: CodeType, numbers: Set[str] = frozenset()) -> bool:
+def same_graph(ours: GraphCode, text: CodeType, numbers: Set[str] = frozenset()) -> bool:
     """Return whether both do the same.
 
     Args:
-        running: torch's function.
+        ours: torch's function.
         text: the one of the file.
         numbers: parameters of that one which hold numbers: nobody can tell how long they live.
     """
+    running = ours.code
     plain = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_cellvars", "co_freevars", "co_names")
     if any(getattr(running, name) != getattr(text, name) for name in plain) \
             or (running.co_flags ^ text.co_flags) & ~CO_NESTED \
             or getattr(running, "co_exceptiontable", b"") != getattr(text, "co_exceptiontable", b""):
         return False
+    theirs = GraphCode(text)
     count = running.co_argcount + running.co_kwonlyargcount
-    ours, theirs = _Graph(running, count), _Graph(text, count)
     ends = [pair for pair in zip(running.co_varnames[:count], text.co_varnames[:count]) if pair[0] in ours.released]
     if any(name not in theirs.released and name not in numbers for _, name in ends):
         return False
@@ -74,16 +75,18 @@ def same_graph(running: CodeType, text: CodeType, numbers: Set[str] = frozenset(
     return True
 
 
-class _Graph:
+class GraphCode:
     """The events of a graph's function, to compare it by.
 
     Attributes:
+        code: of the function.
         events: in order.
         released: parameters without a second name that it lets go of.
     """
 
-    def __init__(self, code: CodeType, count: int) -> None:
-        parameters = frozenset(code.co_varnames[:count])
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        parameters = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         events = _events(code)
         begin = 0
         while begin < len(events) and events[begin][0] not in ("LOAD_FAST", "STORE_FAST"):

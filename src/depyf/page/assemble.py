@@ -112,7 +112,7 @@ def packed(data: Mapping[str, Any]) -> str:
     """
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode("ascii")
     # (31: gzip, without a time in its head. A higher level takes longer and saves little.)
-    compressor = zlib.compressobj(3, zlib.DEFLATED, 31)
+    compressor = zlib.compressobj(1, zlib.DEFLATED, 31)
     packed = base64.b64encode(compressor.compress(text) + compressor.flush()).decode("ascii")
     return json.dumps({"encoding": "gzip", "size": len(text), "data": packed})
 
