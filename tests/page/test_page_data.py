@@ -348,6 +348,55 @@ def test_functions_are_found_in_files_of_which_little_was_used():
     assert found[lines.index("    return x + 1") + 1] == "unknown" and len(found) == 4
 
 
+CLASSES = """class Fields:
+    x: int = 1
+
+class Outer:
+    \"\"\"Use it so::
+
+    def example():
+        pass
+    \"\"\"
+    @long(
+        1)
+    def first(self, x):
+        return x
+
+    class Inner:
+        async def second(self):
+            text = \"\"\"
+def not_a_function():
+\"\"\"
+            return text
+
+    @property
+    def third(self):
+        def inside():
+            return 3
+        return inside
+"""
+
+
+@pytest.mark.parametrize("wanted", ["return x", "return text", "return 3", "return inside"])
+def test_methods_are_found_in_classes_of_which_little_was_used(wanted):
+    lines = [line.strip() for line in CLASSES.split("\n")]
+    at = lines.index(wanted) + 1
+    statuses = Statuses()
+    statuses.traced("a.py", [at])
+    named = {"return x": "def first(self, x):", "return text": "async def second(self):", "return 3": "def inside():",
+             "return inside": "def third(self):"}
+    statuses.compiled(SourceLocation("a.py", lines.index(named[wanted]) + 1))
+    found = {line: status for line, status, *_ in statuses.of("a.py", CLASSES)}
+    assert found.pop(at) == FOLDED
+    assert found == {at - 3 + k: UNREACHED for k in range(3 if wanted == "return text" else 0)}
+
+
+def test_lines_of_a_class_without_methods_are_no_error():
+    statuses = Statuses()
+    statuses.traced("a.py", [2])
+    assert [found[:2] for found in statuses.of("a.py", CLASSES)] == [[2, FOLDED]]
+
+
 # --- what comes first -------------------------------------------------------------------------------
 def given_up(**more):
     lost = Compilation(CompileId(0, 0), "f", SourceLocation("m.py", 3, "f"), outcome="skipped",

@@ -51,7 +51,7 @@ def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
     if plain is None:
         return False
     running = GraphCode(plain.__code__)
-    # (A graph with second names of its parameters lets go of these.)
+    # (A graph without second names of its parameters lets go of the parameters themselves.)
     for parameters in (True, False) if running.released else (False, True):
         try:
             tree = running_graph(text, path, parameters)

@@ -162,7 +162,9 @@ def _pieces(texts: Sequence[str], first: int, last: int, lines: Sequence[int]) -
     Raises:
         SyntaxError, ValueError: a piece cannot be parsed alone.
     """
-    depth = 0 if not first else next((_depth(line) for line in texts[first:last] if _DEFINITION.match(line)), 0)
+    depth = 0 if not first else next((_depth(line) for line in texts[first:last] if _DEFINITION.match(line)), -1)
+    if depth < 0:
+        return  # a class without methods
     heads = [at for at in range(first, last) if texts[at][depth : depth + 1] in _FIRST and _depth(texts[at]) == depth
              and _DEFINITION.match(texts[at])]
     begins = [at for at in heads if not texts[at - 1].startswith("@", depth) or at == first]
