@@ -22,6 +22,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..decompiler.trees import dotted_name
+
 _SOURCES = re.compile(r"#\s*(?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>.*?)\], "
                       r"Original ATen: \[(?P<aten>.*?)\]")
 _FRAGMENT_NODE = re.compile(r"#\s+%(?P<name>\w+) : .*= call_\w+\[target=")
@@ -152,14 +154,14 @@ class _Reader:
     def _definition(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) \
                 and isinstance(statement.value, ast.Call):
-            maker = _dotted(statement.value.func)
+            maker = dotted_name(statement.value.func)
             if not maker.startswith("async_compile."):
                 return
             name, compiler = statement.targets[0].id, maker.partition(".")[2]
             source = next((item.value for item in reversed(statement.value.args)
                            if isinstance(item, ast.Constant) and isinstance(item.value, str)), "")
         elif isinstance(statement, ast.FunctionDef) and any(
-                "triton" in _dotted(found.func if isinstance(found, ast.Call) else found)
+                "triton" in dotted_name(found.func if isinstance(found, ast.Call) else found)
                 for found in statement.decorator_list):
             name, compiler, source = statement.name, "triton", ast.unparse(statement)
         else:
@@ -222,7 +224,7 @@ class _Reader:
             return
         name = target.id
         if isinstance(value, ast.Call):
-            function = _dotted(value.func)
+            function = dotted_name(value.func)
             allocated = _allocated(function, value)
             if allocated is not None:
                 self.types[name] = allocated
@@ -294,7 +296,7 @@ class _Reader:
         return self.count
 
     def _call(self, call: ast.Call, statement: ast.stmt, targets: Sequence[str]) -> bool:
-        function = _dotted(call.func)
+        function = dotted_name(call.func)
         definition = self.module.definitions.get(function.removesuffix(".run"))
         first = function.partition(".")[0]
         if definition is None and first not in _LIBRARIES and not function.startswith("torch.ops."):
@@ -396,19 +398,10 @@ def _allocated(function: str, call: ast.Call) -> Buffer | None:
         return None
     sizes = call.args[0]
     dtype = next((found for found in (*call.args[1:], *(item.value for item in call.keywords))
-                  if _dotted(found).startswith("torch.")), None)
+                  if dotted_name(found).startswith("torch.")), None)
     if not isinstance(sizes, (ast.Tuple, ast.List)):
         return Buffer((), "")
-    return Buffer(tuple(map(ast.unparse, sizes.elts)), _dotted(dtype).rpartition(".")[2] if dtype else "")
-
-
-def _dotted(expression: ast.AST | None) -> str:
-    """``"torch.ops.aten.mm.default"``; ``""`` for what is no dotted name."""
-    parts = []
-    while isinstance(expression, ast.Attribute):
-        parts.append(expression.attr)
-        expression = expression.value
-    return ".".join([expression.id, *reversed(parts)]) if isinstance(expression, ast.Name) else ""
+    return Buffer(tuple(map(ast.unparse, sizes.elts)), dotted_name(dtype).rpartition(".")[2] if dtype else "")
 
 
 def _names(expression: ast.AST) -> Iterator[str]:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..decompiler.trees import dotted_name
 from .records import SourceLocation
 
 #: Torch's short names of dtypes (torch/utils/_dtype_abbrs.py). Others stay as they are.
@@ -321,7 +322,7 @@ class _Reader:
             inputs = self._inputs(function, *value.args, *(keyword.value for keyword in value.keywords))
             if isinstance(function, ast.Attribute) and not self._is_global(function):
                 return "call_method", function.attr, inputs
-            return "call_function", ast.unparse(function), inputs
+            return "call_function", dotted_name(function) or ast.unparse(function), inputs
         inputs = self._inputs(value)
         attribute = _attribute(value)
         if attribute is not None:

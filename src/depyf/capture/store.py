@@ -76,17 +76,23 @@ def first_line(environment: dict[str, str]) -> str:
     return _line({"record": "schema", "version": SCHEMA, "environment": environment})
 
 
-def line(record: Any) -> str:
-    """One record (of a kind in ``_KINDS``) as a line."""
+def line(record: Any, known: dict[int, Any] | None = None) -> str:
+    """One record (of a kind in ``_KINDS``) as a line.
+
+    Args:
+        record: what is written.
+        known: parts of records as JSON has them, by identity, as long as they all live: versions share most guards.
+    """
     kind = next(kind for kind, cls in _KINDS.items() if isinstance(record, cls))
-    return _line({"record": kind, **_plain(record)})
+    return _line({"record": kind, **_plain(record, {} if known is None else known)})
 
 
 def lines(capture: Capture) -> Iterator[str]:
     """The final form of the file."""
     yield first_line(capture.environment)
+    known: dict[int, Any] = {}
     for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources):
-        yield line(record)
+        yield line(record, known)
     for note in capture.notes:
         yield _line({"record": "note", "text": note})
     yield _line({"record": "end"})
@@ -97,23 +103,25 @@ def _line(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, known: dict[int, Any]) -> Any:
     """As JSON has it: fields that have their default are left out."""
     kind: Any = type(value)
     if kind in _ATOMS:
         return value
     defaults = _defaults(kind)
     if defaults is not None:
-        found = {}
-        for name, default in defaults:
-            item = getattr(value, name)
-            if item != default or type(item) is not type(default):
-                found[name] = item if type(item) in _ATOMS else _plain(item)
+        found = known.get(id(value))
+        if found is None:
+            found = known[id(value)] = {}
+            for name, default in defaults:
+                item = getattr(value, name)
+                if item != default or type(item) is not type(default):
+                    found[name] = item if type(item) in _ATOMS else _plain(item, known)
         return found
     if kind in (tuple, list):
-        return [_plain(item) for item in value]
+        return [_plain(item, known) for item in value]
     if kind is dict:
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, known) for key, item in value.items()}
     return value
 
 

@@ -61,6 +61,15 @@ def nodes_of(*trees: ast.AST) -> Iterator[ast.AST]:
                 pending.append(value)
 
 
+def dotted_name(expression: ast.AST | None) -> str:
+    """Return a dotted name as text, ``"torch.ops.aten.mm.default"``; empty for anything else."""
+    parts = []
+    while isinstance(expression, ast.Attribute):
+        parts.append(expression.attr)
+        expression = expression.value
+    return ".".join([expression.id, *reversed(parts)]) if isinstance(expression, ast.Name) else ""
+
+
 class Transformer(ast.NodeTransformer):
     """``ast.NodeTransformer`` that does not visit contexts and operators, several times as fast."""
 
