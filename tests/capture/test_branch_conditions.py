@@ -56,6 +56,26 @@ def test_the_condition_and_whether_it_held():
     assert branches(one) == [(("x.sum() > 0", True), ("x.sum() > 0", False))]
 
 
+def test_within_a_branch():
+    """Torch from 2.15 on goes on at the first operation that it has to trace."""
+    known = list(dis.get_instructions(one.__code__))
+    line = one.__code__.co_firstlineno + 1
+    added, taken = (next(each.offset for each in known if each.opname.startswith("BINARY") and each.argrepr == sign)
+                    for sign in "+-")
+    assert branch_condition(one.__code__, f"__resume_at_{added}_2", line) == ("x.sum() > 0", True)
+    assert branch_condition(one.__code__, f"__resume_at_{taken}_3", line) == ("x.sum() > 0", False)
+
+
+def joined(x, g, h):
+    return h(x.sum() > 0 and g(x), g(x))
+
+
+def test_where_branches_meet_nothing_is_told():
+    code = joined.__code__
+    last = [each.offset for each in dis.get_instructions(code) if each.opname in ("CALL", "PRECALL")][-1]
+    assert branch_condition(code, f"__resume_at_{last}_1", code.co_firstlineno + 1) is None
+
+
 def test_the_operand_that_broke():
     found = {each for pair in branches(negated) for each in pair}
     # (Where two conditions lead to one place, none is told.)

@@ -7,6 +7,8 @@ Behind a break at a branch torch calls one of two resume functions, named by the
     42  LOAD_FAST x           <- __resume_at_42_1: the condition held
     96  LOAD_FAST x           <- __resume_at_96_2: it did not
 
+Torch from 2.15 on may go on a few instructions later, with what these put on the stack.
+
 The operation that gave the tested value has the place of the condition (``co_positions``, Python 3.11 and later): of
 ``not (a and b)`` that is ``a`` or ``b``, whichever broke.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Mapping
 from types import CodeType
 
 from ..bytecode.canonical import canonicalise
@@ -39,7 +42,7 @@ def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, 
         return None
     blocks = build(canonicalise(Code.of(code))).blocks
     offset = int(found["offset"])
-    wanted = min((first for block in blocks.values() if (first := _first(block)) >= offset), default=-1)
+    wanted = _reached(blocks, offset)
     positions = list(code.co_positions())
     ways: set[tuple[str, bool]] = set()
     for block in blocks.values():
@@ -50,8 +53,21 @@ def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, 
         if place[0] is None or not place[0] <= line <= (place[1] or place[0]):
             continue
         ways |= {(_condition(code.co_filename, place), held) for successor, held in zip(block.successors, (True, False))
-                 if _first(blocks[successor]) == wanted}
+                 if successor == wanted}
     return ways.pop() if len(ways) == 1 and all(text for text, _ in ways) else None
+
+
+def _reached(blocks: Mapping[int, Block], offset: int) -> int | None:
+    """Return the block in which code continues: the one that begins there, or the one that goes on there, if all ways
+    to that lead through its beginning and that through one edge."""
+    at, block = max(((first, number) for number, block in blocks.items() if 0 <= (first := _first(block)) <= offset),
+                    default=(-1, None))
+    if block is None or at != offset and _last(blocks[block]) < offset:
+        # (What begins a block may be left out of it.)
+        return min(((first, number) for number, block in blocks.items() if (first := _first(block)) >= offset),
+                   default=(-1, None))[1]
+    edges = sum(each.successors.count(block) for each in blocks.values())
+    return block if at == offset or edges == 1 else None
 
 
 def _condition(filename: str, place: Position) -> str:
@@ -59,6 +75,12 @@ def _condition(filename: str, place: Position) -> str:
     text = text_at(filename, place)
     node = ast.parse(f"({text or 0})", mode="eval").body
     return "" if isinstance(node, ast.Compare) and len(node.ops) > 1 else text
+
+
+def _last(block: Block) -> int:
+    """The offset of its last operation; -1 where it has none."""
+    op = block.end_op or (block.ops[-1] if block.ops else None)
+    return op.offset if op is not None else -1
 
 
 def _first(block: Block) -> int:
