@@ -119,35 +119,36 @@ def _whole(line: str) -> list[str]:
 
 @functools.lru_cache(maxsize=64)
 def _statements(text: str) -> Sequence[str]:
-    """The statements of a graph without comments, annotations and what only frees memory."""
+    """Return the statements of a graph without comments, annotations and what only frees memory; those of functions in
+    it behind their first lines. (They are told by lines: to parse a large graph takes several times as long.)"""
+    found: list[str] = []
+    parts: list[str] = []
+    depth = 0
+    for line in text.split("\n"):
+        part = line.strip()
+        if not part or part.startswith("#"):
+            continue
+        depth += sum(map(part.count, "([{")) - sum(map(part.count, ")]}"))
+        parts.append(part)
+        if depth <= 0:
+            found.append(parts[0] if len(parts) == 1 and "  #" not in part else _on_one_line(parts))
+            parts = []
+            depth = 0
+    statements = (_ANNOTATION.sub("", each).removesuffix(":") for each in found[1:])
+    return [each for each in statements if not each.endswith(" = None")]
+
+
+#: The type of a value or parameter.
+_ANNOTATION = re.compile(r"""(?<=\w): (?P<quote>["'])[^"']*(?P=quote)""")
+
+
+def _on_one_line(parts: Sequence[str]) -> str:
+    """Return a statement that is written on several lines, or has a comment behind it, as one line."""
+    text = "\n".join(parts)
     try:
-        function = ast.parse(text).body[0]
-    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
-        return []
-    return list(_statements_of(function, text.split("\n"))) if isinstance(function, ast.FunctionDef) else []
-
-
-def _statements_of(function: ast.FunctionDef, lines: Sequence[str]) -> Iterator[str]:
-    """The statements of a function, those of the functions in it behind their first lines."""
-    for node in function.body:
-        match node:
-            case ast.FunctionDef(name, arguments):
-                yield f"def {name}({', '.join(each.arg for each in arguments.args)})"
-                yield from _statements_of(node, lines)
-            case ast.Assign(_, ast.Constant(None)):
-                pass
-            case ast.AnnAssign(target, _, value) if value is not None:
-                yield f"{_text_of(target, lines)} = {_text_of(value, lines)}"
-            case _:
-                yield _text_of(node, lines)
-
-
-def _text_of(node: ast.expr | ast.stmt, lines: Sequence[str]) -> str:
-    """Return the text of a node as one line. (To cut a line is much faster than to write it again.)"""
-    line = lines[node.lineno - 1]
-    if node.end_lineno != node.lineno or not line.isascii():  # (Python counts bytes)
-        return ast.unparse(node)
-    return line[node.col_offset : node.end_col_offset]
+        return ast.unparse(ast.parse(f"{text} pass" if text.endswith(":") else text)).partition("\n")[0]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return " ".join(parts)
 
 
 def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
