@@ -17,6 +17,7 @@ from depyf.capture.records import (
     GraphStage,
     SourceFile,
     SourceLocation,
+    TracedLines,
 )
 
 IDS = CompileId(0, 0)
@@ -50,6 +51,18 @@ def read(path):
 def test_files_of_the_user_are_collected_whole():
     assert sources.collect(CAPTURE, read) == (
         SourceFile("/u/model.py", "".join(DISK["/u/model.py"])), SourceFile(OTHERS, "".join(DISK[OTHERS])))
+
+
+def test_of_a_long_file_without_compiled_functions_the_traced_ones_are_kept():
+    functions = [f"def f{number}(x):\n    # {'x' * 100}\n    return x\n" for number in range(300)]
+    disk = {**DISK, OTHERS: functions, "/u/model.py": functions}
+    traced = dataclasses.replace(CAPTURE.compilations[0], traced=(
+        TracedLines(OTHERS, (6,)), TracedLines("/u/model.py", (6,))))
+    capture = dataclasses.replace(CAPTURE, compilations=(traced,))
+    model, other = sources.collect(capture, lambda path: disk.get(path, []))
+    assert model.text == "".join(functions), "a compiled function is in it"
+    kept = [line for line in other.text.split("\n") if line and not line.startswith("# ...")]
+    assert kept == functions[1].splitlines() and other.text.split("\n")[5] == "    return x"
 
 
 def test_a_library_counts_where_a_frame_of_its_own_is_in_it():

@@ -9,6 +9,7 @@ import re
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 
+from .definitions import only_parts
 from .records import Capture, SourceFile, SourceLocation
 
 #: A location in the text of a graph (see graph_text.py; all texts are searched, so nothing is parsed for it).
@@ -16,6 +17,8 @@ _LOCATION = re.compile(r"^ *# ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function
 _FILE = re.compile(r"^ *# ?File: (.+?):\d+ in ", re.M)
 #: A longer file is not kept: nobody wrote it.
 LONGEST = 2_000_000
+#: Characters of a file that is kept whole.
+WHOLE = 20_000
 
 
 def files_named(capture: Capture) -> dict[str, bool]:
@@ -40,20 +43,33 @@ def files_named(capture: Capture) -> dict[str, bool]:
 
 
 def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.getlines) -> tuple[SourceFile, ...]:
-    """The texts of the files that a capture names.
+    """The texts of the files that a capture names; of a long file that no compiled function is in, the functions that
+    were traced, at their places.
 
     Args:
         capture: the run.
         read: gives the lines of a file with their ends, or none. (``linecache`` knows cells of notebooks too.)
     """
     found = []
+    traced: dict[str, set[int]] = {}
+    for compilation in capture.compilations:
+        for each in compilation.traced:
+            traced.setdefault(each.filename, set()).update(each.lines)
     for path, has_frame in files_named(capture).items():
         if not has_frame and _is_library(path):
             continue
         text = "".join(read(path))
+        if not has_frame and path in traced and len(text) > WHOLE:
+            text = only_parts(text, sorted(traced[path] | _broken_at(capture, path)))
         if text and len(text) <= LONGEST:
             found.append(SourceFile(path, text))
     return tuple(found)
+
+
+def _broken_at(capture: Capture, path: str) -> set[int]:
+    """Return the lines of a file at which graphs broke."""
+    return {place.line for compilation in capture.compilations for broken in compilation.breaks
+            for place in broken.stack if place.filename == path}
 
 
 def _is_library(path: str) -> bool:

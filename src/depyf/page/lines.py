@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import bisect
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..capture.definitions import parts
 from ..capture.records import SourceLocation
 
 #: What can be said of a line, the weightiest first; docs/page.md says what each means.
@@ -134,18 +133,13 @@ def _functions(text: str, lines: set[int]) -> Iterator[_Function]:
                     (above + begin, above + end) for begin, end in _statements(node.body)])
 
 
-_DEFINITION = re.compile(r"[ \t]*(?:@|(?:async )?def |class )")
-#: The letters that it begins with. (A file has ten thousand lines, of which most are seen by one letter to be none.)
-_FIRST = frozenset("@adc")
-
-
 def _parsed(text: str, lines: set[int]) -> Iterator[tuple[int, ast.Module]]:
     """Yield the functions of a file and of its classes that hold some of ``lines``, each with the number of lines above
     it: files of libraries are long, and a program uses a few of their functions."""
     texts = text.split("\n")
     wanted = sorted(lines)
     try:
-        found = list(_pieces(texts, 0, len(texts), wanted))
+        found = list(_pieces(texts, wanted))
     except (SyntaxError, ValueError):  # a line that looks like a definition stands in a string, or a decorator is long
         try:
             found = [(0, ast.parse(text))]
@@ -156,33 +150,17 @@ def _parsed(text: str, lines: set[int]) -> Iterator[tuple[int, ast.Module]]:
     yield from found
 
 
-def _pieces(texts: Sequence[str], first: int, last: int, lines: Sequence[int]) -> Iterator[tuple[int, ast.Module]]:
-    """Yield what is defined in some lines of a file, ``texts[first:last]``; arguments else as of :func:`_parsed`.
+def _pieces(texts: Sequence[str], lines: Sequence[int]) -> Iterator[tuple[int, ast.Module]]:
+    """Yield the parts of a file that hold some lines; arguments else as of :func:`_parsed`.
 
     Raises:
         SyntaxError, ValueError: a piece cannot be parsed alone.
     """
-    depth = 0 if not first else next((_depth(line) for line in texts[first:last] if _DEFINITION.match(line)), -1)
-    if depth < 0:
-        return  # a class without methods
-    heads = [at for at in range(first, last) if texts[at][depth : depth + 1] in _FIRST and _depth(texts[at]) == depth
-             and _DEFINITION.match(texts[at])]
-    begins = [at for at in heads if not texts[at - 1].startswith("@", depth) or at == first]
-    begins = begins if depth else [first, *(at for at in begins if at > first)]
-    for begin, end in zip(begins, [*begins[1:], last]):
-        at = bisect.bisect_right(lines, begin)
-        if at == len(lines) or lines[at] > end:
-            continue
-        if texts[begin].startswith("class ", depth):
-            yield from _pieces(texts, begin + 1, end, lines)
-        else:
+    for part in parts(texts, lines):
+        if not part.is_class:
             # (A method stands in a block: it keeps its indentation, which the strings in it may depend on.)
-            piece = "\n".join(texts[begin:end])
-            yield (begin - 1, ast.parse(f"if True:\n{piece}")) if depth else (begin, ast.parse(piece))
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())
+            piece = "\n".join(texts[part.begin : part.end])
+            yield (part.begin - 1, ast.parse(f"if True:\n{piece}")) if part.depth else (part.begin, ast.parse(piece))
 
 
 def _inner(node: ast.AST) -> list[ast.stmt]:
