@@ -66,6 +66,22 @@ def test_within_a_branch():
     assert branch_condition(one.__code__, f"__resume_at_{taken}_3", line) == ("x.sum() > 0", False)
 
 
+def doubled(x):
+    if x.sum() < 0:
+        x = x * -1
+    return x + 1
+
+
+def test_where_branches_meet_the_other_resume_function_tells():
+    known = list(dis.get_instructions(doubled.__code__))
+    line = doubled.__code__.co_firstlineno + 1
+    inside, behind = (f"__resume_at_{each.offset}_1" for each in known
+                      if each.opname.startswith("BINARY") and each.argrepr in "*+")
+    assert branch_condition(doubled.__code__, behind, line) is None
+    assert branch_condition(doubled.__code__, behind, line, (inside, behind)) == ("x.sum() < 0", False)
+    assert branch_condition(doubled.__code__, inside, line, (inside, behind)) == ("x.sum() < 0", True)
+
+
 def joined(x, g, h):
     return h(x.sum() > 0 and g(x), g(x))
 

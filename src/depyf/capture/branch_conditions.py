@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import CodeType
 
 from ..bytecode.canonical import canonicalise
@@ -26,13 +26,16 @@ from ..flow.graph import BRANCH, Block, build
 from .stack_values import RESUME, Position, text_at
 
 
-def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, bool] | None:
+def branch_condition(
+    code: CodeType, resume_name: str, line: int, resume_names: Iterable[str] = ()
+) -> tuple[str, bool] | None:
     """Return the condition and whether it held: ``("x.sum() > 0", False)``.
 
     Args:
         code: that broke.
         resume_name: by which it calls the resume function: ``__resume_at_96_2``.
         line: of the break.
+        resume_names: of all resume functions that are called in its place.
 
     Returns:
         ``None`` where the function continues behind no branch, or where the condition is not known.
@@ -41,8 +44,9 @@ def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, 
     if found is None or sys.version_info < (3, 11):
         return None
     blocks = build(canonicalise(Code.of(code))).blocks
-    offset = int(found["offset"])
-    wanted = _reached(blocks, offset)
+    wanted, certain = _reached(blocks, int(found["offset"]))
+    names = [RESUME.fullmatch(name) for name in resume_names if name != resume_name]
+    others = {_reached(blocks, int(name["offset"]))[0] for name in names if name is not None}
     positions = list(code.co_positions())
     ways: set[tuple[str, bool]] = set()
     for block in blocks.values():
@@ -53,21 +57,20 @@ def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, 
         if place[0] is None or not place[0] <= line <= (place[1] or place[0]):
             continue
         ways |= {(_condition(code.co_filename, place), held) for successor, held in zip(block.successors, (True, False))
-                 if successor == wanted}
+                 if successor == wanted and (certain or others.issuperset({*block.successors} - {wanted}))}
     return ways.pop() if len(ways) == 1 and all(text for text, _ in ways) else None
 
 
-def _reached(blocks: Mapping[int, Block], offset: int) -> int | None:
-    """Return the block in which code continues: the one that begins there, or the one that goes on there, if all ways
-    to that lead through its beginning and that through one edge."""
+def _reached(blocks: Mapping[int, Block], offset: int) -> tuple[int | None, bool]:
+    """Return the block in which code continues, and whether it comes there through one certain edge or goes to the
+    beginning of the block. (Where branches meet, something else may have broken in the block.)"""
     at, block = max(((first, number) for number, block in blocks.items() if 0 <= (first := _first(block)) <= offset),
                     default=(-1, None))
     if block is None or at != offset and _last(blocks[block]) < offset:
         # (What begins a block may be left out of it.)
         return min(((first, number) for number, block in blocks.items() if (first := _first(block)) >= offset),
-                   default=(-1, None))[1]
-    edges = sum(each.successors.count(block) for each in blocks.values())
-    return block if at == offset or edges == 1 else None
+                   default=(-1, None))[1], True
+    return block, at == offset or sum(each.successors.count(block) for each in blocks.values()) == 1
 
 
 def _condition(filename: str, place: Position) -> str:

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..output.naming import function_identifier, legal_identifier
 from .branch_conditions import branch_condition
@@ -147,7 +147,7 @@ class CodeDrafts:
             for draft in drafts:
                 for name, code in draft.resumes:
                     if code is resume:
-                        return self._attempt(lambda: _branch(draft.original, name, resume), None)
+                        return self._attempt(lambda: _branch(_Resumed.by(draft, name), resume), None)
         return None
 
     # --- records ----------------------------------------------------------------------------------
@@ -163,19 +163,19 @@ class CodeDrafts:
     def functions(self) -> tuple[CompiledFunction, ...]:
         """Functions with their resume functions. One that cannot be made is not there, and that is reported."""
         resumed_by: dict[Key, list[CodeType]] = {}
-        children: dict[int, tuple[CodeType, str]] = {}
+        children: dict[int, _Resumed] = {}
         for key, drafts in self._of.items():
             for draft in drafts:
                 for name, code in draft.resumes:
                     resumed_by.setdefault(key, []).append(code)
-                    children.setdefault(id(code), (draft.original, name))
+                    children.setdefault(id(code), _Resumed.by(draft, name))
         found: list[CompiledFunction | None] = [
             self._attempt(lambda: self._function(drafts[0], resumed_by, children), None)
             for drafts in list(self._of.values()) if id(drafts[0].original) not in children]
         return tuple(filter(None, found))
 
     def _function(
-        self, draft: CodeDraft, resumed_by: dict[Key, list[CodeType]], children: dict[int, tuple[CodeType, str]]
+        self, draft: CodeDraft, resumed_by: dict[Key, list[CodeType]], children: dict[int, _Resumed]
     ) -> CompiledFunction:
         frames, pending = [], [(draft.original, draft.meant)]
         seen: set[Key] = set()
@@ -187,9 +187,9 @@ class CodeDrafts:
             seen.add(key)
             frame = self._frame(code, meant)
             if id(code) in children:
-                broken, name = children[id(code)]
-                stack: tuple[str, ...] = self._attempt(lambda: expressions_on_stack(broken, name), ())
-                frame = replace(frame, stack=stack, branch=self._attempt(lambda: _branch(broken, name, code), None))
+                resumed = children[id(code)]
+                stack: tuple[str, ...] = self._attempt(lambda: expressions_on_stack(resumed.broken, resumed.name), ())
+                frame = replace(frame, stack=stack, branch=self._attempt(lambda: _branch(resumed, code), None))
             frames.append(frame)
             pending += [(resume, self._resumed(resume)) for resume in resumed_by.get(key, ())]
         return CompiledFunction(frames[0].name, tuple(frames))
@@ -231,9 +231,27 @@ class CodeDrafts:
         return unread_guards(text) if found is None else found
 
 
-def _branch(broken: CodeType, name: str, resume: CodeType) -> Branch | None:
-    resumed = resumed_function(resume.co_name)
-    found = branch_condition(broken, name, resumed[1]) if resumed else None
+class _Resumed(NamedTuple):
+    """How a resume function is called.
+
+    Attributes:
+        broken: the function that broke.
+        name: by which its transformed code calls the resume function.
+        names: of all resume functions that this code calls.
+    """
+
+    broken: CodeType
+    name: str
+    names: tuple[str, ...]
+
+    @classmethod
+    def by(cls, draft: CodeDraft, name: str) -> _Resumed:
+        return cls(draft.original, name, tuple(each for each, _ in draft.resumes))
+
+
+def _branch(resumed: _Resumed, resume: CodeType) -> Branch | None:
+    after = resumed_function(resume.co_name)
+    found = branch_condition(resumed.broken, resumed.name, after[1], resumed.names) if after else None
     return Branch(*found) if found else None
 
 
