@@ -2,6 +2,7 @@
 
 import functools
 import glob
+import importlib.util
 import json
 import marshal
 import os
@@ -344,6 +345,25 @@ def test_a_resume_function_says_which_branch_it_continues(tmp_path):
     headings = re.findall(r"__resume_at_\d+_\d+ continues [^#]*line \d+, where ([^#]*(?:true|false)) #",
                           re.sub(r"\s+(# )?(?!=)", " ", text))
     assert sorted(headings) == ["x.sum() > 0 is false", "x.sum() > 0 is true"]
+
+
+@needs_places
+@pytest.mark.parametrize("more", ["if bias is None:\n        bias = 1", "\n    ".join(["bias = 1"] * 9)])
+@pytest.mark.parametrize("long", [1, 70])
+def test_the_branch_is_found_where_dynamo_has_other_instructions(tmp_path, more, long):
+    """Dynamo names resume functions by offsets in the code that it traces, in which some instructions are two, and
+    long arguments have no extension."""
+    steps = "\n        ".join(["x = x * 2 + bias"] * long)
+    (tmp_path / "model.py").write_text(
+        f"def f(x, bias=None):\n    {more}\n    if x.sum() > 0:\n        {steps}\n        return x + 1\n"
+        "    elif x.max() > 3:\n        return x - 1\n    return x + bias\n")
+    found = importlib.util.spec_from_file_location("model_of_branches", tmp_path / "model.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    _, text = dump(tmp_path, module.f, -torch.ones(3))
+    headings = re.findall(r"continues [^#]*, where ([^#]*(?:true|false)) #", re.sub(r"\s+(# )?(?!=)", " ", text))
+    assert sorted(set(headings)) == ["x.max() > 3 is false", "x.max() > 3 is true", "x.sum() > 0 is false",
+                                     "x.sum() > 0 is true"]
 
 
 def twice(function):

@@ -22,7 +22,7 @@ from .resumes import resumed_function
 from .shelf import Kept, Shelf
 from .stack_values import expressions_on_stack
 from .store import CompiledCode
-from .torch_private import hooks
+from .torch_private import hooks, touchpoints
 from .user_function import Meant, of_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
@@ -147,7 +147,7 @@ class CodeDrafts:
             for draft in drafts:
                 for name, code in draft.resumes:
                     if code is resume:
-                        return self._attempt(lambda: _branch(_Resumed.by(draft, name), resume), None)
+                        return self._attempt(lambda: _continued(_Resumed.by(draft, name), resume), _NOTHING)[1]
         return None
 
     # --- records ----------------------------------------------------------------------------------
@@ -188,8 +188,8 @@ class CodeDrafts:
             frame = self._frame(code, meant)
             if id(code) in children:
                 resumed = children[id(code)]
-                stack: tuple[str, ...] = self._attempt(lambda: expressions_on_stack(resumed.broken, resumed.name), ())
-                frame = replace(frame, stack=stack, branch=self._attempt(lambda: _branch(resumed, code), None))
+                stack, branch = self._attempt(lambda: _continued(resumed, code), _NOTHING)
+                frame = replace(frame, stack=stack, branch=branch)
             frames.append(frame)
             pending += [(resume, self._resumed(resume)) for resume in resumed_by.get(key, ())]
         return CompiledFunction(frames[0].name, tuple(frames))
@@ -249,10 +249,18 @@ class _Resumed(NamedTuple):
         return cls(draft.original, name, tuple(each for each, _ in draft.resumes))
 
 
-def _branch(resumed: _Resumed, resume: CodeType) -> Branch | None:
-    after = resumed_function(resume.co_name)
-    found = branch_condition(resumed.broken, resumed.name, after[1], resumed.names) if after else None
-    return Branch(*found) if found else None
+_NOTHING: tuple[tuple[str, ...], Branch | None] = (), None
+
+
+def _continued(resumed: _Resumed, resume: CodeType) -> tuple[tuple[str, ...], Branch | None]:
+    """Return the expressions of the values on the stack that a resume function takes, and the branch it continues."""
+    try:
+        traced = hooks.traced_code(resumed.broken)
+    except touchpoints.MissingTouchpoint:
+        return _NOTHING
+    name, after = traced.name(resumed.name), resumed_function(resume.co_name)
+    found = branch_condition(traced.code, name, after[1], map(traced.name, resumed.names)) if after else None
+    return expressions_on_stack(traced.code, name), Branch(*found) if found else None
 
 
 def _key(original: CodeType, meant: Meant) -> Key:

@@ -25,6 +25,8 @@ from .shared import Shared, Undo, leave_traceback, shared
 #: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata;
 #: ``"object"``: its payload as torch has it before it makes JSON of it, and the numbers of the compilation.
 Wanted = bool | Literal["metadata", "payload", "object"]
+#: By what name transformed code calls a resume function.
+RESUME_NAME = re.compile(rf"{touchpoints.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
 TRACE_LOGGER = touchpoints.TRACE_LOG.key
 BYTECODE_LOGGER = touchpoints.BYTECODE_LOG.key
 #: A graph in transformed code, without the unique ending that torch gives it since 2.7.
@@ -161,6 +163,40 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
         if isinstance(value, CodeType) and is_resume(value):
             found.setdefault(value.co_name, Resume(value, value.co_varnames[: value.co_argcount]))
     return found
+
+
+class TracedCode(NamedTuple):
+    """A function as Dynamo traces it: with other instructions for some of its own.
+
+    Attributes:
+        code: it, with the places of the original.
+        offsets: of its instructions, by those that Dynamo names resume functions by.
+    """
+
+    code: CodeType
+    offsets: dict[int, int]
+
+    def name(self, resume: str) -> str:
+        """The name of a resume function with the offset in :attr:`code`; empty where there is no such instruction."""
+        found = RESUME_NAME.fullmatch(resume)
+        offset = self.offsets.get(int(found["offset"])) if found is not None else None
+        return f"{touchpoints.RESUME_NAME.key}{offset}_{found['number']}" if found and offset is not None else ""
+
+
+def traced_code(code: CodeType) -> TracedCode:
+    """Rewrite a function as Dynamo does before it traces it.
+
+    Dynamo splits instructions that do several things, and numbers all anew without the extensions of long arguments
+    (torch/_dynamo/bytecode_transformation.py, ``cleaned_instructions``).
+    """
+    before: list[tuple[int, Any]] = []
+
+    def number(instructions: list[Any], options: dict[str, Any]) -> None:
+        before.extend((each.offset, each) for each in instructions)
+
+    made = touchpoints.TRACED_CODE.get()(code, number)
+    # (The instructions know their final offsets now. Up to 2.8 there is no second result.)
+    return TracedCode(made[0] if isinstance(made, tuple) else made, {offset: each.offset for offset, each in before})
 
 
 def _made_by(factory: FunctionType) -> CodeType | None:

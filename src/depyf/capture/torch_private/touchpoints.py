@@ -223,6 +223,11 @@ WRITTEN_CALL = Touchpoint(
 WRITTEN_SWAP = Touchpoint(
     ("torch._dynamo.bytecode_transformation:create_swap",),
     "part of them", "2.2", "the same, up to 2.11", takes("n"))
+TRACED_CODE = Touchpoint(
+    ("torch._dynamo.bytecode_transformation:transform_code_object",),
+    "rewrites a function before it is traced; resume functions are named by offsets of that", "2.2",
+    "which branch a resume function continues, and the expressions of the values on the stack",
+    takes("code", "transformations"))
 COMPILE_ID = Touchpoint(
     ("torch._guards:CompileContext.current_trace_id",),
     "the id of the compilation that runs", "2.1",
