@@ -7,7 +7,7 @@ Behind a break at a branch torch calls one of two resume functions, named by the
     42  LOAD_FAST x           <- __resume_at_42_1: the condition held
     96  LOAD_FAST x           <- __resume_at_96_2: it did not
 
-Torch from 2.15 on may go on a few instructions later, with what these put on the stack.
+Offsets are those of the code that Dynamo traces. Another break on the line of the condition may go on within a branch.
 
 The operation that gave the tested value has the place of the condition (``co_positions``, Python 3.11 and later): of
 ``not (a and b)`` that is ``a`` or ``b``, whichever broke.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import CodeType
 
 from ..bytecode.canonical import canonicalise
@@ -26,16 +26,13 @@ from ..flow.graph import BRANCH, Block, build
 from .stack_values import RESUME, Position, text_at
 
 
-def branch_condition(
-    code: CodeType, resume_name: str, line: int, resume_names: Iterable[str] = ()
-) -> tuple[str, bool] | None:
+def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, bool] | None:
     """Return the condition and whether it held: ``("x.sum() > 0", False)``.
 
     Args:
-        code: that broke.
+        code: that broke, as Dynamo traces it.
         resume_name: by which it calls the resume function: ``__resume_at_96_2``.
         line: of the break.
-        resume_names: of all resume functions that are called in its place.
 
     Returns:
         ``None`` where the function continues behind no branch, or where the condition is not known.
@@ -44,9 +41,7 @@ def branch_condition(
     if found is None or sys.version_info < (3, 11):
         return None
     blocks = build(canonicalise(Code.of(code))).blocks
-    wanted, certain = _reached(blocks, int(found["offset"]))
-    names = [RESUME.fullmatch(name) for name in resume_names if name != resume_name]
-    others = {_reached(blocks, int(name["offset"]))[0] for name in names if name is not None}
+    wanted = _reached(blocks, int(found["offset"]))
     positions = list(code.co_positions())
     ways: set[tuple[str, bool]] = set()
     for block in blocks.values():
@@ -57,20 +52,20 @@ def branch_condition(
         if place[0] is None or not place[0] <= line <= (place[1] or place[0]):
             continue
         ways |= {(_condition(code.co_filename, place), held) for successor, held in zip(block.successors, (True, False))
-                 if successor == wanted and (certain or others.issuperset({*block.successors} - {wanted}))}
+                 if successor == wanted}
     return ways.pop() if len(ways) == 1 and all(text for text, _ in ways) else None
 
 
-def _reached(blocks: Mapping[int, Block], offset: int) -> tuple[int | None, bool]:
-    """Return the block in which code continues, and whether it comes there through one certain edge or goes to the
-    beginning of the block. (Where branches meet, something else may have broken in the block.)"""
+def _reached(blocks: Mapping[int, Block], offset: int) -> int | None:
+    """Return the block that begins where code continues, or that it continues in; ``None`` where that says nothing, as
+    several edges lead to the block that it continues in."""
     at, block = max(((first, number) for number, block in blocks.items() if 0 <= (first := _first(block)) <= offset),
                     default=(-1, None))
     if block is None or at != offset and _last(blocks[block]) < offset:
         # (What begins a block may be left out of it.)
         return min(((first, number) for number, block in blocks.items() if (first := _first(block)) >= offset),
-                   default=(-1, None))[1], True
-    return block, at == offset or sum(each.successors.count(block) for each in blocks.values()) == 1
+                   default=(-1, None))[1]
+    return block if at == offset or sum(each.successors.count(block) for each in blocks.values()) == 1 else None
 
 
 def _condition(filename: str, place: Position) -> str:

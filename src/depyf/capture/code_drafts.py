@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..output.naming import function_identifier, legal_identifier
 from .branch_conditions import branch_condition
@@ -147,7 +147,7 @@ class CodeDrafts:
             for draft in drafts:
                 for name, code in draft.resumes:
                     if code is resume:
-                        return self._attempt(lambda: _continued(_Resumed.by(draft, name), resume), _NOTHING)[1]
+                        return self._attempt(lambda: _continued(draft.original, name, resume), _NOTHING)[1]
         return None
 
     # --- records ----------------------------------------------------------------------------------
@@ -163,19 +163,19 @@ class CodeDrafts:
     def functions(self) -> tuple[CompiledFunction, ...]:
         """Functions with their resume functions. One that cannot be made is not there, and that is reported."""
         resumed_by: dict[Key, list[CodeType]] = {}
-        children: dict[int, _Resumed] = {}
+        children: dict[int, tuple[CodeType, str]] = {}
         for key, drafts in self._of.items():
             for draft in drafts:
                 for name, code in draft.resumes:
                     resumed_by.setdefault(key, []).append(code)
-                    children.setdefault(id(code), _Resumed.by(draft, name))
+                    children.setdefault(id(code), (draft.original, name))
         found: list[CompiledFunction | None] = [
             self._attempt(lambda: self._function(drafts[0], resumed_by, children), None)
             for drafts in list(self._of.values()) if id(drafts[0].original) not in children]
         return tuple(filter(None, found))
 
     def _function(
-        self, draft: CodeDraft, resumed_by: dict[Key, list[CodeType]], children: dict[int, _Resumed]
+        self, draft: CodeDraft, resumed_by: dict[Key, list[CodeType]], children: dict[int, tuple[CodeType, str]]
     ) -> CompiledFunction:
         frames, pending = [], [(draft.original, draft.meant)]
         seen: set[Key] = set()
@@ -187,8 +187,8 @@ class CodeDrafts:
             seen.add(key)
             frame = self._frame(code, meant)
             if id(code) in children:
-                resumed = children[id(code)]
-                stack, branch = self._attempt(lambda: _continued(resumed, code), _NOTHING)
+                broken, name = children[id(code)]
+                stack, branch = self._attempt(lambda: _continued(broken, name, code), _NOTHING)
                 frame = replace(frame, stack=stack, branch=branch)
             frames.append(frame)
             pending += [(resume, self._resumed(resume)) for resume in resumed_by.get(key, ())]
@@ -231,35 +231,23 @@ class CodeDrafts:
         return unread_guards(text) if found is None else found
 
 
-class _Resumed(NamedTuple):
-    """How a resume function is called.
-
-    Attributes:
-        broken: the function that broke.
-        name: by which its transformed code calls the resume function.
-        names: of all resume functions that this code calls.
-    """
-
-    broken: CodeType
-    name: str
-    names: tuple[str, ...]
-
-    @classmethod
-    def by(cls, draft: CodeDraft, name: str) -> _Resumed:
-        return cls(draft.original, name, tuple(each for each, _ in draft.resumes))
-
-
 _NOTHING: tuple[tuple[str, ...], Branch | None] = (), None
 
 
-def _continued(resumed: _Resumed, resume: CodeType) -> tuple[tuple[str, ...], Branch | None]:
-    """Return the expressions of the values on the stack that a resume function takes, and the branch it continues."""
+def _continued(broken: CodeType, name: str, resume: CodeType) -> tuple[tuple[str, ...], Branch | None]:
+    """Return the expressions of the values on the stack that a resume function takes, and the branch it continues.
+
+    Args:
+        broken: the function that broke.
+        name: by which its transformed code calls the resume function.
+        resume: that function.
+    """
     try:
-        traced = hooks.traced_code(resumed.broken)
+        traced = hooks.traced_code(broken)
     except touchpoints.MissingTouchpoint:
         return _NOTHING
-    name, after = traced.name(resumed.name), resumed_function(resume.co_name)
-    found = branch_condition(traced.code, name, after[1], map(traced.name, resumed.names)) if after else None
+    name, after = traced.name(name), resumed_function(resume.co_name)
+    found = branch_condition(traced.code, name, after[1]) if after else None
     return expressions_on_stack(traced.code, name), Branch(*found) if found else None
 
 

@@ -38,7 +38,7 @@ def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
     """The expressions of the values that a resume function takes from the stack, the lowest first.
 
     Args:
-        code: that broke.
+        code: that broke, as Dynamo traces it.
         resume_name: by which it calls the resume function: ``__resume_at_184_3``.
 
     Returns:
