@@ -185,6 +185,8 @@ def work():
     print("after")
 {calls}
 """
+#: What pdb writes for ``p 40 + 2``; the prompt with it, since a path can hold the digits.
+PRINTED = "(Pdb) 42"
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(debugging.__file__)))
 
 
@@ -242,7 +244,7 @@ def test_pdb_reads_commands_from_standard_input(through, pause, tmp_path):
     run = Run(tmp_path, commands(tmp_path, "next\np value\nwhere\ncontinue\n", through), pause)
     assert "depyf: paused" in run.err
     assert run.status == 0, run.err
-    assert "42" in run.out and run.out.split()[-1] == "after"
+    assert PRINTED in run.out and run.out.split()[-1] == "after"
     # It stops in the frame of the user, and shows no file of ours.
     first = next(line for line in run.out.splitlines() if "> /" in line)
     assert str(run.file) in first and "work()" in first
@@ -252,7 +254,7 @@ def test_pdb_reads_commands_from_standard_input(through, pause, tmp_path):
 @pytest.mark.parametrize("through", ["pipe", "file"])
 def test_the_end_of_the_commands_quits(through, tmp_path):
     run = Run(tmp_path, commands(tmp_path, "p 40 + 2\n", through))
-    assert "42" in run.out and "after" not in run.out
+    assert PRINTED in run.out and "after" not in run.out
     assert run.status != 0
 
 
@@ -260,7 +262,7 @@ def test_the_end_of_the_commands_quits(through, tmp_path):
 def test_the_second_pause_reads_on(through, tmp_path):
     run = Run(tmp_path, commands(tmp_path, "continue\np 40 + 2\ncontinue\n", through), calls="work()\nwork()")
     assert run.out.count("inside") == run.out.count("after") == 2, run.err
-    assert run.out.index("after") < run.out.index("42") and run.status == 0
+    assert run.out.index("after") < run.out.index(PRINTED) and run.status == 0
     run = Run(tmp_path, commands(tmp_path, "continue\n", through), calls="work()\nwork()")
     assert run.out.count("after") == 1 and run.status != 0
 

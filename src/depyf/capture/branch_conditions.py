@@ -23,7 +23,8 @@ from types import CodeType
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..flow.graph import BRANCH, Block, build
-from .stack_values import RESUME, Position, text_at
+from .stack_values import Position, text_at
+from .torch_private.hooks import RESUME_NAME
 
 
 def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, bool] | None:
@@ -37,7 +38,7 @@ def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, 
     Returns:
         ``None`` where the function continues behind no branch, or where the condition is not known.
     """
-    found = RESUME.fullmatch(resume_name)
+    found = RESUME_NAME.fullmatch(resume_name)
     if found is None or sys.version_info < (3, 11):
         return None
     blocks = build(canonicalise(Code.of(code))).blocks

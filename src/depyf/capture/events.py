@@ -37,7 +37,7 @@ from .shelf import Kept, Shelf
 EVENTS = frozenset({
     "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
     "symbolic_shape_specialization", "guard_added", "guard_added_fast", "str"})
-#: Frequent events of which what their payload is made of will do.
+#: Frequent events, whose payload is taken before torch makes JSON of it.
 OBJECTS = frozenset({"chromium_event"})
 ARTIFACTS = frozenset({
     "dynamo_graph_break_reason", "recompile_reasons",

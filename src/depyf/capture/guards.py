@@ -15,13 +15,12 @@ from __future__ import annotations
 import ast
 import functools
 import json
-import keyword
 import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from .records import Guard, SourceLocation
-from .user_expressions import parsed_expression
+from .user_expressions import FRAME_PATH, parsed_expression
 
 #: (Managers of a dictionary's keys and values say no ``accessed_by``.)
 _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
@@ -291,7 +290,7 @@ def is_expression(text: str) -> bool:
         return False
     # Guards on the layers of a model differ in objects, names and numbers only, and one is as good as another. (But for
     # a number that begins with 0, which Python refuses.)
-    form = _OBJECT.sub("x", text)
+    form = FRAME_PATH.sub("x", text)
     if '"' not in form:
         form = _STRING.sub("''", form)
     if not _LEADING_ZERO.search(form):
@@ -299,10 +298,6 @@ def is_expression(text: str) -> bool:
     return _parses(form) or form != text and _parses(text)
 
 
-_KEYWORDS = "|".join(keyword.kwlist)
-#: What torch reads from a frame, step by step.
-_OBJECT = re.compile(
-    rf"(?<![\w'])[LG]\['[^'\\\n]*'\](?:\.(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*|\[(?:'[^'\\\n]*'|0|[1-9]\d*)\])*")
 _STRING = re.compile(r"'[^'\\\n]*'")
 _DIGITS = re.compile(r"\d+")
 _LEADING_ZERO = re.compile(r"(?<![\w.])0\d")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-import re
 import sys
 from types import CodeType
 
@@ -25,9 +24,8 @@ from ..bytecode.code import Code
 from ..bytecode.operations import Op
 from ..flow.graph import BRANCH, FOR_ITER, Block, Graph, build
 from ..flow.stack import effect
+from .torch_private.hooks import RESUME_NAME
 
-#: The name by which transformed code calls a resume function.
-RESUME = re.compile(r"__resume_at_(?P<offset>\d+)_\d+")
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
 _Stack = tuple[int | None, ...]
 #: First and last line, first and last column of an operation, as ``co_positions`` gives them.
@@ -44,7 +42,7 @@ def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
     Returns:
         ``""`` for a value whose expression is not known; nothing where none is.
     """
-    found = RESUME.fullmatch(resume_name)
+    found = RESUME_NAME.fullmatch(resume_name)
     if found is None or sys.version_info < (3, 11):
         return ()
     stack = _stack_at(build(canonicalise(Code.of(code))), int(found["offset"]))

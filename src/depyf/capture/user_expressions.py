@@ -46,8 +46,10 @@ def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
 
 #: By which torch reads members of a module whose attributes are set while it is traced.
 _MEMBER_OF_DICTIONARY = re.compile(r"\.__dict__\['(_modules|_parameters|_buffers)'\](?=\[')")
-#: What torch reads from a frame, step by step.
-_PATH = re.compile(r"\b[LG]\['[^']*'\](?:\.[A-Za-z_]\w*|\['[^']*'\]|\[\d+\])*")
+_KEYWORDS = "|".join(keyword.kwlist)
+#: A path of torch's from a frame to a value: ``L['self']._modules['norm'].weight``. It is one Python expression.
+FRAME_PATH = re.compile(
+    rf"(?<![\w'])[LG]\['[^'\\\n]*'\](?:\.(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*|\[(?:'[^'\\\n]*'|0|[1-9]\d*)\])*")
 _SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
 #: Forms that have to be parsed.
@@ -63,7 +65,7 @@ def _plain(source: str) -> str | None:
         return None
     parts: list[str] = []
     at = 0
-    for path in _PATH.finditer(source):
+    for path in FRAME_PATH.finditer(source):
         words = _plain_path(path[0])
         if words is None:
             return None

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..capture.subscripts import as_printed
+from ..decompiler.trees import nodes_of
 
 #: A line that may have a slice or an ellipsis in a subscript.
 _SLICE = re.compile(r"\w\[[^\"\n]*(?::|\.\.\.)")
@@ -48,7 +49,8 @@ def release_values(function: ast.FunctionDef, parameters: bool = False) -> None:
     arguments = function.args
     given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)} - {"self"}
     body = function.body
-    groups = [(last, _names(body[first : last + 1])) for first, last in node_groups(body)]
+    groups = [(last, [node for node in nodes_of(*body[first : last + 1]) if isinstance(node, ast.Name)])
+              for first, last in node_groups(body)]
     values = {name.id for _, names in groups for name in names if isinstance(name.ctx, ast.Store)}
     values = values | given if parameters else values - given
     for last, names in reversed(groups):
@@ -105,29 +107,6 @@ def _takes_arguments(statement: ast.stmt) -> bool:
     """Return whether a statement is ``args_iter = iter(args_list)`` or ``x = next(args_iter)``: kept even if unread."""
     value = statement.value if isinstance(statement, ast.Assign) else None
     return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("iter", "next")
-
-
-def _names(statements: Sequence[ast.stmt]) -> list[ast.Name]:
-    """The names in statements. (A large graph has a hundred thousand nodes: the frequent ones come first.)"""
-    found: list[ast.Name] = []
-    pending: list[ast.AST] = list(statements)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.Name):
-            found.append(node)
-        elif isinstance(node, ast.Attribute):
-            pending.append(node.value)
-        elif isinstance(node, ast.Call):
-            pending.append(node.func)
-            pending += node.args
-            pending += [keyword.value for keyword in node.keywords]
-        elif isinstance(node, ast.AnnAssign):
-            pending.append(node.target)
-            if node.value is not None:
-                pending.append(node.value)
-        elif not isinstance(node, ast.Constant):
-            pending += ast.iter_child_nodes(node)
-    return found
 
 
 def _release(names: Sequence[str], line: int) -> ast.stmt:

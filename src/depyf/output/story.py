@@ -20,6 +20,7 @@ from ..capture.records import (
     SourceLocation,
 )
 from ..capture.resumes import plain_name, resumed_function
+from ..capture.size_names import SYMBOL
 from ..capture.user_expressions import user_expression
 from .causes import in_two_steps
 from .changes import Change, Circumstances, advice, changes, in_words
@@ -37,8 +38,7 @@ VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|
 _OF_DYNAMO = re.compile(r"torch[\\/]_dynamo[\\/]")
 #: Files through which torch calls a function of the user's.
 _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
-#: Names that torch gives to symbols: ``s77``, ``zf3``, ``u0``.
-_SYMBOL = re.compile(r"\b[a-z]{1,3}\d+\b")
+_SYMBOL = re.compile(rf"\b{SYMBOL}\b")
 #: Files that another than the user wrote.
 _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 #: An item of a list: versions differ in what it holds.
