@@ -5,7 +5,7 @@
 
 The other interpreter compiles each module of its library; the host reads the ``.pyc`` and decompiles it; the
 other interpreter compiles that text; the host reads the result and compares every code object with the
-original (:func:`depyf.decompiler.verify.same_code`). Nothing is executed except the two compilers.
+original (:func:`depyf.decompiler.proof.same.same_code`). Nothing is executed except the two compilers.
 
 Each code object is compared by itself (a nested one counts once, on its own). What a module's text cannot
 be compiled with costs all of its code objects. Printed: modules, code objects, how many are exact,
@@ -27,14 +27,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 from _shared import TooLong, code_objects, find_interpreter, time_limit
+from depyf.decompiler.proof.parts.interpreter import ForeignError, Interpreter
+from depyf.decompiler.proof.parts.same import same_code
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
-from depyf.decompiler.foreign import ForeignError, Interpreter
 from depyf.decompiler.forms import Forms
 from depyf.decompiler.options import Options
 from depyf.decompiler.scopes import top_level
-from depyf.decompiler.verify import same_code
 
 #: Modules handed to one process of the other interpreter.
 CHUNK = 12

@@ -22,7 +22,7 @@ from provenance import Shares, shares
 from torch import nn
 
 import depyf
-from depyf.capture import store
+from depyf.records import store
 
 GOAL = 0.95
 

@@ -66,7 +66,7 @@ def one(layers: int, backend: str, folder: str) -> Run:
     leaving = time.perf_counter() - begun
     found = Run(compiling, leaving, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     if folder:
-        from depyf.capture import store
+        from depyf.records import store
 
         files = [path for path in pathlib.Path(folder).iterdir() if path.is_file()]
         outlines = [path for path in files if path.name.endswith("Captured_Graph.0.outline.txt")]

@@ -23,7 +23,7 @@ from _shared import table
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from depyf import page
-from depyf.capture import store
+from depyf.records import store
 
 MARK = "<!-- measured -->"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")

@@ -26,10 +26,10 @@ import torch
 from _shared import table
 
 import depyf
-from depyf.capture import store
-from depyf.capture.assignment import is_view
-from depyf.capture.provenance import Provenance
-from depyf.capture.records import Capture, Kernel
+from depyf.provenance.kernel_mapping import is_view
+from depyf.provenance.lines import Provenance
+from depyf.records import store
+from depyf.records.model import Capture, Kernel
 
 MODELS = ("bert", "gpt2", "llama", "mixtral", "t5", "mamba", "resnet", "vit", "swin", "whisper")
 MARK = "<!-- measured -->"

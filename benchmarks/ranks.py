@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 
-from depyf.capture import store
-from depyf.output import ranks
+from depyf.records import store
+from depyf.views import ranks
 
 
 def worker(arguments: argparse.Namespace) -> None:

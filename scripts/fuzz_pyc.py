@@ -280,9 +280,7 @@ def warm_up() -> None:
     import traceback  # noqa: F401
     import unicodedata  # noqa: F401
 
-    import depyf.decompiler.dispatch
-    import depyf.decompiler.equivalence
-    import depyf.decompiler.simplify  # noqa: F401
+    import depyf.decompiler.dynamo.simplify  # noqa: F401
 
     for encoding in ("unicode_escape", "latin-1", "utf-8"):
         codecs.lookup(encoding)

@@ -41,9 +41,10 @@ SUITES = {
     "tests/test_processes.py": "ranks, workers, killed processes", "tests/test_report.py": "views of records alone",
     "tests/test_trace.py": "logs of `TORCH_TRACE`", "tests/test_logs.py": "`install()`",
     "tests/test_old_names.py": "names of depyf 0.20", "tests/test_optimization.py": "the dispatcher class",
-    "tests/test_doctor.py": "`depyf doctor`", "tests/capture": "records, provenance, touchpoints",
+    "tests/test_doctor.py": "`depyf doctor`", "tests/capture": "capture, private names of torch",
+    "tests/torch_text": "texts of torch, read", "tests/records": "records", "tests/provenance": "provenance",
     "tests/link": "breakpoints, stepping, profiles, memory", "tests/watch": "`stop_on`",
-    "tests/output": "index, guards, ranks",
+    "tests/views": "index, guards, ranks",
     "tests/cli": "the command, `depyf run`"}
 #: Tests of these names are left out of all columns, for time: they run a C++ compiler for a minute, or start torch
 #: many times for what others of their part try, too. The rest takes some minutes for a torch, these longer.

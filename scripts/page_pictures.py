@@ -14,7 +14,7 @@ import tempfile
 from playwright.sync_api import sync_playwright
 
 from depyf import page
-from depyf.capture import store
+from depyf.records import store
 
 #: Picture -> dump, view, size, colours.
 PICTURES = {

@@ -8,9 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture import store
 from depyf.capture.torch_private import touchpoints
 from depyf.doctor import examine
+from depyf.records import store
 
 BREAK_LINE = 'if y.sum() < 0:'
 

@@ -20,12 +20,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.capture import store  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, touchpoints, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
-from depyf.output import directory  # noqa: E402
+from depyf.records import store  # noqa: E402
+from depyf.views.dump import directory  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
 #: The name of each touchpoint in its module.

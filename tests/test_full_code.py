@@ -297,7 +297,7 @@ def test_a_wrapper_is_said_once_above_the_function_that_is_meant(tmp_path):
 
 
 def test_the_full_code_defines_how_objects_are_made_again():
-    from depyf.output.guards.helpers import helpers
+    from depyf.views.dump.guards.helpers import helpers
 
     scope = {}
     exec(helpers("return new(Output, {'a': 1}, a=1)"), scope)

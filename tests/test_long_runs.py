@@ -5,7 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.capture import shelf, store  # noqa: E402
+from depyf.capture import shelf
+from depyf.records import store  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
 

@@ -14,9 +14,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.capture import store  # noqa: E402
 from depyf.capture.torch_private import touchpoints  # noqa: E402
-from depyf.output.directory import Directory, DirectoryError  # noqa: E402
+from depyf.records import store  # noqa: E402
+from depyf.views.dump.directory import Directory, DirectoryError  # noqa: E402
 
 EXPECTED = """\
 def __transformed_code_0_for_toy_example(a, b):

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from depyf.capture import store  # noqa: E402
-from depyf.output import ranks  # noqa: E402
+from depyf.records import store  # noqa: E402
+from depyf.views import ranks  # noqa: E402
 
 #: Rank 1 gets another shape (a recompile), breaks at another line and, the second time, is killed.
 RANKS = textwrap.dedent("""

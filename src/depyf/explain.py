@@ -10,8 +10,8 @@ from .callables import code_in, unwrapped
 from .source import code_of
 
 if TYPE_CHECKING:
-    from .capture.records import Capture
     from .notebook import View
+    from .records.model import Capture
 
 
 def dump_src(fn: Any, module: ModuleType | None = None) -> str:
@@ -29,7 +29,7 @@ def dump_src(fn: Any, module: ModuleType | None = None) -> str:
         TypeError: ``fn`` is nothing that can be compiled.
         ValueError: it has not been compiled (call it first).
     """
-    from .output.full_code import all_graphs, full_code
+    from .views.dump.full_code import all_graphs, full_code
 
     capture = _live(fn, module, "dump_src")
     return full_code(capture.functions[0], all_graphs(capture.graphs), capture.compilations)

@@ -15,10 +15,10 @@ from .link.sessions import session_ended, session_started
 from .program.options import CACHES
 
 if TYPE_CHECKING:
-    from .capture.records import Capture
     from .capture.session import Session
     from .link.linker import Linker
-    from .output.directory import Directory
+    from .records.model import Capture
+    from .views.dump.directory import Directory
 
 
 class prepare_debug:
@@ -75,7 +75,7 @@ class prepare_debug:
         from .capture.session import Session
         from .capture.torch_private import versions
         from .link import Linker
-        from .output.directory import Directory, run_directory
+        from .views.dump.directory import Directory, run_directory
 
         if self._session is not None:
             raise RuntimeError("this prepare_debug is on already; make another one for a nested block")
@@ -143,9 +143,10 @@ class prepare_debug:
         Returns:
             The graphs that run without lines of a file (:func:`_unlinked`).
         """
-        from .capture import store
-        from .capture.records import Capture
-        from .output import ranks, views
+        from .records import store
+        from .records.model import Capture
+        from .views import ranks
+        from .views.dump import files as views
 
         capture = session.attempt(session.stop, Capture())
         if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
@@ -172,7 +173,7 @@ class prepare_debug:
         return capture
 
     def _progress(self, what: str, done: int, total: int) -> None:
-        """Told what is being written (:data:`depyf.output.views.Progress`)."""
+        """Told what is being written (:data:`depyf.views.dump.files.Progress`)."""
 
     def _recorded(self, capture: Capture) -> None:
         """Told what was written."""

@@ -9,12 +9,14 @@ import warnings
 from collections.abc import Sequence
 
 from . import page as pages
-from .capture import store, trace_log
-from .capture.records import Capture
-from .capture.store import RecordsError
-from .output import ranks, views
-from .output.directory import RANK, Directory, run_directory
-from .output.index import FILE
+from .records import store
+from .records.model import Capture
+from .records.store import RecordsError
+from .torch_text import trace_log
+from .views import ranks
+from .views.dump import files as views
+from .views.dump.directory import RANK, Directory, run_directory
+from .views.index.index import FILE
 
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
 

@@ -8,7 +8,7 @@ from functorch.compile import make_boxed_func  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 
 import depyf  # noqa: E402
-from depyf.capture import store  # noqa: E402
+from depyf.records import store  # noqa: E402
 
 
 def double(x):

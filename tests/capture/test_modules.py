@@ -2,8 +2,8 @@
 
 import pytest
 
-from depyf.capture.modules import module_calls, module_path
-from depyf.capture.records import ModuleCall
+from depyf.records.model import ModuleCall
+from depyf.torch_text.modules import module_calls, module_path
 
 
 @pytest.mark.parametrize(("expression", "path"), [

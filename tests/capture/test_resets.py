@@ -7,9 +7,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture import store
-from depyf.capture.events import EventReader
-from depyf.capture.records import CompileId
+from depyf.records import store
+from depyf.records.model import CompileId
+from depyf.torch_text.events import EventReader
 
 
 def first(x):

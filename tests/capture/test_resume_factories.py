@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture import store
 from depyf.capture.torch_private import hooks, resume_factories, touchpoints
+from depyf.records import store
 
 ONES = torch.ones(3)
 

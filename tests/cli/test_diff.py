@@ -9,8 +9,8 @@ import textwrap
 import pytest
 
 from depyf import cli
-from depyf.capture import store
-from depyf.capture.records import (
+from depyf.records import store
+from depyf.records.model import (
     CacheEntry,
     Capture,
     CodeText,
@@ -31,10 +31,10 @@ from depyf.capture.records import (
     SourceLocation,
     TransformedCode,
 )
-from depyf.output.canonical import excerpts, guard_text
-from depyf.output.difference import difference
-from depyf.output.difference import text as as_text
-from depyf.output.pairing import aligned, paired
+from depyf.views.diff.canonical import excerpts, guard_text
+from depyf.views.diff.difference import difference
+from depyf.views.diff.difference import text as as_text
+from depyf.views.diff.pairing import aligned, paired
 
 FILE = "/home/me/model.py"
 SOURCE = "import torch\n\ndef f(x):\n    x = x + 1\n    print('side')\n    return x * 2\n"

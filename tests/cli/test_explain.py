@@ -7,19 +7,11 @@ import sys
 import pytest
 
 from depyf import cli
-from depyf.capture import store
-from depyf.capture.records import (
-    Capture,
-    Compilation,
-    CompileId,
-    GraphBreak,
-    GuardFailure,
-    SourceFile,
-    SourceLocation,
-)
 from depyf.cli.terminal import style_of
-from depyf.output.markdown import code, fenced, link, prose, table
-from depyf.output.terminal import Style, rendered
+from depyf.records import store
+from depyf.records.model import Capture, Compilation, CompileId, GraphBreak, GuardFailure, SourceFile, SourceLocation
+from depyf.views.markdown import code, fenced, link, prose, table
+from depyf.views.terminal import Style, rendered
 
 PLACE = SourceLocation("/home/me/model.py", 3, "f")
 BREAK = GraphBreak(

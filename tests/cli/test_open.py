@@ -6,8 +6,8 @@ import webbrowser
 import pytest
 
 from depyf import cli
-from depyf.capture import store
-from depyf.capture.records import Capture
+from depyf.records import store
+from depyf.records.model import Capture
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def compiled(tmp_path_factory):
 
 
 def test_a_program_that_compiles(compiled):
-    from depyf.capture import store
+    from depyf.records import store
 
     plain = run("program.py", cwd=compiled)
     done = run("-m", "depyf", "run", "-o", "out", "program.py", cwd=compiled)
@@ -247,7 +247,7 @@ def test_a_program_that_compiles(compiled):
     (["--backend", "eager", "--stage=captured"], "full_code_for_other", "Forward_graph"),
 ])
 def test_what_is_written_can_be_chosen(compiled, given, here, not_here):
-    from depyf.capture import store
+    from depyf.records import store
 
     name = "chosen" + "".join(given).translate({ord(c): "_" for c in "*./-="})
     done = run("-m", "depyf", "run", "-o", name, *given, "program.py", cwd=compiled)
@@ -303,8 +303,8 @@ WORKERS = textwrap.dedent("""
 
 @pytest.mark.skipif(os.name != "posix", reason="fork")
 def test_workers_write_dumps_of_their_own_if_they_compile(compiled):
-    from depyf.capture import store
     from depyf.capture.torch_private import hooks
+    from depyf.records import store
 
     (compiled / "workers.py").write_text(WORKERS)
     done = run("-m", "depyf", "run", "-o", "workers", "workers.py", cwd=compiled)
@@ -336,7 +336,7 @@ RANK = textwrap.dedent("""
 
 
 def test_torchrun(compiled, python):
-    from depyf.capture import store
+    from depyf.records import store
 
     (compiled / "rank.py").write_text(RANK)
     done = installed(python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "rank.py",
@@ -379,9 +379,9 @@ def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):
 
 @pytest.mark.parametrize("shows", [True, False])
 def test_long_writing_is_shown_on_a_terminal(tmp_path, monkeypatch, shows):
-    from depyf.capture.records import Capture
-    from depyf.output.choice import Choice
     from depyf.program import recording
+    from depyf.records.model import Capture
+    from depyf.views.choice import Choice
 
     terminal, times = Terminal(), iter([0.1, 0.2, 9.0, 9.1])
     monkeypatch.setattr(recording.sys, "stderr", terminal)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from types import CodeType
 
+from depyf.decompiler.emit.text.text import emit
+from depyf.decompiler.fallback.scope.scope import dispatch_loop
+
 from depyf.bytecode.code import Code
-from depyf.decompiler.emit import emit
-from depyf.decompiler.fallback import dispatch_loop
 from depyf.decompiler.forms import Form, Forms
 from depyf.decompiler.options import Options
 from depyf.decompiler.scopes import top_level

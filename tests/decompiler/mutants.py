@@ -38,7 +38,7 @@ from depyf.bytecode import operations as o
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.operations import Handler, Op, Program
-from depyf.flow.stack import effect
+from depyf.cfg.stack import effect
 
 OPERATORS = {"+": "-", "-": "+", "*": "/", "/": "*", "//": "%", "%": "//", "&": "|", "|": "^", "^": "&",
              "<<": ">>", ">>": "<<", "**": "*", "@": "*",

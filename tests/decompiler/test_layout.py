@@ -3,8 +3,7 @@
 import ast
 
 import pytest
-
-from depyf.decompiler.layout import laid_out
+from depyf.decompiler.emit.text.layout import laid_out
 
 LONG = [
     "def f(self, *args, **kwargs):\n    return graph(self.layers[0].norm.weight, self.layers[0].norm.bias, "

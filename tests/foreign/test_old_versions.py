@@ -10,14 +10,14 @@ import pathlib
 
 import pytest
 from _shared import code_objects
+from depyf.decompiler.proof.parts.same import same_program
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.pyc import read_pyc
+from depyf.cfg.check import check
+from depyf.cfg.graph import build
 from depyf.decompiler import Fidelity, decompile_code
-from depyf.decompiler.verify import same_program
-from depyf.flow.check import check
-from depyf.flow.graph import build
 
 HERE = pathlib.Path(__file__).parent
 FILES = sorted((HERE / "compiled").glob("*.pyc"))

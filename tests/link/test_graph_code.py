@@ -4,12 +4,12 @@ import ast
 
 import pytest
 
-from depyf.capture.graph_view import graph_view
-from depyf.capture.records import GraphInput
 from depyf.link.codes import nested_codes
 from depyf.link.functions import link_graph
 from depyf.link.graph_code import GraphCode, same_graph
 from depyf.link.releases import running_graph
+from depyf.records.model import GraphInput
+from depyf.views.dump.graph_view import graph_view
 
 TORCH = '''\
 class G:

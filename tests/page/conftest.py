@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from depyf import page
-from depyf.capture import store
+from depyf.records import store
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs.py")
 SMALL = ("toy", "decoder", "training", "shapes", "ranks")

@@ -52,7 +52,7 @@ def decoder(backend="eager"):
 
 def training(backend="inductor"):
     """Layers of a decoder, trained: joint, forward and backward graphs, kernels of both."""
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "capture"))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "provenance"))
     import decoder as models
 
     model = torch.compile(models.Decoder(3), backend=backend)

@@ -16,8 +16,8 @@ import pytest
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from depyf import page  # noqa: E402
-from depyf.capture import records  # noqa: E402
-from depyf.capture.records import Capture, CompileId, GraphStage  # noqa: E402
+from depyf.records import model as records  # noqa: E402
+from depyf.records.model import Capture, CompileId, GraphStage  # noqa: E402
 
 CHROMIUM = os.environ.get("CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

@@ -22,7 +22,7 @@ from types import CodeType
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
-from ..flow.graph import BRANCH, Block, build
+from ..cfg.graph import BRANCH, Block, build
 from .stack_values import Position, text_at
 from .torch_private.hooks import RESUME_NAME
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
-from ..output.naming import function_identifier, legal_identifier
+from ..records.model import Branch, CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
+from ..records.naming import function_identifier, legal_identifier
+from ..records.store import CompiledCode
+from ..torch_text.events import EventReader
+from ..torch_text.global_names import without_ids
+from ..torch_text.guards import GuardReader, unread_guards
+from ..torch_text.resumes import resumed_function
 from .branch_conditions import branch_condition
-from .events import EventReader
 from .frames import location, make_frame, user_function
-from .global_names import without_ids
-from .guards import GuardReader, unread_guards
-from .records import Branch, CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
-from .resumes import resumed_function
 from .shelf import Kept, Shelf
 from .stack_values import expressions_on_stack
-from .store import CompiledCode
 from .torch_private import hooks, touchpoints
 from .user_function import Meant, of_frame
 

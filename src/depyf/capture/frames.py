@@ -12,9 +12,9 @@ from types import CodeType
 
 from ..decompiler import Decompiled, decompile_code
 from ..decompiler.dynamo.facts import NoFacts
-from ..decompiler.layout import WIDTH, laid_out
-from .records import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
-from .resumes import plain_name
+from ..decompiler.emit.layout import WIDTH, laid_out
+from ..records.model import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
+from ..torch_text.resumes import plain_name
 from .torch_private import hooks
 from .user_function import Meant
 

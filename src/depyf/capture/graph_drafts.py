@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..decompiler.names import free_name
-from .records import Caller, CompiledGraph, CompileId, GraphInput, GraphStage, Kernel, ModuleCall
+from ..records.model import Caller, CompiledGraph, CompileId, GraphInput, GraphStage, Kernel, ModuleCall
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
 from .torch_private import hooks

@@ -7,14 +7,8 @@ from types import CodeType
 from typing import Any
 
 from ..decompiler import decompile_code
-from ..output.naming import function_identifier, legal_identifier
-from .environment import environment
-from .frames import code_text, make_frame, names_without_ids
-from .global_names import without_ids
-from .graphs import legal_graph
-from .guards import parse_guards
-from .live_facts import LiveFacts
-from .records import (
+from ..records.environment import environment
+from ..records.model import (
     CacheEntry,
     Capture,
     CompiledFunction,
@@ -23,6 +17,12 @@ from .records import (
     GraphStage,
     TransformedCode,
 )
+from ..records.naming import function_identifier, legal_identifier
+from ..torch_text.global_names import without_ids
+from ..torch_text.guards import parse_guards
+from ..torch_text.legal import legal_graph
+from .frames import code_text, make_frame, names_without_ids
+from .live_facts import LiveFacts
 from .torch_private import hooks
 from .user_function import Meant, of_frame
 

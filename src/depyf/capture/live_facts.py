@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..decompiler.dynamo.facts import ALWAYS, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
-from ..decompiler.dynamo_names import MODULE_DICTIONARIES
+from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from .static_lookup import MISSING, attribute, class_entry, has, is_module, is_of
 
 _CONTAINERS = (list, dict, set, collections.OrderedDict)

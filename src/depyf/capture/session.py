@@ -19,18 +19,13 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
+from ..attempt import Made, attempt
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..decompiler.dynamo.facts import RememberedFacts
-from . import collector, events, stages
-from .attempt import Made, attempt
-from .code_drafts import CodeDrafts
-from .environment import environment
-from .frames import code_text, names_without_ids, user_function
-from .graph_drafts import GraphDraft, GraphDrafts
-from .graphs import legal_graph
-from .live_facts import LiveFacts
-from .modules import callers, module_calls
-from .records import (
+from ..provenance.sources import collect
+from ..records import stages
+from ..records.environment import environment
+from ..records.model import (
     Caller,
     Capture,
     Compilation,
@@ -42,9 +37,16 @@ from .records import (
     TransformedCode,
     UserFunction,
 )
+from ..torch_text import events
+from ..torch_text.legal import legal_graph
+from ..torch_text.modules import callers, module_calls
+from . import collector
+from .code_drafts import CodeDrafts
+from .frames import code_text, names_without_ids, user_function
+from .graph_drafts import GraphDraft, GraphDrafts
+from .live_facts import LiveFacts
 from .shelf import Kept, Shelf
 from .sink import GraphLinker, Sink
-from .sources import collect
 from .torch_private import hooks, resume_factories, touchpoints
 from .user_function import Meant, of_frame
 

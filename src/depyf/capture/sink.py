@@ -7,7 +7,7 @@ from types import CodeType
 from typing import Any, Protocol
 
 from ..decompiler import Decompiled
-from .records import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
+from ..records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 
 
 class Sink(Protocol):
@@ -34,7 +34,7 @@ class Sink(Protocol):
     def code_object(self, name: str, kind: str, code: CodeType) -> None: ...
 
     def record(self, record: Any) -> None:
-        """A record of a kind that :mod:`depyf.capture.store` writes, complete as far as the run has come."""
+        """A record of a kind that :mod:`depyf.records.store` writes, complete as far as the run has come."""
 
 
 class GraphLinker(Protocol):

@@ -22,8 +22,8 @@ from types import CodeType
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op
-from ..flow.graph import BRANCH, FOR_ITER, Block, Graph, build
-from ..flow.stack import effect
+from ..cfg.graph import BRANCH, FOR_ITER, Block, Graph, build
+from ..cfg.stack import effect
 from .torch_private.hooks import RESUME_NAME
 
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from .resumes import plain_name, resumed_function
+from ..torch_text.resumes import plain_name, resumed_function
 from .static_lookup import class_entry, is_module, own_attributes
 from .torch_private import touchpoints
 

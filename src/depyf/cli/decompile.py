@@ -23,7 +23,7 @@ from typing import Any
 
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
-from ..output.markdown import count
+from ..views.markdown import count
 from .status import BAD_INPUT, refused
 from .terminal import Progress
 
@@ -267,7 +267,7 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
         return
     other = None
     if settings.interpreter is not None and code.version != sys.version_info[:2]:
-        from ..decompiler.foreign import Interpreter
+        from ..decompiler.proof.interpreter import Interpreter
 
         other = Interpreter(settings.interpreter)
     found = decompile_code(code, verify=settings.verify, interpreter=other)

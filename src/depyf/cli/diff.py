@@ -33,10 +33,10 @@ def add(commands: Any) -> None:
 
 def diff(given: argparse.Namespace) -> int:
     """``depyf diff``."""
-    from ..capture.store import RecordsError
-    from ..output.difference import difference, text
-    from ..output.terminal import rendered
+    from ..records.store import RecordsError
     from ..report import captures_of
+    from ..views.diff.difference import difference, text
+    from ..views.terminal import rendered
 
     try:
         before, after = captures_of(given.before), captures_of(given.after)

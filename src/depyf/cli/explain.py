@@ -26,12 +26,12 @@ def add(commands: Any) -> None:
 
 def explain(given: argparse.Namespace) -> int:
     """``depyf explain``."""
-    from ..capture.store import RecordsError
-    from ..output import index
-    from ..output.directory import RANK
-    from ..output.ranks import ranks_index, ranks_of
-    from ..output.terminal import rendered
+    from ..records.store import RecordsError
     from ..report import captures_of
+    from ..views.dump.directory import RANK
+    from ..views.index import index
+    from ..views.ranks import ranks_index, ranks_of
+    from ..views.terminal import rendered
 
     try:
         captures = captures_of(given.path)
@@ -55,8 +55,8 @@ def explain(given: argparse.Namespace) -> int:
 def _read_on(path: str, style: Any) -> str:
     """Return the lines that say where the files are, and which dumps of other runs or processes there are."""
     from .. import page
-    from ..output.directory import RUN, numbered
-    from ..output.index import FILE
+    from ..views.dump.directory import RUN, numbered
+    from ..views.index.index import FILE
 
     if not os.path.isdir(path):
         path = os.path.dirname(path) or "."

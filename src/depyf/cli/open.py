@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 def show(given: argparse.Namespace) -> int:
     """``depyf open``."""
     from .. import page
-    from ..capture.store import RecordsError
+    from ..records.store import RecordsError
     from ..report import report
 
     path = given.path

@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
 
 def report(given: argparse.Namespace) -> int:
     """``depyf report``."""
-    from ..capture.store import RecordsError
+    from ..records.store import RecordsError
     from ..report import report as make
 
     try:

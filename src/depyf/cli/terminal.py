@@ -7,7 +7,7 @@ import os
 import shutil
 from typing import TextIO
 
-from ..output.terminal import Style
+from ..views.terminal import Style
 
 #: Longer lines are hard to read.
 WIDEST = 120

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from ..capture.generated import read_module
-from ..capture.graphs import legal_graph
-from ..capture.records import CompiledGraph, GraphStage, Kernel, KernelCall
 from ..capture.torch_private import hooks
 from ..link.functions import functions_of
+from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall
+from ..torch_text.generated import read_module
+from ..torch_text.legal import legal_graph
 from ..watch.probe import CannotWatch, observe
 from ..watch.steps import Step
 from ..watch.stop import kernel_groups
@@ -153,7 +153,7 @@ class _GeneratedModule:
     """A generated module, and the graph that it was made of."""
 
     def __init__(self, recorder: Recorder, gm: Any, source: str, number: int, backward: bool) -> None:
-        from ..capture.kernels import graph_kernels
+        from ..provenance.kernels import graph_kernels
 
         self.recorder = recorder
         self.gm = gm

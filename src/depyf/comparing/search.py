@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from ..capture.graph_text import Node
-from ..capture.provenance import Provenance, StageNodes
-from ..capture.records import CompiledGraph, CompileId, GraphStage, SourceLocation
+from ..provenance.lines import Provenance, StageNodes
+from ..records.model import CompiledGraph, CompileId, GraphStage, SourceLocation
+from ..torch_text.graph_text import Node
 from ..watch.origins import UserLine
 from .recording import GraphRun, Value
 from .results import Difference
@@ -196,7 +196,7 @@ def _alike(value: Any, other: Any) -> bool:
 
 
 def _nodes(run: GraphRun) -> dict[str, Node]:
-    from ..capture.graph_text import read_graph
+    from ..torch_text.graph_text import read_graph
 
     return {node.name: node for node in read_graph(run.text).nodes}
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.operations import Handler, Op, Program
-from ..flow.graph import build
+from ..cfg.graph import build
 from .lift import Unliftable
 from .trees import nodes_of
 

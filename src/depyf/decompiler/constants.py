@@ -18,8 +18,8 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import builds_closure, canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
-from ..flow.stack import effect
-from .dynamo_names import CONSTANT_PREFIX
+from ..cfg.stack import effect
+from .dynamo.global_names import CONSTANT_PREFIX
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
 _SUBSCRIPTS = (o.GETITEM, o.SETITEM, o.DELITEM)

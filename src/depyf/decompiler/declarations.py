@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_GENERATOR, Code
 from ..bytecode.operations import Op, Program
-from ..flow.graph import build
+from ..cfg.graph import build
 from . import annotations as deferred
 from .forms import Form, held_by
 from .generics import HIDDEN, lazy

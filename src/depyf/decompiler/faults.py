@@ -13,12 +13,12 @@ import warnings
 
 from ..bytecode.errors import Unreadable, one_line
 from ..bytecode.linetable import MalformedTable
-from ..flow.check import BrokenGraph
-from ..flow.stack import StackMismatch
-from .dispatch.writer import Untranslatable
+from ..cfg.check import BrokenGraph
+from ..cfg.stack import StackMismatch
+from .dynamo.simplify.values import CannotSimplify
+from .fallback.writer import Untranslatable
 from .lift import Unliftable
 from .names import Unwritable
-from .simplify.values import CannotSimplify
 from .structure.regions import Untangled
 
 #: What says that code does not fit a form, that its text is none, or that it is too deep or too much.

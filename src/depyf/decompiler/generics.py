@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
+from .emit.new_syntax import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, mark, written
 from .names import checked, checked_text
-from .newer import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, mark, written
 
 if TYPE_CHECKING:
     from ..bytecode.code import Code

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..bytecode.code import Code
-from ..flow.graph import Graph
+from ..cfg.graph import Graph
 from .forms import Form, Forms
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Options:
         #: code in which breaks behind other statements are not looked for: with them it could not be written.
         #: (Remembered, as what is nested is written once more with each try of what is around it.)
         self.breaks_come_first: set[Code] = set()
-        #: whether expressions were marked for :func:`~depyf.decompiler.emit.emit`
+        #: whether expressions were marked for :func:`~depyf.decompiler.emit.text.emit`
         self.has_marks = False
         #: global names that are shown differently
         self.rename: dict[str, str] = {}

@@ -13,25 +13,25 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
-from ..flow.graph import Graph, build
+from ..cfg.graph import Graph, build
 from .constants import name_constants
 from .dynamo.facts import Facts
+from .dynamo.global_names import MODULE_DICTIONARIES
 from .dynamo.readable import Readable
-from .dynamo_names import MODULE_DICTIONARIES
-from .emit import emit
-from .equivalence.silent import ITEMS_NOTE
-from .fallback import dispatch_loop
+from .dynamo.simplify import simplify as simplified_graph
+from .emit.layout import WIDTH, laid_out
+from .emit.text import emit
+from .fallback.scope import dispatch_loop
 from .faults import why
-from .foreign import ForeignError, Interpreter
 from .forms import Form, Forms
-from .layout import WIDTH, laid_out
 from .options import Options
-from .proof import Proof, prove
-from .recompile import Compiler, compile_function, compile_here
+from .proof.equivalence.silent import ITEMS_NOTE
+from .proof.interpreter import ForeignError, Interpreter
+from .proof.parts import Proof, prove
+from .proof.recompile import Compiler, compile_function, compile_here
 from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
 from .scopes import top_level
-from .simplify import simplify as simplified_graph
 from .trees import nodes_of
 
 __all__ = ["Decompiled", "Failed", "Fidelity", "Part", "decompile_code"]

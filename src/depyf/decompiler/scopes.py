@@ -8,15 +8,15 @@ from typing import Any
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_FUTURE_ANNOTATIONS, CO_VARARGS, CO_VARKEYWORDS, Code
 from ..bytecode.operations import Program
-from ..flow.graph import build
+from ..cfg.graph import build
 from . import annotations as deferred
 from .bodies import finished, future_imports
 from .compiled import CompiledScope
+from .emit.literals import constant
 from .faults import why
 from .forms import Form
 from .generics import TypeAlias
 from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, State, Unliftable
-from .literals import constant
 from .names import legal
 from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
-from ..flow.graph import build
+from ..cfg.graph import build
 from .faults import why
 from .forms import Forms
 from .lift import Machine

@@ -19,7 +19,7 @@ import ast
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-from ..decompiler.dynamo_names import IMPORT_PREFIXES
+from ..decompiler.dynamo.global_names import IMPORT_PREFIXES
 from ..decompiler.trees import KINDS, nodes_of
 
 #: Operators that can mark a move; the first that the text applies to nothing is taken.

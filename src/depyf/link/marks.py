@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection
 from types import ModuleType
 
-from ..decompiler.dynamo_names import GRAPH_PREFIX, PROFILER_FLAGS, PROFILER_MARKERS, module_of_import
+from ..decompiler.dynamo.global_names import GRAPH_PREFIX, PROFILER_FLAGS, PROFILER_MARKERS, module_of_import
 from ..decompiler.trees import nodes_of
 
 _ENTER, _EXIT = "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit"

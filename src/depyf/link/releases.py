@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..capture.subscripts import as_printed
 from ..decompiler.trees import nodes_of
+from ..torch_text.subscripts import as_printed
 
 #: A line that may have a slice or an ellipsis in a subscript.
 _SLICE = re.compile(r"\w\[[^\"\n]*(?::|\.\.\.)")

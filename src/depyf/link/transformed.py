@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..bytecode.linetable import relocate
 from ..decompiler import Fidelity
 from ..decompiler.constants import constant_values
-from ..decompiler.dynamo_names import CONSTANT_PREFIX
-from ..decompiler.standing_in import why_not_the_same
+from ..decompiler.dynamo.global_names import CONSTANT_PREFIX
+from ..decompiler.proof.substitution import why_not_the_same
 from ..decompiler.trees import copied, nodes_of
 from .codes import global_names, named_like, nested_codes
 from .lifetimes import free_unused

@@ -10,9 +10,9 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..capture.live import capture_of
-from ..capture.records import Capture
 from ..capture.torch_private import hooks
 from ..capture.user_function import Meant, of_function
+from ..records.model import Capture
 
 #: What `%time f(x)` becomes: a call with the text.
 _MAGICS = ("run_line_magic", "run_cell_magic")

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from ..capture import store
-from ..output.markdown import count
 from ..prepare import prepare_debug
+from ..records import store
+from ..views.markdown import count
 from .files import temporary
 from .view import HEIGHT, View
 

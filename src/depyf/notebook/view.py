@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import page as pages
-from ..capture import sources
-from ..capture.records import Capture
-from ..output.markdown import count, one_line
+from ..provenance import sources
+from ..records.model import Capture
+from ..views.markdown import count, one_line
 from .cells import cell_names
 
 #: The largest page, in characters, that stands in the notebook itself. Jupyter's server drops outputs of more than

@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..capture.provenance import Provenance
-from ..capture.records import Capture, SourceFile
-from ..output.markdown import one_line
+from ..provenance.lines import Provenance
+from ..records.model import Capture, SourceFile
+from ..views.markdown import one_line
 from .data import FORMAT, run_data
 
 FILE = "index.html"

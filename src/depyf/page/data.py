@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..capture import sources
-from ..capture.provenance import Provenance
-from ..capture.records import Capture, SourceFile
-from ..output import story
+from ..provenance import sources
+from ..provenance.lines import Provenance
+from ..records.model import Capture, SourceFile
+from ..views import story
 from .functions import unit_data
 from .graphs import graph_data
 from .happened import (
@@ -48,7 +48,7 @@ def run_data(
     Args:
         capture: its records.
         files: the user's files; ``None``: those of the records, else of this machine's disk (see
-            :func:`depyf.capture.sources.of_capture`).
+            :func:`depyf.provenance.sources.of_capture`).
         provenances: those of graphs that are known already, by name of the graph.
         names: what files are called, by path, where that is not a part of the path (``In[3]``).
     """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..capture.graph_text import Graph
-from ..capture.provenance import Provenance, StageNodes
-from ..capture.records import CompiledGraph, GraphStage
-from ..capture.stages import ADJECTIVES, direction, title
-from ..output import outline
-from ..output.graph_file import stage_view
+from ..provenance.lines import Provenance, StageNodes
+from ..records.model import CompiledGraph, GraphStage
+from ..records.stages import ADJECTIVES, direction, title
+from ..torch_text.graph_text import Graph
+from ..views.dump import outline
+from ..views.dump.graph_file import stage_view
 from .run import Json, Run, plain_lines
 
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..capture import sources
-from ..capture.records import Capture, Compilation, SourceFile, SourceLocation
-from ..capture.resumes import plain_name, resumed_function
-from ..output import story
+from ..provenance import sources
+from ..records.model import Capture, Compilation, SourceFile, SourceLocation
+from ..torch_text.resumes import plain_name, resumed_function
+from ..views import story
 from .lines import Statuses
 
 Json = dict[str, Any]

@@ -8,13 +8,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..output.choice import Choice, files_of
-from ..output.directory import MARK, Directory
 from ..prepare import prepare_debug
+from ..views.choice import Choice, files_of
+from ..views.dump.directory import MARK, Directory
 
 if TYPE_CHECKING:
-    from ..capture.records import Capture
     from ..cli.terminal import Progress
+    from ..records.model import Capture
 
 
 #: ``a.unsimplified.py`` and ``a.original.bin`` belong to ``a.py``.

@@ -8,16 +8,16 @@ import textwrap
 from collections.abc import Mapping
 
 from .. import page
-from ..capture import store
-from ..capture.records import Capture
-from ..output import index
-from ..output.causes import cause
-from ..output.directory import MARK, RANK, RUN
-from ..output.markdown import count, one_line
-from ..output.story import Story, breaks_by_place, breaks_by_reason
-from ..output.totals import Totals
-from ..output.verdict import verdict
-from ..output.words import OUTCOMES
+from ..records import store
+from ..records.model import Capture
+from ..views.causes import cause
+from ..views.dump.directory import MARK, RANK, RUN
+from ..views.index import index
+from ..views.index.totals import Totals
+from ..views.markdown import count, one_line
+from ..views.story import Story, breaks_by_place, breaks_by_reason
+from ..views.verdict import verdict
+from ..views.words import OUTCOMES
 
 WIDTH = 110
 _OURS = re.compile(rf"({RUN}|{RANK})\d+$")

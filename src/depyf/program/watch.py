@@ -23,7 +23,7 @@ from .arming import when_imported
 from .options import STAGES, Options
 
 if TYPE_CHECKING:
-    from ..capture.records import Capture
+    from ..records.model import Capture
     from .recording import Recording
 
 
@@ -71,7 +71,7 @@ class Watch:
         with self._lock:
             if self._recording is not None or self._ended:
                 return
-            from ..output.choice import Choice
+            from ..views.choice import Choice
             from .recording import Recording
 
             given = self.options
@@ -111,7 +111,7 @@ class Watch:
         Not for ranks: their launcher ends those that hang in a collective with SIGTERM, and a handler in Python would
         not come to its turn there.
         """
-        from ..capture.environment import rank_and_world
+        from ..records.environment import rank_and_world
 
         if rank_and_world() is not None or threading.current_thread() is not threading.main_thread():
             return

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..capture import store
-from ..capture.graph_text import Node, read_graph
-from ..capture.graph_view import graph_view, parameter_words
-from ..capture.provenance import Provenance, StageNodes
-from ..capture.records import CompiledGraph, GraphStage, Kernel, KernelCall, SourceLocation
+from ..provenance.lines import Provenance, StageNodes
+from ..records import store
+from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, SourceLocation
+from ..torch_text.graph_text import Node, read_graph
+from ..views.dump.graph_view import graph_view, parameter_words
 
 
 @dataclass(frozen=True)

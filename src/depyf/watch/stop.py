@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from ..capture.generated import read_module
-from ..capture.stages import graph_name
 from ..capture.torch_private.quiet import version
 from ..link.linker import LinkedFunction
 from ..link.releases import release_values
 from ..link.sessions import DebugSession
+from ..records.stages import graph_name
+from ..torch_text.generated import read_module
 from .origins import Origin, Origins, UserLine
 from .probe import CannotWatch, Observation, observe
 from .steps import Group, Step, find_function, graph_steps, kernel_steps

@@ -12,9 +12,9 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..dynamo_names import GRAPH_RESULT
 from ..names import free_name
 from . import forms
+from .global_names import GRAPH_RESULT
 
 if TYPE_CHECKING:
     from .folding import Folder

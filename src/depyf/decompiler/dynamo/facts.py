@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ..dynamo_names import MODULE_DICTIONARIES
+from .global_names import MODULE_DICTIONARIES
 
 #: A root, ``("local", name)`` or ``("global", name)``, and steps, ``("attr", name)`` or ``("item", key)``.
 Path = tuple[tuple[str, Any], ...]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 
-from ..dynamo_names import MODULE_DICTIONARIES
 from .facts import Facts, Path
+from .global_names import MODULE_DICTIONARIES
 
 
 class LivePaths:

@@ -16,9 +16,9 @@ import collections
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..dynamo_names import GRAPH_RESULT
 from ..trees import nodes_of
 from .facts import Path, is_member
+from .global_names import GRAPH_RESULT
 from .live_paths import LivePaths, is_plain_path, root_name
 
 _METHOD = "update"

@@ -12,11 +12,11 @@ import collections
 import re
 from collections.abc import Mapping
 
-from ..dynamo_names import BUILTINS_PREFIX, UTILITIES, module_of_import
 from ..names import free_name
 from ..trees import Transformer, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
+from .global_names import BUILTINS_PREFIX, UTILITIES, module_of_import
 from .live_paths import LivePaths, root_name
 from .members_stored import store_members, with_displays_inside
 from .written_out import written_out

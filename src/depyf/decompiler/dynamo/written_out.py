@@ -26,11 +26,11 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from ..dynamo_names import GRAPH_RESULT, UTILITIES
 from ..trees import KINDS, Transformer, copied, nodes_of
 from . import forms
 from .facts import Path, is_member
 from .folding import Folded
+from .global_names import GRAPH_RESULT, UTILITIES
 from .live_paths import LivePaths, attribute_asked, root_name
 from .members_stored import StoresWrittenOut, changes_something, stored_member
 

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
-from ..newer import Interpolation, template
+from ..emit.new_syntax import Interpolation, template
 from ..rules import registrar
 from .rule import Rule
 from .stack import State, Unliftable

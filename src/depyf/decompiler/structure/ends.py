@@ -8,7 +8,7 @@ written as a ``return``; here there is none, so the copies are taken back.
 
 from __future__ import annotations
 
-from ...flow.stack import effect
+from ...cfg.stack import effect
 from .regions import Flow, Node, copied_op, handler_steps
 
 

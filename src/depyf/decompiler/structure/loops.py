@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 
 from ...bytecode.operations import Op
-from ...flow.graph import Graph
-from ...flow.stack import effect
+from ...cfg.graph import Graph
+from ...cfg.stack import effect
 from .regions import Flow, Node
 
 

@@ -16,7 +16,7 @@ import ast
 from typing import Any
 
 from ...bytecode.operations import Op
-from ...flow.stack import effect
+from ...cfg.stack import effect
 from ..lift import Capture, CaseTest
 from .regions import Flow, Node, copied_op
 

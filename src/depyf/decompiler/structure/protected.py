@@ -9,8 +9,8 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..emit.new_syntax import try_star
 from ..lift import Caught, Exit, Slot, Special, State, Target, values
-from ..newer import try_star
 from .breaks import reach
 from .frames import Frame, outer_ends
 from .regions import Untangled, handler_steps

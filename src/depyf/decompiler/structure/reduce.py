@@ -13,7 +13,7 @@ import itertools
 from typing import Any
 
 from ...bytecode.operations import Op
-from ...flow.stack import effect
+from ...cfg.stack import effect
 from ..lift import Accumulator, Input, Iter, Machine, Shared, State, Unliftable, negate
 from ..names import is_name
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops

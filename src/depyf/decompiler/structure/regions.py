@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...bytecode.operations import Op
-from ...flow.graph import Graph
+from ...cfg.graph import Graph
 
 TRANSPARENT = "cleanup"
 RERAISE = "reraise"

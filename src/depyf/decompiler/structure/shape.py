@@ -5,7 +5,7 @@ Changes with what the walk has to know.
 
 from __future__ import annotations
 
-from ...flow.dominators import immediate_dominators, predecessors, reverse_postorder
+from ...cfg.dominators import immediate_dominators, predecessors, reverse_postorder
 from .regions import Flow, handler_steps
 
 

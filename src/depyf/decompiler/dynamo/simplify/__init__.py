@@ -1,0 +1,360 @@
+"""torch.compile's list juggling -> what a person would have written: a graph to a smaller graph.
+
+A partial evaluator.  Each block is run on a symbolic stack whose values are constants, local variables,
+results of operations (*lets*) and *virtual* lists, tuples and slices: built here and not seen by anyone
+else yet.  Building, indexing, slicing, extending and emptying a virtual container happens here and now,
+and leaves nothing behind; only when a container escapes (it is passed on, stored, returned) is it built.
+``COPY``, ``SWAP`` and ``POP`` leave nothing behind either.
+
+What remains are the lets in their order.  They are put back into operations as a person nests
+expressions: a let that is used once, by the next thing that happens, stays an expression; the others get
+a variable, named after the variable torch stored them in, or the parameter they are passed as.
+
+Where nothing is known the original protocol is kept: values that lie on the stack where control flow
+joins, and under exception handlers, stay on the stack, and handlers themselves are copied verbatim.
+Every result is proven afterwards (``equivalence``); an error here costs readability, never correctness.
+"""
+
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ....bytecode import operations as o
+from ....bytecode.operations import Op
+from ....cfg import graph as g
+from ....cfg.graph import Block, Graph, reachable
+from ....cfg.stack import StackMismatch, entry_depths
+from ..facts import ALWAYS, MODULES, Facts, NoFacts
+from .carry import carried_slots
+from .cleanup import forget_under_cleanups
+from .evaluate import Runner
+from .naming import Namer, is_torch_name
+from .reentered import ordinary_with
+from .updates import as_one_call, with_telling_names
+from .values import CannotSimplify, Container, Let, Plan, State, Value
+from .write import BlockWriter
+
+
+def simplify(
+    graph: Graph, *, parameter_names: Mapping[str, Sequence[str]] | None = None, keep_variables: bool = False,
+    rename: Mapping[str, str] | None = None, facts: Facts | None = None,
+) -> Graph:
+    """The same program with less in it (see the module).
+
+    Args:
+        graph: what to simplify; it is not changed.
+        parameter_names: parameters of functions that the code calls by global name, to name values by.
+        keep_variables: assignments to variables of the user's stay, needed or not.
+        rename: global names that the text shows differently, to name values by.
+        facts: what is known of the live objects that the code was compiled for.
+
+    Raises:
+        CannotSimplify: with facts, what is known of them cannot be used.
+
+    Returns:
+        A new graph; the given one if nothing could be done.
+    """
+    def simplified(present: Graph) -> Graph:
+        # Each decided branch makes more of the graph straight; a graph has finitely many.
+        for _ in range(len(present.blocks) + 1):
+            simplifier = _Simplifier(present, parameter_names or {}, keep_variables, rename or {}, facts)
+            result = simplifier.run()
+            if not simplifier.decided:
+                return result
+            present = _straighten(present, simplifier.decided)
+        return result
+
+    try:
+        plain = forget_under_cleanups(ordinary_with(graph))
+        if facts is None:
+            return simplified(plain)
+    except (CannotSimplify, StackMismatch):
+        return graph
+    called = as_one_call(plain)
+    if called is not plain:
+        try:
+            return simplified(_straighten(called, {}))
+        except (CannotSimplify, StackMismatch):
+            pass  # what is filled is not made here: the loop stays
+    return simplified(with_telling_names(plain))
+
+
+def _straighten(graph: Graph, decided: Mapping[int, int]) -> Graph:
+    """The graph with branches replaced by the way they always take, and chains of blocks joined.
+
+    The tested value is popped where the branch was.
+    """
+    blocks: dict[int, Block] = {}
+    for id, block in graph.blocks.items():
+        if id in decided:
+            end = block.end_op
+            pop = Op(o.POP, None, end.offset if end else -1, end.line if end else None)
+            block = Block(id, [*block.ops, pop], g.JUMP, (decided[id],), None, None, block.region)
+        blocks[id] = block
+    reached = reachable(blocks, [graph.entry])
+    blocks = {id: block for id, block in blocks.items() if id in reached}
+    predecessors, handlers = _edges(Graph(graph.code, blocks, graph.entry))
+    for id in list(blocks):
+        while id in blocks and blocks[id].end == g.JUMP:
+            block = blocks[id]
+            (following,) = block.successors
+            other = blocks[following]
+            same = (other.region is block.region or other.region is not None and block.region is not None
+                    and repr(other.region) == repr(block.region))
+            if len(predecessors[following]) != 1 or following in handlers or not same \
+                    or following in (id, graph.entry):
+                break
+            blocks[id] = Block(id, [*block.ops, *other.ops], other.end, other.successors, other.arg,
+                               other.end_op, block.region)
+            for successor in other.successors:
+                predecessors[successor] = [id if p == following else p for p in predecessors[successor]]
+            del blocks[following]
+    return Graph(graph.code, blocks, graph.entry)
+
+
+def _edges(graph: Graph) -> tuple[dict[int, list[int]], set[int]]:
+    predecessors: dict[int, list[int]] = {id: [] for id in graph.blocks}
+    handlers: set[int] = set()
+    for block in graph.blocks.values():
+        for successor in block.successors:
+            predecessors[successor].append(block.id)
+        if block.region is not None:
+            handlers.add(block.region.handler)
+    return predecessors, handlers
+
+
+class _Simplifier:
+    def __init__(
+        self, graph: Graph, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
+        rename: Mapping[str, str], facts: Facts | None = None,
+    ) -> None:
+        self.graph = graph
+        self.facts: Facts = facts or NoFacts()
+        self.readable = facts is not None
+        #: How many things have happened that others may observe.
+        self.happened = 0
+        self.rename = rename
+        self.parameter_names = parameter_names
+        self.depths = entry_depths(graph)
+        self.predecessors, self.handlers = _edges(graph)
+        self.verbatim = self._handling_blocks()
+        self.plans: dict[int, Plan] = {}
+        #: Branches that always go one way: block id -> successor.
+        self.decided: dict[int, int] = {}
+        #: Locals that code which is not followed value by value reads: their stores must stay.
+        self.kept = self._kept_names()
+        if keep_variables:
+            self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
+                          if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
+        self.arguments = set(graph.code.arguments)
+        #: Values at the bottom of the stack that a block finds by name: block id -> how many.
+        self.carried = carried_slots(graph, self._joins())
+        #: Those values, once a block before it has been run: block id -> values.
+        self.arrived: dict[int, list[Value]] = {}
+        self.stored = {op.arg for b in graph.blocks.values() for op in b.ops
+                       if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)}
+        deleted = {op.arg for b in graph.blocks.values() for op in b.ops if op.kind is o.DELETE_FAST}
+        self.always_bound = self.arguments - deleted
+
+    # --- what is followed -------------------------------------------------------------------------
+    def _handling_blocks(self) -> set[int]:
+        """Blocks that run while an exception is being handled, and those that start handlers."""
+        found: set[int] = set()
+        pending = list(self.handlers)
+        while pending:
+            id = pending.pop()
+            if id in found:
+                continue
+            found.add(id)
+            block = self.graph.blocks[id]
+            if not any(op.kind is o.POP_EXCEPT for op in block.ops):
+                pending.extend(block.successors)
+        return found
+
+    def _follows(self, id: int, origin: Block) -> bool:
+        """Return whether what is known at the end of ``origin`` is known at the start of block ``id``.
+
+        All edges from a block find its stack in the same state: it is so for all of its successors or for none.
+        """
+        return all(self._could_follow(successor, origin) for successor in origin.successors)
+
+    def _could_follow(self, id: int, origin: Block) -> bool:
+        block = self.graph.blocks[id]
+        if len(self.predecessors[id]) != 1 or id in self.handlers or id in self.verbatim:
+            return False
+        if origin.id in self.verbatim or origin.end == g.FOR_ITER:
+            return False
+        return block.floor <= origin.floor
+
+    def _joins(self) -> set[int]:
+        """Blocks whose state is not simply that of the block before, and not a handler's."""
+        blocks = self.graph.blocks
+        return {
+            id for id, ways in self.predecessors.items()
+            if ways and id not in self.verbatim and id not in self.handlers and id != self.graph.entry
+            and not any(p in self.verbatim or self._follows(id, blocks[p]) for p in ways)
+        }
+
+    def _kept_names(self) -> set[str]:
+        """Locals read in a block other than along the way on which they were stored."""
+        kept: set[str] = set()
+        for block in self.graph.blocks.values():
+            followed = block.id not in self.verbatim and block.id != self.graph.entry and all(
+                self._follows(block.id, self.graph.blocks[p]) for p in self.predecessors[block.id]
+            ) and bool(self.predecessors[block.id])
+            if followed:
+                continue
+            # What this block and those that follow it read before they store it.
+            pending: list[tuple[int, frozenset[str]]] = [(block.id, frozenset())]
+            while pending:
+                id, stored = pending.pop()
+                here = self.graph.blocks[id]
+                mine = set(stored)
+                for op in here.ops:
+                    if op.kind in (o.LOAD_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR):
+                        if op.arg not in mine or id in self.verbatim:
+                            kept.add(op.arg)
+                    elif op.kind is o.STORE_FAST:
+                        mine.add(op.arg)
+                        if id in self.verbatim:
+                            kept.add(op.arg)
+                for successor in here.successors:
+                    if self._follows(successor, here):
+                        pending.append((successor, frozenset(mine)))
+        nested = {op.arg for b in self.graph.blocks.values() for op in b.ops if op.kind is o.LOAD_CLOSURE}
+        return kept | nested | set(self.graph.code.cellvars)
+
+    # --- running ----------------------------------------------------------------------------------
+    def run(self) -> Graph:
+        graph = self.graph
+        pending: list[tuple[int, State | None]] = [(graph.entry, None)]
+        pending += [(id, None) for id in graph.blocks]
+        postponed = 0
+        while pending:
+            id, state = pending.pop(0)
+            if id in self.plans:
+                continue
+            block = graph.blocks[id]
+            if state is None and id != graph.entry and any(
+                self._follows(id, graph.blocks[p]) for p in self.predecessors[id]
+            ):
+                pending.append((id, None))  # its predecessor comes first
+                continue
+            if id in self.carried and id not in self.arrived:
+                postponed += 1
+                if postponed > len(graph.blocks) ** 2:
+                    raise CannotSimplify("a loop that is entered in more than one place")
+                pending.append((id, None))
+                continue
+            after = self._run_block(block, state)
+            for successor in block.successors:
+                if after is not None and self._follows(successor, block):
+                    pending.insert(0, (successor, after.copy()))
+        self.namer = Namer(self)
+        self._settle_reads()
+        self._count_uses()
+        if self.readable:
+            self._inline_graph_items()
+        return self._write()
+
+    def _run_block(self, block: Block, state: State | None) -> State | None:
+        plan = self.plans[block.id] = Plan()
+        if block.id in self.verbatim:
+            plan.verbatim = True
+            return None
+        if state is None:
+            carried = self.arrived.get(block.id, [])
+            reals = [Let(None, (), block.id) for _ in range(self.depths[block.id] - len(carried))]
+            bound = set(self.arguments) if block.id == self.graph.entry else set(self.always_bound)
+            self.happened += 1
+            state = State([*reals[: block.floor], *carried, *reals[block.floor :]], {}, bound,
+                          (self.happened, self.happened))
+            plan.entry_stack = reals
+        else:
+            plan.entry_stack = [v for v in state.stack if isinstance(v, Let) and v.op is None]
+        runner = Runner(self, block, plan, state)
+        for op in block.ops:
+            runner.step(op)
+        runner.end()
+        return state
+
+    # --- reads that nobody can observe --------------------------------------------------------------
+    def _settle_reads(self) -> None:
+        """A read is written where it is used if nothing has happened since that could change what it gives; else it
+        is done at its place."""
+        for plan in self.plans.values():
+            for let in plan.lets:
+                if not let.lasting:
+                    self._settle(let.operands, let.epochs)
+            self._settle(plan.end_operands, plan.end_epochs)
+
+    def _settle(self, operands: Sequence[Value], epochs: tuple[int, int], inside: bool = False) -> None:
+        for operand in operands:
+            if not isinstance(operand, Let) or operand.lasting in ("", ALWAYS):
+                continue  # (what leads to what always lasts does so too)
+            if operand.epochs[operand.lasting == MODULES] != epochs[operand.lasting == MODULES]:
+                operand.lasting = ""
+                operand.elsewhere |= inside  # a variable: what takes it is written elsewhere
+                self._settle(operand.operands, operand.epochs)
+            else:
+                self._settle(operand.operands, epochs, inside=True)
+
+    def _inline_graph_items(self) -> None:
+        """Items of a graph's result that are used more than once, and for which no name of the user's is free, are
+        read where they are used."""
+        for plan in self.plans.values():
+            for let in plan.lets:
+                if let.graph_item and (let.uses > 1 or let.elsewhere) and self.namer.has_no_name(let):
+                    let.lasting = ALWAYS
+                    if isinstance(let.operands[0], Let):
+                        let.operands[0].elsewhere = True  # the result has a variable
+
+    # --- uses -------------------------------------------------------------------------------------
+    def _count_uses(self) -> None:
+        for id, plan in self.plans.items():
+            for let in plan.lets:
+                for operand in let.operands:
+                    self._use(operand, id)
+            for operand in plan.end_operands:
+                self._use(operand, id)
+        for id in reversed(list(self.plans)):
+            plan = self.plans[id]
+            for let in reversed(list(plan.lets)):
+                if let.optional and not let.uses and not any(r.uses for r in let.results):
+                    plan.lets.remove(let)
+                    for operand in let.operands:
+                        if isinstance(operand, Let):
+                            operand.uses -= 1
+                elif let.lasting and (let.uses > 1 or let.elsewhere):
+                    for operand in let.operands:  # written as often as it is used itself
+                        if isinstance(operand, Let):
+                            operand.uses += let.uses - 1
+                            operand.elsewhere |= let.elsewhere
+
+    def _use(self, value: Value, block: int) -> None:
+        if isinstance(value, Let):
+            value.uses += 1
+            if value.block != block:
+                value.elsewhere = True
+        elif isinstance(value, Container):
+            for item in value.items:
+                self._use(item, block)
+
+    # --- writing ----------------------------------------------------------------------------------
+    def _write(self) -> Graph:
+        blocks: dict[int, Block] = {}
+        for id, block in self.graph.blocks.items():
+            plan = self.plans[id]
+            if plan.verbatim:
+                blocks[id] = block
+                continue
+            ops = BlockWriter(block, plan, self.namer).write()
+            # Lines of Dynamo's code say nothing about the form of its source (``x if c else y`` or ``if``).
+            for op in ops:
+                op.line = None
+            end = block.end_op
+            if end is not None:
+                end = Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
+            blocks[id] = Block(id, ops, block.end, block.successors, block.arg, end, block.region)
+        return Graph(self.graph.code, blocks, self.graph.entry)

@@ -1,0 +1,120 @@
+"""Stack values that lie untouched while a loop runs: they need not lie there.
+
+Dynamo pushes everything that its side effects need, then performs them one after the other, some of them
+as loops (``for k, v in d.items(): dict.__setitem__(x, k, v)``).  The values for the later ones lie under the
+iterator meanwhile.  No expression keeps values on the stack across a statement; but where every way into a
+block brings *the same* value in a slot, that value can be carried by name and its slot left out.
+"""
+
+from __future__ import annotations
+
+from ....bytecode import operations as o
+from ....cfg import graph as g
+from ....cfg.graph import Graph
+from ....cfg.stack import effect
+
+#: A slot at a block's entry: ``(block id, index of the operation, which of its results, its kind)``; ways that
+#: disagree make a slot of their own (kind ``"joined"``).
+Slot = tuple[int, int, int, str]
+
+#: What pushes values that only mean something on the stack.
+_STAYS = frozenset({"joined", "entry", o.GET_ITER, g.FOR_ITER, o.GET_AITER, o.LOAD_FAST_AND_CLEAR})
+
+
+def carried_slots(graph: Graph, joins: set[int]) -> dict[int, int]:
+    """Count the loop-invariant values at the bottom of the stack that need not lie there, by block.
+
+    Args:
+        graph: the program.
+        joins: blocks whose entry state is not that of one block before them.
+
+    Returns:
+        ``{block id: count}``; the slots are those from the block's exception region upwards.
+    """
+    if not any(block.end == g.FOR_ITER for block in graph.blocks.values()):
+        return {}
+    slots = _slots(graph)
+    counts: dict[int, int] = {}
+    for component in _components(graph, joins):
+        blocks = [graph.blocks[id] for id in component]
+        if not any(block.end == g.FOR_ITER for block in blocks):
+            continue
+        around = [p for p in graph.blocks.values() if any(s in component for s in p.successors)]
+        bases = {block.floor for block in [*blocks, *around]}
+        if len(bases) != 1:
+            continue
+        (base,) = bases
+        # A comprehension is an expression: what lies under it is put there by an expression, too.
+        if any(slot[3] == o.LOAD_FAST_AND_CLEAR for id in component for slot in slots[id]):
+            continue
+        count = min(_leading(slots[id][base:]) for id in component)
+        if count:
+            counts.update(dict.fromkeys(component, count))
+    return counts
+
+
+def _leading(slots: tuple[Slot, ...]) -> int:
+    for count, slot in enumerate(slots):
+        if slot[3] in _STAYS:
+            return count
+    return len(slots)
+
+
+def _components(graph: Graph, joins: set[int]) -> list[set[int]]:
+    """Joins that must agree: those that one block leads to, and a loop's head with what follows it."""
+    leader = {id: id for id in joins}
+
+    def find(id: int) -> int:
+        while leader[id] != id:
+            id = leader[id]
+        return id
+
+    for block in graph.blocks.values():
+        together = [s for s in block.successors if s in leader]
+        if block.end == g.FOR_ITER and block.id in leader:
+            together.append(block.id)
+        for other in together[1:]:
+            leader[find(other)] = find(together[0])
+    found: dict[int, set[int]] = {}
+    for id in joins:
+        found.setdefault(find(id), set()).add(id)
+    return list(found.values())
+
+
+def _slots(graph: Graph) -> dict[int, tuple[Slot, ...]]:
+    """Return for each value of the stack at each block's entry the operation that put it there."""
+    entries: dict[int, tuple[Slot, ...]] = {graph.entry: ()}
+    pending = [graph.entry]
+
+    def arrive(target: int, stack: tuple[Slot, ...], joined: bool = False) -> None:
+        known = entries.get(target)
+        if joined:
+            stack = tuple((target, -1, index, "entry") for index in range(len(stack)))
+        elif known is not None:
+            stack = tuple(
+                old if old == new else (target, -1, index, "joined")
+                for index, (old, new) in enumerate(zip(known, stack)))
+        if stack != known:
+            entries[target] = stack
+            pending.append(target)
+
+    while pending:
+        block = graph.blocks[pending.pop()]
+        stack = list(entries[block.id])
+        if block.region:
+            depth = block.region.depth + block.region.lasti + 1
+            arrive(block.region.handler, tuple([(block.id, -1, 0, "entry")] * depth), joined=True)
+        for index, op in enumerate(block.ops):
+            pops, pushes = effect(op)
+            del stack[len(stack) - pops :]
+            stack += [(block.id, index, result, op.kind) for result in range(pushes)]
+        if block.end == g.FOR_ITER:
+            item: Slot = (block.id, len(block.ops), 0, g.FOR_ITER)
+            arrive(block.successors[0], (*stack, item))
+            arrive(block.successors[1], tuple(stack[:-1]))
+            continue
+        if block.end == g.BRANCH:
+            stack.pop()
+        for successor in block.successors:
+            arrive(successor, tuple(stack))
+    return entries

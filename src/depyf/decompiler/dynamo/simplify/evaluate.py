@@ -1,0 +1,602 @@
+"""Runs the operations of one block symbolically."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ....bytecode import operations as o
+from ....bytecode.operations import Op
+from ....cfg import graph as g
+from ....cfg.graph import Block
+from ....cfg.stack import effect
+from ..facts import ALWAYS, Path
+from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
+from . import modules, objects
+from .values import CannotSimplify, Const, Container, Let, Local, Plan, State, Value
+
+if TYPE_CHECKING:
+    from . import _Simplifier
+
+
+#: What others cannot observe.
+_SILENT = frozenset({
+    o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST, o.LOAD_FAST_AND_CLEAR, o.LOAD_CLOSURE, o.CONST, o.POP, o.BUILD_LIST,
+    o.BUILD_TUPLE, o.BUILD_SLICE, o.BUILD_MAP, o.BUILD_CONST_KEY_MAP})
+#: What runs code of others, but only to read something.
+_READS = frozenset({o.LOAD_ATTR, o.GETITEM, o.LOAD_GLOBAL, o.LOAD_DEREF})
+_BEING_BUILT = Const(...)
+
+
+class Runner:
+    """Runs the operations of one block symbolically."""
+
+    def __init__(self, owner: _Simplifier, block: Block, plan: Plan, state: State) -> None:
+        self.owner = owner
+        self.block = block
+        self.plan = plan
+        self.state = state
+        self.stack = state.stack
+        self.op: Op | None = None
+
+    # --- helpers ---
+    def pop(self, count: int) -> list[Value]:
+        if count > len(self.stack):
+            raise CannotSimplify("stack underflow")
+        taken = self.stack[len(self.stack) - count :]
+        del self.stack[len(self.stack) - count :]
+        return taken
+
+    def let(self, op: Op, operands: Sequence[Value], silent: bool = False) -> Let:
+        """A new let. Unless it is ``silent``, it may change what objects hold."""
+        escaped = [self.escape(value) for value in operands]
+        let = Let(op, escaped, self.block.id)
+        let.epochs = self.state.epochs
+        self.plan.lets.append(let)
+        if not silent and op.kind not in _SILENT:
+            self.happened(op.kind in _READS)
+        return let
+
+    def happened(self, only_read: bool) -> None:
+        """Something happens that others may observe."""
+        number = self.owner.happened = self.owner.happened + 1
+        self.state.epochs = (number, self.state.epochs[1] if only_read else number)
+
+    def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
+        """Reads something so that nobody can observe it, if that is known."""
+        lasting = self.owner.facts.reading(path) if path is not None else ""
+        if not lasting:
+            return False
+        let = self.let(op, operands, silent=True)
+        let.path, let.lasting, let.optional = path, lasting, True
+        self.stack.append(let)
+        return True
+
+    def path_of(self, value: Value) -> Path | None:
+        """The path of the live object that a value is."""
+        if isinstance(value, Let):
+            return value.path
+        if isinstance(value, Local) and value.name in self.owner.arguments and value.name not in self.owner.stored:
+            return (("local", value.name),)
+        return None
+
+    def escape(self, value: Value) -> Value:
+        """The value as others may see it: a container is built, once, and is that object from now on."""
+        if not isinstance(value, Container):
+            return value
+        if value.built is _BEING_BUILT:
+            raise CannotSimplify("an object that holds itself")
+        if value.built is not None:
+            return value.built
+        assert self.op is not None
+        if value.kind in ("dict", "ordered", "object"):
+            value.built = _BEING_BUILT
+            made = value.built = objects.built(self, value)
+            self.state.replace(value, made)
+            return made
+        items = [self.escape(item) for item in list(value.items)]
+        kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
+        if value.kind == "tuple" and not items:
+            built: Value = Const(())
+        else:
+            built = self.let(Op(kind, len(items), self.op.offset, self.op.line), items)
+            built.optional = built.pure = True  # building alone has no effect
+        value.built = built
+        self.state.replace(value, built)
+        return built
+
+    def step(self, op: Op) -> None:
+        self.op = op
+        method = getattr(self, "op_" + op.kind, None)
+        if method is not None:
+            method(op)
+        else:
+            self.generic(op)
+
+    def generic(self, op: Op) -> None:
+        pops, pushes = effect(op)
+        let = self.let(op, self.pop(pops))
+        if pushes == 1 and op.kind not in (o.UNPACK, o.UNPACK_EX):
+            self.stack.append(let)
+        elif pushes:
+            let.results = [Let(None, (), self.block.id) for _ in range(pushes)]
+            self.stack.extend(let.results)
+
+    def end(self) -> None:
+        self.leave()
+        self.plan.end_epochs = self.state.epochs
+        if self.block.end not in (g.RETURN, g.JUMP):
+            self.happened(only_read=False)
+
+    def leave(self) -> None:
+        """Takes what the end of the block takes."""
+        block, owner = self.block, self.owner
+        end_op = block.end_op
+        self.op = end_op or (block.ops[-1] if block.ops else Op(o.JUMP))
+        followed = bool(block.successors) and all(owner._follows(s, block) for s in block.successors)
+        tested: list[Value] = []
+        if block.end == g.BRANCH or block.end == g.RETURN:
+            tested = self.pop(1)
+            if block.end == g.BRANCH:
+                answer = known_truth(tested[0])
+                if answer is not None:
+                    owner.decided[block.id] = block.successors[0 if answer else 1]
+        elif block.end == g.RAISE:
+            tested = self.pop(block.arg)
+        elif block.end == g.RERAISE:
+            tested = self.pop(1 + block.arg)
+        # What is on the stack for good lies at its bottom; it stays there.
+        if followed or not block.successors:
+            reals = [v for v in self.stack if isinstance(v, Let) and v.op is None]
+            if not block.successors:
+                self.stack.clear()
+                self.plan.end_operands = [self.escape(v) for v in tested]
+                return
+            self.plan.end_operands = [*reals, *[self.escape(v) for v in tested]]
+            return
+        self.carry()
+        self.plan.end_operands = [self.escape(v) for v in [*list(self.stack), *tested]]
+
+    def carry(self) -> None:
+        """Takes values off the stack that the blocks behind this one find by name."""
+        owner, block = self.owner, self.block
+        counts = {owner.carried.get(s, 0) for s in block.successors}
+        if len(counts) != 1:
+            raise CannotSimplify("the ways on disagree about what lies on the stack")
+        (count,) = counts
+        if not count:
+            return
+        base = block.floor
+        made_before = len(self.plan.lets)
+        for slot in range(base, base + count):
+            self.settle(self.stack[slot])
+        self.move_before_the_rest(made_before, self.stack[base + count :])
+        values = self.stack[base : base + count]
+        del self.stack[base : base + count]
+        for successor in block.successors:
+            known = owner.arrived.setdefault(successor, values)
+            if not all(map(_same_value, known, values)):
+                raise CannotSimplify("the ways into a block bring different values")
+
+    def settle(self, value: Value) -> None:
+        """Makes the value one that other blocks can take: slices and tuples of constants stay unbuilt."""
+        if isinstance(value, Let) and value.op is None:
+            raise CannotSimplify("a value that is on the stack already")
+        if isinstance(value, Local) and value.name in self.owner.stored:
+            self.read_now(value.name)
+        elif not _is_constant(value):
+            self.escape(value)
+
+    def move_before_the_rest(self, start: int, rest: Sequence[Value]) -> None:
+        """Move what was made last before the values that stay on the stack, if it needs none of them.
+
+        (An iterator has no name: nothing may come between making it and its loop.)
+        """
+        lets = self.plan.lets
+        made, staying = lets[start:], {id(value) for value in rest}
+        place = next((i for i, let in enumerate(lets[:start]) if id(let) in staying), start)
+        while 0 < place < start and any(lets[place - 1] is operand for operand in lets[place].operands):
+            place -= 1
+        later = {id(let) for let in lets[place:start]}
+        if not any(id(operand) in later for let in made for operand in let.operands):
+            self.plan.lets[:] = [*lets[:place], *made, *lets[place:start]]
+
+    # --- constants, locals ---
+    def op_CONST(self, op: Op) -> None:
+        self.stack.append(Const(op.arg))
+
+    def op_LOAD_FAST(self, op: Op) -> None:
+        name = op.arg
+        known = self.state.variables.get(name)
+        if known is not None:
+            self.stack.append(known)
+        elif name in self.state.bound:
+            self.stack.append(Local(name))
+        else:
+            self.generic(op)
+
+    def op_LOAD_CLOSURE(self, op: Op) -> None:
+        self.generic(op)
+        cell = self.stack[-1]
+        assert isinstance(cell, Let)
+        cell.optional = cell.pure = True
+
+    def op_LOAD_DEREF(self, op: Op) -> None:
+        if not self.reads(op, (), (("local", op.arg),)):
+            self.generic(op)
+
+    def of_cell(self, op: Op, kind: str) -> Op | None:
+        """``cell.cell_contents`` of a variable's own cell, which is popped, as an operation on the variable."""
+        cell = self.stack[-1]
+        if op.arg == "cell_contents" and isinstance(cell, Let) and cell.op is not None \
+                and cell.op.kind is o.LOAD_CLOSURE:
+            self.pop(1)
+            return Op(kind, cell.op.arg, op.offset, op.line, -1, op.handler)
+        return None
+
+    def op_STORE_ATTR(self, op: Op) -> None:
+        value, owner = self.stack[-2:]
+        if isinstance(owner, Container) and objects.set_attribute(self, owner, op.arg, value, generic=True):
+            self.pop(2)
+            return
+        self.generic(self.of_cell(op, o.STORE_DEREF) or op)
+
+    def op_STORE_FAST(self, op: Op) -> None:
+        name = op.arg
+        (value,) = self.pop(1)
+        self.forget(name)
+        if isinstance(value, Let):
+            value.hints.append(name)
+        if name in self.owner.kept:
+            self.let(op, [value])
+            self.state.bound.add(name)
+        else:
+            self.state.variables[name] = value
+
+    def forget(self, name: str) -> None:
+        """The local gets another value: what still means the old one is read now."""
+        self.state.variables.pop(name, None)
+        if self.state.mentions(name):
+            self.read_now(name)
+
+    def read_now(self, name: str) -> None:
+        """Every mention of the local's present value becomes a value that is read here."""
+        assert self.op is not None
+        read = Let(Op(o.LOAD_FAST, name, self.op.offset, self.op.line), (), self.block.id)
+        read.optional = True
+        self.plan.lets.append(read)
+        for stale in _locals_named(self.state, name):
+            self.state.replace(stale, read)
+
+    def op_DELETE_FAST(self, op: Op) -> None:
+        name = op.arg
+        if name in self.state.variables:
+            del self.state.variables[name]
+            return
+        self.forget(name)
+        self.state.bound.discard(name)
+        if not (self.owner.readable and name.startswith(GRAPH_RESULT)):
+            self.let(op, [])
+
+    # --- the stack ---
+    def op_POP(self, op: Op) -> None:
+        (value,) = self.pop(1)
+        if isinstance(value, Let) and value.op is None:
+            self.let(op, [value])
+
+    def op_COPY(self, op: Op) -> None:
+        if op.arg > len(self.stack):
+            raise CannotSimplify("stack underflow")
+        self.stack.append(self.stack[-op.arg])
+
+    def op_SWAP(self, op: Op) -> None:
+        self.stack[-1], self.stack[-op.arg] = self.stack[-op.arg], self.stack[-1]
+
+    def op_ROT(self, op: Op) -> None:
+        self.stack[-op.arg :] = self.stack[-1:] + self.stack[-op.arg : -1]
+
+    # --- containers ---
+    def op_BUILD_LIST(self, op: Op) -> None:
+        self.stack.append(Container("list", self.pop(op.arg)))
+
+    def op_BUILD_TUPLE(self, op: Op) -> None:
+        self.stack.append(Container("tuple", self.pop(op.arg)))
+
+    def op_BUILD_MAP(self, op: Op) -> None:
+        entries = self.stack[len(self.stack) - 2 * op.arg :] if op.arg else []
+        if not op.arg or not all(map(objects.is_key, entries[::2])):
+            self.generic(op)  # (an empty one may be the beginning of ``{**d}``)
+            return
+        self.stack.append(Container("dict", self.pop(2 * op.arg)))
+
+    def op_BUILD_CONST_KEY_MAP(self, op: Op) -> None:
+        keys: list[Value] = [Const(key) for key in op.arg]
+        if not all(map(objects.is_key, keys)):
+            self.generic(op)
+            return
+        values = self.pop(len(keys))
+        self.stack.append(Container("dict", [part for pair in zip(keys, values) for part in pair]))
+
+    def op_BUILD_SLICE(self, op: Op) -> None:
+        self.stack.append(Container("slice", self.pop(op.arg)))
+
+    def op_LIST_TO_TUPLE(self, op: Op) -> None:
+        (value,) = self.pop(1)
+        if isinstance(value, Container) and value.kind == "list":
+            self.stack.append(Container("tuple", list(value.items)))
+        else:
+            self.stack.append(self.let(op, [value]))
+
+    def op_LIST_APPEND(self, op: Op) -> None:
+        (value,) = self.pop(1)
+        owner = self.stack[-op.arg]
+        if isinstance(owner, Container) and owner.kind == "list":
+            owner.items.append(value)
+        else:
+            self.stack.append(value)
+            self.in_place(op)
+
+    def op_LIST_EXTEND(self, op: Op) -> None:
+        (value,) = self.pop(1)
+        owner = self.stack[-op.arg]
+        items = _items(value)
+        if isinstance(owner, Container) and owner.kind == "list" and items is not None:
+            owner.items.extend(items)
+        else:
+            self.stack.append(value)
+            self.in_place(op)
+
+    def in_place(self, op: Op) -> None:
+        """An operation on a container that is being built: part of the expression that builds it."""
+        if op.arg != 1:
+            raise CannotSimplify(f"{op!r} reaches below the top")
+        self.stack.append(self.let(op, self.pop(effect(op)[0] + 1)))
+
+    op_SET_ADD = op_MAP_ADD = op_SET_UPDATE = op_DICT_UPDATE = op_DICT_MERGE = in_place
+
+    def op_GETITEM(self, op: Op) -> None:
+        owner, index = self.stack[-2:]
+        items = _items(owner)
+        key = _key(index)
+        if items is not None and key is not None and isinstance(owner, Container):
+            try:
+                found = items[key]
+            except (IndexError, ValueError):
+                self.generic(op)
+                return
+            self.pop(2)
+            self.stack.append(Container(owner.kind, found) if isinstance(key, slice) else found)  # type: ignore[arg-type]
+            return
+        if type(key) is int and _is_graph_result(owner):
+            let = self.let(op, self.pop(2), silent=True)
+            let.pure = let.optional = let.graph_item = True
+            self.stack.append(let)
+            return
+        if isinstance(index, Const) and (objects.read_item(self, op) or self._reads_item(op, owner, index)):
+            return
+        self.generic(op)
+
+    def _reads_item(self, op: Op, owner: Value, index: Const) -> bool:
+        path = self.path_of(owner)
+        if path is None or type(index.value) not in (str, int, bool):
+            return False
+        path = (*path, ("item", index.value))
+        return (modules.entry(self, op, owner, path) or modules.member(self, op, owner, path)
+                or self._instead(2, op, [owner, index], path))
+
+    def _instead(self, count: int, op: Op, operands: Sequence[Value], path: Path) -> bool:
+        """A read that nobody can observe, of what lies on the stack."""
+        if not self.owner.facts.reading(path):
+            return False
+        self.pop(count)
+        return self.reads(op, operands, path)
+
+    def op_SETITEM(self, op: Op) -> None:
+        value, owner, index = self.stack[-3:]
+        key = _key(index)
+        if isinstance(owner, Container) and owner.kind == "list" and key is not None:
+            if isinstance(key, slice):
+                new = _items(value)
+                if new is not None and key.step in (None, 1):
+                    self.pop(3)
+                    owner.items[key] = new
+                    return
+            elif -len(owner.items) <= key < len(owner.items):
+                self.pop(3)
+                owner.items[key] = value
+                return
+        self.generic(op)
+
+    def op_DELITEM(self, op: Op) -> None:
+        owner, index = self.stack[-2:]
+        key = _key(index)
+        if isinstance(owner, Container) and owner.kind == "list" and key is not None:
+            if isinstance(key, slice) or -len(owner.items) <= key < len(owner.items):
+                self.pop(2)
+                del owner.items[key]
+                return
+        self.generic(op)
+
+    def op_UNPACK(self, op: Op) -> None:
+        items = _items(self.stack[-1])
+        if items is not None and len(items) == op.arg:
+            self.pop(1)
+            self.stack.extend(reversed(items))
+        else:
+            self.generic(op)
+
+    def op_IS(self, op: Op) -> None:
+        left, right = self.stack[-2:]
+        if isinstance(left, Const) and isinstance(right, Const) and left.value is None is right.value:
+            self.pop(2)
+            self.stack.append(Const(not op.arg))
+        else:
+            self.generic(op)
+
+    def op_LOAD_GLOBAL(self, op: Op) -> None:
+        path = (("global", op.arg),)
+        if op.arg.startswith(OWN_GLOBALS):
+            let = self.let(op, (), silent=True)
+            let.optional = let.pure = True
+            let.path = path
+            if self.owner.facts.reading(path):
+                let.lasting = ALWAYS
+            self.stack.append(let)
+        elif not self.reads(op, (), path):
+            self.generic(op)
+
+    def op_LOAD_ATTR(self, op: Op) -> None:
+        variable = self.of_cell(op, o.LOAD_DEREF)
+        if variable is not None:
+            self.op_LOAD_DEREF(variable)
+            return
+        if objects.read_attribute(self, op):
+            return
+        owner_path = self.path_of(self.stack[-1])
+        if owner_path is not None and self._instead(
+                1, op, self.stack[-1:], (*owner_path, ("attr", op.arg))):
+            return
+        self.generic(op)
+        let = self.stack[-1]
+        assert isinstance(let, Let)
+        (owner,) = let.operands
+        if isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
+                and op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
+            let.optional = True
+
+    def op_INPLACE(self, op: Op) -> None:
+        """``a += b`` is a statement: ``a`` is a variable, whatever it was read from."""
+        self.generic(op)
+        result = self.stack[-1]
+        changed = result.operands[0] if isinstance(result, Let) else None
+        if isinstance(changed, Let):
+            changed.lasting, changed.graph_item = "", False
+
+    # --- calls ---
+    def op_CALL_EX(self, op: Op) -> None:
+        keywords: Value | None = self.stack[-1] if op.arg else None
+        arguments = self.stack[-2] if op.arg else self.stack[-1]
+        items = _items(arguments)
+        no_keywords = keywords is None or (
+            isinstance(keywords, Let) and keywords.op is not None and keywords.op.kind is o.BUILD_MAP
+            and keywords.op.arg == 0)
+        no_keywords = no_keywords or isinstance(keywords, Container) and not keywords.items
+        if items is None or not no_keywords:
+            self.generic(op)
+            return
+        if isinstance(keywords, Let):
+            keywords.optional = True  # an empty dictionary nobody else sees
+        function = self.stack[-3 if op.arg else -2]
+        self.pop(3 if op.arg else 2)
+        self.stack.extend([function, *items])
+        self.op_CALL(Op(o.CALL, (len(items), ()), op.offset, op.line, -1, op.handler))
+
+    def op_CALL(self, op: Op) -> None:
+        positional, keywords = op.arg
+        operands = self.pop(1 + positional + len(keywords))
+        function = operands[0]
+        if not keywords and isinstance(function, Let):
+            result = objects.call(self, op, function, operands[1:])
+            if result is not None:
+                self.stack.append(result)
+                return
+        marks = isinstance(function, Let) and _is_marker(function)
+        let = self.let(op, operands, silent=marks)
+        self.stack.append(let)
+        if not isinstance(function, Let) or function.op is None:
+            return
+        if _is_marker(function):
+            let.optional = function.optional = True
+            owner = function.operands[0]
+            assert isinstance(owner, Let)
+            owner.optional = True
+        if function.op.kind is o.LOAD_GLOBAL:
+            names = self.owner.parameter_names.get(function.op.arg)
+            for name, operand in zip(names or (), let.operands[1 : 1 + positional]):
+                if isinstance(operand, Let):
+                    operand.hints.append(name)
+
+
+def known_truth(value: Value) -> bool | None:
+    if isinstance(value, Const):
+        return bool(value.value)
+    if isinstance(value, Let) and value.op is not None and value.op.kind is o.LOAD_ATTR:
+        (owner,) = value.operands
+        if isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
+                and value.op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
+            value.optional = owner.optional = True
+            return False
+    return None
+
+
+def _is_constant(value: Value) -> bool:
+    if isinstance(value, Container):
+        return value.kind in ("slice", "tuple") and all(map(_is_constant, value.items))
+    return isinstance(value, Const)
+
+
+def _same_value(left: Value, right: Value) -> bool:
+    if isinstance(left, Const) and isinstance(right, Const):
+        return left.value is right.value
+    if isinstance(left, Local) and isinstance(right, Local):
+        return left.name == right.name
+    if isinstance(left, Container) and isinstance(right, Container):
+        return left.kind == right.kind and len(left.items) == len(right.items) and all(
+            map(_same_value, left.items, right.items))
+    return left is right
+
+
+def _locals_named(state: State, name: str) -> list[Local]:
+    found: list[Local] = []
+    seen: set[int] = set()
+
+    def inside(items: Sequence[Value]) -> None:
+        for value in items:
+            if isinstance(value, Local) and value.name == name:
+                found.append(value)
+            elif isinstance(value, Container) and id(value) not in seen:
+                seen.add(id(value))
+                inside(value.items)
+
+    inside(state.stack)
+    inside(list(state.variables.values()))
+    return found
+
+
+def _is_graph_result(value: Value) -> bool:
+    if not isinstance(value, Let) or value.op is None or value.op.kind is not o.CALL:
+        return False
+    function = value.operands[0]
+    return (isinstance(function, Let) and function.op is not None and function.op.kind is o.LOAD_GLOBAL
+            and function.op.arg.startswith(GRAPH_PREFIX))
+
+
+def _is_marker(function: Let) -> bool:
+    if function.op is None or function.op.kind is not o.LOAD_ATTR:
+        return False
+    (owner,) = function.operands
+    if not isinstance(owner, Let) or owner.op is None or owner.op.kind is not o.LOAD_GLOBAL:
+        return False
+    return function.op.arg in PROFILER_MARKERS.get(owner.op.arg, ())
+
+
+def _items(value: Value) -> list[Value] | None:
+    """Return the values that iterating over a value gives; ``None`` if they are not known."""
+    if isinstance(value, Container) and value.kind in ("list", "tuple"):
+        return list(value.items)
+    if isinstance(value, Const) and type(value.value) is tuple:
+        return [Const(item) for item in value.value]
+    return None
+
+
+def _key(value: Value) -> int | slice | None:
+    """A constant index or slice."""
+    if isinstance(value, Const):
+        if type(value.value) is int or type(value.value) is slice:
+            return value.value
+        return None
+    if isinstance(value, Container) and value.kind == "slice":
+        parts = [item.value if isinstance(item, Const) else ... for item in value.items]
+        if all(part is None or type(part) is int for part in parts):
+            return slice(*parts)
+    return None

@@ -1,0 +1,136 @@
+"""Names for values that need a variable: by where a value is used or stored, else by where it comes from."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ....bytecode import operations as o
+from ...names import free_name
+from ..global_names import BUILTINS_PREFIX, MODULE_DICTIONARIES
+from .values import Const, Let, Local, Value
+
+if TYPE_CHECKING:
+    from . import _Simplifier
+
+#: Names that are made up of what a value is are not longer than this many characters.
+LONGEST_NAME = 50
+#: What values are called of which nothing else is known, by the operation that makes them.
+_KINDS = {
+    o.BUILD_LIST: "items", o.BUILD_TUPLE: "values", o.BUILD_MAP: "entries", o.BUILD_CONST_KEY_MAP: "entries",
+    o.BUILD_SET: "elements", o.BUILD_SLICE: "bounds", o.COMPARE: "test", o.IS: "test", o.IN: "test",
+    o.LOAD_CLOSURE: "cell", o.GET_ITER: "iterator", o.IMPORT_NAME: "module",
+}
+
+
+class Namer:
+    """Gives variables to lets: a name that somebody gave the value, else one that says what it is. A number only where
+    two would have the same name."""
+
+    def __init__(self, owner: _Simplifier) -> None:
+        code = owner.graph.code
+        self.taken: set[str] = set(owner.arguments) | owner.kept | set(code.cellvars) | set(code.freevars)
+        for block in owner.graph.blocks.values():
+            for op in block.ops:
+                if op.kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.LOAD_NAME):
+                    self.taken |= {op.arg, owner.rename.get(op.arg, op.arg)}
+        self.rename = owner.rename
+
+    def name(self, let: Let) -> str:
+        if let.variable is None:
+            names = list(dict.fromkeys(self.candidates(let))) or [self.kind(let)]
+            wanted = next((name for name in names if name not in self.taken), names[0])
+            let.variable = free_name(wanted, self.taken)
+            self.taken.add(let.variable)
+        return let.variable
+
+    def has_no_name(self, let: Let) -> bool:
+        """Return whether a value has no variable, and no name that somebody gave it is free."""
+        return let.variable is None and not any(
+            hint not in self.taken and not is_torch_name(hint) for hint in let.hints)
+
+    def candidates(self, let: Let) -> Iterator[str]:
+        """Names for a value by its use and its origin, best first."""
+        yield from (hint for hint in let.hints
+                    if hint.isidentifier() and not keyword.iskeyword(hint) and not is_torch_name(hint))
+        yield from filter(None, (_described(let, self.rename, long) for long in (False, True)))
+
+    def kind(self, let: Let) -> str:
+        if let.op is None:
+            return "value"
+        if let.role[:1] == ("size",):
+            return _short("_".join(filter(None, [_described(let.operands[1], self.rename, False), "size"]))) or "size"
+        if let.op.kind in (o.CALL, o.CALL_EX) and let.operands:
+            called = _described(let.operands[0], self.rename, False)
+            return _short(called.rstrip("_") + "_result") or "result"
+        if let.op.kind is o.LOAD_FAST:
+            return f"{let.op.arg}_before"
+        return _KINDS.get(let.op.kind, "value")
+
+
+def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int = 0) -> str:
+    """A name from where the value comes: ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long. Empty
+    where nothing is known.
+
+    Args:
+        value: what is named.
+        rename: global names that the text shows differently.
+        long: whether to say of what it is a part.
+        depth: how many values led here.
+    """
+    if isinstance(value, Local):
+        return value.name
+    if not isinstance(value, Let):
+        return ""
+    if value.variable is not None and depth:
+        return value.variable
+    if value.op is None or depth > 4:
+        return ""
+    kind, argument = value.op.kind, value.op.arg
+    if kind is o.LOAD_GLOBAL:
+        # Called like the module that an alias of Dynamo's stands for, or the global itself.
+        name = rename.get(argument, argument)
+        return "builtin" if name.startswith(BUILTINS_PREFIX) else _short(name.rpartition("_dot_")[2])
+    if kind is o.LOAD_DEREF:
+        return _short(argument)
+    if not value.operands:
+        return ""
+    owner = value.operands[0]
+    if kind is o.CALL and isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_ATTR \
+            and owner.op.arg == "__new__":
+        made = _described(owner.operands[0], rename, False, depth + 1)
+        return _short(f"new_{made}") if made else ""
+    inner = _described(owner, rename, long, depth + 1) if long or kind is o.GETITEM or kind is o.LOAD_ATTR else ""
+    if kind is o.LOAD_ATTR:
+        if argument in MODULE_DICTIONARIES:
+            return inner  # modules keep what they hold in dictionaries: those are called like the module
+        return _joined(inner, argument) if long else _short(argument)
+    if kind is o.GETITEM and isinstance(value.operands[1], Const):
+        key = value.operands[1].value
+        if type(key) is str and key.isidentifier():
+            return _joined(inner, key) if long else _short(key)
+        if type(key) is int and isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_ATTR \
+                and owner.variable is None:
+            # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
+            inner = _joined(_described(owner.operands[0], rename, False, depth + 2), owner.op.arg)
+        if type(key) in (str, int):
+            return _joined(inner, str(key).replace("-", "minus_"))
+    return ""
+
+
+def _joined(owner: str, name: str) -> str:
+    return _short(f"{owner}_{name}") or _short(name) if owner else _short(name)
+
+
+def _short(name: str) -> str:
+    name = name.strip("_")
+    if hasattr(builtins, name):
+        name += "_"  # ``list`` would hide the function
+    return name if name.isidentifier() and len(name) <= LONGEST_NAME and not keyword.iskeyword(name) else ""
+
+
+def is_torch_name(name: str) -> bool:
+    """``tmp_3``, ``___stack0``: torch's names for anything (torch/_dynamo/codegen.py, resume_execution.py)."""
+    return name.startswith(("___stack", "__is_tracing_")) or name.startswith("tmp_") and name[4:].isdigit()

@@ -1,0 +1,87 @@
+"""``with`` blocks that torch enters again behind a graph break.
+
+A resume function begins by entering the contexts that were open at the break, and then jumps to the middle of
+the user's ``with`` body.  Where such a context swallows an exception, torch's own code cannot go on: it leaves
+the other contexts and executes ``raise None`` (torch/_dynamo/resume_execution.py, ``ReenterWith``).  People
+write no such thing; the source shows an ordinary ``with``, and the proof says so.
+"""
+
+from __future__ import annotations
+
+from ....bytecode import operations as o
+from ....bytecode.operations import Op
+from ....cfg import graph as g
+from ....cfg.graph import Block, Graph, reachable
+
+_LEAVES = [(o.CONST, None)] * 3 + [(o.CALL, (3, ())), (o.POP, None)]
+_HARMLESS = frozenset({o.POP, o.POP_EXCEPT, o.CONST, o.CALL})
+
+
+def ordinary_with(graph: Graph) -> Graph:
+    """The graph in which a swallowed exception goes on behind its ``with``; the given one if there is none."""
+    for _ in range(len(graph.blocks)):
+        handlers = {block.region.handler for block in graph.blocks.values() if block.region}
+        # Inner ones first make the outer ones plain.
+        changed = next((made for h in sorted(handlers) if (made := _one(graph, h)) is not None), None)
+        if changed is None:
+            break
+        graph = changed
+    return graph
+
+
+def _one(graph: Graph, handler: int) -> Graph | None:
+    """The graph with one ``with`` made ordinary, or ``None`` if the handler is not that of such a one."""
+    start = graph.blocks[handler]
+    if start.end != g.BRANCH or not start.ops or start.ops[-1].kind is not o.WITH_EXCEPT_START:
+        return None
+    kept, target = _doomed(graph, start.successors[0]), _behind(graph, handler)
+    if kept is None or target is None:
+        return None
+    ops = kept.ops[: [op.kind for op in kept.ops].index(o.POP_EXCEPT) + 3]
+    if [op.kind for op in ops[-3:]] != [o.POP_EXCEPT, o.POP, o.POP]:
+        return None
+    blocks = dict(graph.blocks)
+    leaving = blocks[target]
+    if len(leaving.ops) > len(_LEAVES):
+        rest = Block(max(blocks) + 1, leaving.ops[len(_LEAVES) :], leaving.end, leaving.successors, leaving.arg,
+                     leaving.end_op, leaving.region)
+        blocks[rest.id] = rest
+        blocks[target] = leaving = Block(
+            target, leaving.ops[: len(_LEAVES)], g.JUMP, (rest.id,), None, None, leaving.region)
+    blocks[kept.id] = Block(kept.id, ops, g.JUMP, leaving.successors, None, None, kept.region)
+    kept_blocks = reachable(blocks, [graph.entry])
+    return Graph(graph.code, {id: blocks[id] for id in sorted(kept_blocks)}, graph.entry)
+
+
+def _doomed(graph: Graph, id: int) -> Block | None:
+    """The block that ends the handling, if nothing but leaving contexts and ``raise None`` follows."""
+    found: Block | None = None
+    for _ in range(len(graph.blocks)):
+        block = graph.blocks[id]
+        if any(op.kind not in _HARMLESS for op in block.ops):
+            return None
+        if found is None and any(op.kind is o.POP_EXCEPT for op in block.ops):
+            found = block
+        if block.end == g.RAISE:
+            last: Op | None = block.ops[-1] if block.ops else None
+            return found if block.arg == 1 and last is not None and last.kind is o.CONST and last.arg is None else None
+        if block.end != g.JUMP:
+            return None
+        (id,) = block.successors
+    return None
+
+
+def _behind(graph: Graph, handler: int) -> int | None:
+    """The one block that leaves the context when all went well and goes on."""
+    found: set[int] = set()
+    for block in graph.blocks.values():
+        if block.region is None or block.region.handler != handler:
+            continue
+        for successor in block.successors:
+            other = graph.blocks[successor]
+            outside = other.region is None or other.region.handler != handler
+            leaves = [(op.kind, op.arg) for op in other.ops[: len(_LEAVES)]] == _LEAVES
+            # ``return`` in the body leaves the context too, with the value under the call; nothing comes after.
+            if outside and leaves and (other.end == g.JUMP or len(other.ops) > len(_LEAVES)):
+                found.add(successor)
+    return found.pop() if len(found) == 1 else None

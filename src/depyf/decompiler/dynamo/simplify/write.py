@@ -1,0 +1,230 @@
+"""Write what is left of a block as operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....bytecode import operations as o
+from ....bytecode.operations import Op
+from ....cfg.graph import Block
+from ....cfg.stack import effect
+from ..facts import ALWAYS, MODULES
+from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
+from .naming import Namer
+from .values import CannotSimplify, Const, Let, Local, Plan, Value
+
+_TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
+#: What changes a container that is being built, which stays on the stack.
+_IN_PLACE = frozenset({
+    o.LIST_APPEND, o.LIST_EXTEND, o.SET_ADD, o.SET_UPDATE, o.MAP_ADD, o.DICT_UPDATE, o.DICT_MERGE})
+
+
+def is_resume(let: Let) -> bool:
+    """Return whether a value is a call of a resume function."""
+    function = let.operands[0] if let.operands and let.op is not None and let.op.kind is o.CALL else None
+    return isinstance(function, Let) and function.op is not None and function.op.kind is o.LOAD_GLOBAL \
+        and str(function.op.arg).startswith(RESUME_PREFIX)
+
+
+def happens(value: Let) -> bool:
+    """Return whether a value is a call that others may see."""
+    return value.op is not None and value.op.kind in (o.CALL, o.CALL_EX) and not value.role and not value.pure \
+        and not value.lasting and not value.optional
+
+
+class BlockWriter:
+    """Lets -> operations, nesting expressions where the order of evaluation allows it."""
+
+    def __init__(self, block: Block, plan: Plan, namer: Namer) -> None:
+        self.block = block
+        self.plan = plan
+        self.namer = namer
+        self.ops: list[Op] = []
+        #: Values that are computed next, in this order: on the stack already (``reals``) or not yet.
+        self.reals: list[Let] = list(plan.entry_stack)
+        #: Values that are stored, or taken apart, as they are: what an assignment's targets get.
+        self.targets = {id(operand) for let in plan.lets if let.op is not None and let.op.kind in _TARGETS
+                        for operand in let.operands}
+        self.pending: list[tuple[Let, list[Op]]] = []
+        #: Some of what waits takes a value that is on the stack already, which must then stay on its top.
+        self.waits_on_reals = False
+
+    def write(self) -> list[Op]:
+        for let in self.plan.lets:
+            if let.op is not None:
+                let.op = self.like(let.op.kind, let.op, let.op.arg)
+            self.write_let(let)
+        fragment = self.consume(self.plan.end_operands, self.block.end_op)
+        self.flush()
+        self.ops += fragment
+        return self.ops
+
+    def write_let(self, let: Let) -> None:
+        assert let.op is not None
+        if self.is_late(let):
+            return
+        self.keep_calls_apart(let)
+        fragment = self.consume(let.operands, let.op)
+        fragment.append(let.op)
+        pushes = 1 if let.op.kind in _IN_PLACE else effect(let.op)[1]
+        if let.results:
+            self.flush()
+            self.ops += fragment
+            self.reals += let.results
+            if let.op.kind in (o.UNPACK, o.UNPACK_EX) and not all(id(r) in self.targets for r in let.results) \
+                    or any(r.uses != 1 or r.elsewhere for r in let.results):
+                self.spill(len(let.results))
+        elif let.op.kind in (o.STORE_FAST, o.STORE_DEREF, o.POP, o.DELETE_FAST) or not pushes:
+            self.flush()
+            self.ops += fragment
+        elif not let.uses:
+            self.flush()
+            self.ops += [*fragment, self.like(o.POP, let.op)]
+        elif let.uses > 1 or let.elsewhere:
+            self.flush()
+            self.ops += [*fragment, self.like(o.STORE_FAST, let.op, self.namer.name(let))]
+        else:
+            self.pending.append((let, fragment))
+
+    def keep_calls_apart(self, let: Let) -> None:
+        """Give what is called for a resume function a line of its own: that is where the graph broke. (Unless something
+        waits that would need a variable for it.)"""
+        if not is_resume(let):
+            return
+        waiting = [each for each, _ in self.pending]
+        calls = [value for value in let.operands if isinstance(value, Let) and value in waiting and happens(value)]
+        if calls and waiting[: len(calls)] == calls:
+            self.flush(len(calls))
+
+    @staticmethod
+    def is_late(let: Let) -> bool:
+        """Return whether a value is computed where it is used: its only operand that happens stands in a variable."""
+        if let.lasting:
+            return True
+        if not let.pure:
+            return False
+        if let.op is not None and let.op.kind is o.LOAD_GLOBAL:  # one of Dynamo's own: reads the same anywhere
+            return let.uses == 1 or let.op.arg.startswith(CONSTANT_PREFIX)
+        if let.uses != 1 or let.elsewhere:
+            return False
+        if let.op is not None and let.op.kind in (o.BUILD_LIST, o.BUILD_TUPLE, o.BUILD_SLICE):
+            # What takes it follows at once: no local it reads is stored in between.
+            return all(isinstance(value, (Const, Local)) for value in let.operands)
+        if not let.operands:
+            return True
+        owner = let.operands[0]
+        return isinstance(owner, Let) and (owner.uses > 1 or owner.elsewhere or owner.variable is not None)
+
+    @staticmethod
+    def like(kind: str, op: Op, arg: Any = None) -> Op:
+        return Op(kind, arg, op.offset, op.line, -1, op.handler)
+
+    def flush(self, count: int | None = None) -> None:
+        """Compute what waits (the first ``count`` of it) now, into variables."""
+        count = len(self.pending) if count is None else count
+        for let, fragment in self.pending[:count]:
+            assert let.op is not None
+            self.ops += [*fragment, self.like(o.STORE_FAST, let.op, self.namer.name(let))]
+        del self.pending[:count]
+        if not self.pending:
+            self.waits_on_reals = False
+
+    def still_waiting(self, values: Sequence[Let]) -> list[Let]:
+        """Those that have no variable yet, all of which must be at hand."""
+        waiting = [let for let, _ in self.pending]
+        left = [v for v in values if v.variable is None]
+        if any(v not in waiting for v in left):
+            raise CannotSimplify("a value is used before it is computed")
+        return left
+
+    def spill(self, count: int) -> None:
+        """Takes values off the stack into variables, top first."""
+        depth = self.block.floor
+        if len(self.reals) - count < depth:
+            raise CannotSimplify("a value under an exception handler is used out of order")
+        for _ in range(count):
+            real = self.reals.pop()
+            if real.uses:
+                self.ops.append(Op(o.STORE_FAST, self.namer.name(real), *self.place()))
+            else:
+                self.ops.append(Op(o.POP, None, *self.place()))
+
+    def read_too_early(self, operands: Sequence[Value]) -> bool:
+        """Return whether a read that is written where it is used would come before something that has happened by then
+        and may have changed what it gives."""
+        waiting = [let for let, _ in self.pending]
+        changes = [at for at, value in enumerate(operands) if value in waiting]
+        # (what modules hold stays the same while things are only read)
+        of_modules = [at for at in changes if not self.only_reads(operands[at])]
+        return any(isinstance(value, Let) and value.lasting not in ("", ALWAYS) and value.op is not None
+                   and at < max(of_modules if value.lasting == MODULES else changes, default=-1)
+                   for at, value in enumerate(operands))
+
+    @staticmethod
+    def only_reads(value: Value) -> bool:
+        """Return whether evaluating a value changes nothing that modules hold: it is a size of a value at hand."""
+        return isinstance(value, Let) and value.role == ("size",) and all(
+            not isinstance(part, Let) or part.lasting or part.variable is not None for part in value.operands)
+
+    def place(self) -> tuple[int, int | None]:
+        op = self.block.end_op or (self.block.ops[-1] if self.block.ops else None)
+        return (op.offset, op.line) if op is not None else (-1, None)
+
+    def consume(self, operands: Sequence[Value], op: Op | None) -> list[Op]:
+        """Operations that push the operands; what waits and is among them becomes part of it."""
+        if self.pending and self.read_too_early(operands):
+            self.flush()
+        waiting = [let for let, _ in self.pending]
+        late = [v for v in operands
+                if isinstance(v, Let) and v.variable is None and v not in waiting and self.is_late(v)]
+        wanted = [v for v in operands if isinstance(v, Let) and v.variable is None and v not in late]
+        on_stack = [v for v in wanted if v.op is None]
+        computed = [v for v in wanted if v.op is not None]
+        in_order = wanted == on_stack + computed and operands[: len(on_stack)] == on_stack
+        if on_stack and (not in_order or self.reals[len(self.reals) - len(on_stack) :] != on_stack
+                         or len(set(map(id, on_stack))) != len(on_stack)):
+            if self.waits_on_reals:
+                self.flush()
+                waiting = []
+            lowest = min(self.reals.index(v) for v in on_stack)
+            self.spill(len(self.reals) - lowest)
+            on_stack = []
+            computed = [v for v in operands
+                        if isinstance(v, Let) and v.variable is None and v not in late]
+        if on_stack and len(waiting) > len(computed):
+            self.flush()
+            computed = self.still_waiting(computed)
+        elif computed != waiting[len(waiting) - len(computed) :]:
+            # What waits in another order than it is taken in goes into variables, and what came before that.
+            kept = next(k for k in range(len(waiting), -1, -1)
+                        if [v for v in computed if v in waiting[len(waiting) - k :]] == waiting[len(waiting) - k :])
+            self.flush(len(waiting) - kept)
+            computed = self.still_waiting(computed)
+        waiting = [let for let, _ in self.pending]
+        fragments = {id(let): fragment for let, fragment in self.pending[len(waiting) - len(computed) :]} \
+            if computed else {}
+        if computed:
+            del self.pending[len(self.pending) - len(computed) :]
+        if on_stack:
+            del self.reals[len(self.reals) - len(on_stack) :]
+            self.waits_on_reals = True
+        result: list[Op] = []
+        place = (op.offset, op.line) if op is not None else self.place()
+        for value in operands:
+            if isinstance(value, Const):
+                result.append(Op(o.CONST, value.value, *place))
+            elif isinstance(value, Local):
+                result.append(Op(o.LOAD_FAST, value.name, *place))
+            elif isinstance(value, Let):
+                if value in late:
+                    assert value.op is not None
+                    result += [*self.consume(value.operands, value.op), value.op]
+                elif id(value) in fragments:
+                    result += fragments[id(value)]
+                elif value.variable is not None:
+                    result.append(Op(o.LOAD_FAST, value.variable, *place))
+                # else: it lies on the stack already
+            else:
+                raise CannotSimplify("a container was not built")
+        return result

@@ -1,0 +1,1 @@
+"""Syntax trees to text that every supported Python reads."""

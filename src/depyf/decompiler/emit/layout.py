@@ -1,0 +1,526 @@
+"""Text of a syntax tree with lines that fit a screen: what is too long gets a line for each of its parts.
+
+``ast.unparse`` writes each statement on one line, however long. A statement that is too long is broken at its outermost
+bracket, one item a line with a comma behind each; an item that is still too long is broken in the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ..dynamo.forms import NEW, SIDE_BY_SIDE
+
+#: Columns of a line, as in the code of this project.
+WIDTH = 120
+
+
+def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
+    """Return the text of a module.
+
+    Args:
+        tree: the module, with line numbers as ``ast.unparse`` asks for.
+        width: columns that no line should exceed. (A long name is not broken.)
+    """
+    text = ast.unparse(tree)
+    if len(text) < width or max(map(len, text.splitlines()), default=0) <= width:
+        return text + "\n"
+    lines: list[str] = []
+    for statement in tree.body:
+        _write(statement, 0, width, lines)
+    return "\n".join(lines) + "\n"
+
+
+def _write(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
+    margin = " " * indent
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        _write_definition(statement, indent, width, lines)
+    elif isinstance(statement, ast.If):
+        _write_if(statement, "if", indent, width, lines)
+    elif _blocks(statement):
+        _write_blocks(statement, indent, width, lines)
+    else:
+        first, *inside = ast.unparse(statement).splitlines()  # (lines of a string, if there is more than one)
+        fits = max(len(margin) + len(first), *map(len, inside), 0) <= width
+        broken = None if fits or _is_text(statement) else _broken_statement(statement, indent, width)
+        lines += broken if broken is not None else [margin + first, *inside]
+
+
+def _write_definition(
+    statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, indent: int, width: int, lines: list[str],
+) -> None:
+    margin = " " * indent
+    if lines and lines[-1].strip() and not lines[-1].endswith(":"):
+        lines.append("")
+    for decorator in statement.decorator_list:
+        lines += _broken(decorator, f"{margin}@", "", indent, width)
+    alone = copy.copy(statement)
+    alone.body, alone.decorator_list = [ast.Pass()], []
+    head = [margin + line for line in ast.unparse(alone).splitlines()[:-1] if line]
+    if len(head) == 1 and len(head[0]) > width and not getattr(statement, "type_params", None):
+        head = _head_of_definition(statement, indent, width)
+    lines += head
+    body = statement.body
+    if _is_text(body[0]):
+        # as it is: what stands in its lines is what it says
+        text = ast.unparse(ast.FunctionDef("_", ast.arguments([], [], None, [], [], None, []), body[:1], [], lineno=1))
+        first, *inside = text.splitlines()[1:]
+        lines += [margin + first, *inside]
+        body = body[1:]
+    for inner in body:
+        _write(inner, indent + 4, width, lines)
+
+
+def _head_of_definition(
+    statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, indent: int, width: int,
+) -> list[str]:
+    """The lines of the head of a function or class that does not fit on one."""
+    margin = " " * indent
+    if isinstance(statement, ast.ClassDef):
+        called = ast.Call(ast.Name(statement.name), statement.bases, statement.keywords)
+        return _broken(called, f"{margin}class ", ":", indent, width)
+    returns = f" -> {ast.unparse(statement.returns)}" if statement.returns is not None else ""
+    word = "async def" if isinstance(statement, ast.AsyncFunctionDef) else "def"
+    return [f"{margin}{word} {statement.name}(", *_filled(_parameters(statement.args), indent + 4, width),
+            f"{margin}){returns}:"]
+
+
+def _write_if(statement: ast.If, word: str, indent: int, width: int, lines: list[str]) -> None:
+    margin = " " * indent
+    lines += _broken(statement.test, f"{margin}{word} ", ":", indent, width)
+    for inner in statement.body:
+        _write(inner, indent + 4, width, lines)
+    if len(statement.orelse) == 1 and isinstance(statement.orelse[0], ast.If):
+        _write_if(statement.orelse[0], "elif", indent, width, lines)
+    elif statement.orelse:
+        lines.append(f"{margin}else:")
+        for inner in statement.orelse:
+            _write(inner, indent + 4, width, lines)
+
+
+def _parameters(arguments: ast.arguments) -> list[str]:
+    """Each parameter as text, in order."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    defaults += arguments.defaults
+    found = []
+    for index, (each, default) in enumerate(zip(positional, defaults)):
+        found.append(_parameter(each, default))
+        if arguments.posonlyargs and index == len(arguments.posonlyargs) - 1:
+            found.append("/")
+    if arguments.vararg is not None:
+        found.append("*" + _parameter(arguments.vararg, None))
+    elif arguments.kwonlyargs:
+        found.append("*")
+    found += [_parameter(each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    if arguments.kwarg is not None:
+        found.append("**" + _parameter(arguments.kwarg, None))
+    return found
+
+
+def _parameter(each: ast.arg, default: ast.expr | None) -> str:
+    text = each.arg + (f": {ast.unparse(each.annotation)}" if each.annotation is not None else "")
+    if default is None:
+        return text
+    return f"{text} = {ast.unparse(default)}" if each.annotation is not None else f"{text}={ast.unparse(default)}"
+
+
+def _filled(items: list[str], indent: int, width: int) -> list[str]:
+    """Items behind each other, as many as fit on a line."""
+    margin = " " * indent
+    lines: list[str] = []
+    line = ""
+    for item in items:
+        if line and len(margin) + len(line) + len(item) + 3 > width:
+            lines.append(margin + line)
+            line = ""
+        line += f"{' ' if line else ''}{item},"
+    return [*lines, margin + line] if line else lines
+
+
+def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The blocks of a compound statement, in order; none of a simple one."""
+    blocks: list[list[ast.stmt]] = [getattr(statement, name) for name in ("body", "orelse", "finalbody")
+                                    if getattr(statement, name, None)]
+    blocks[1:1] = [handler.body for handler in getattr(statement, "handlers", ())]
+    return blocks + [case.body for case in getattr(statement, "cases", ())]
+
+
+def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
+    """A compound statement: its head, and what stands between its blocks, as they are where they fit."""
+    blocks = _blocks(statement)
+    alone = _without_blocks(statement)
+    written = [" " * indent + line for line in ast.unparse(alone).splitlines()]
+    head = _head(statement, indent, width) if len(written[0]) > width else []
+    for line in [*head, *written[bool(head):]]:
+        if line.strip() == "pass" and blocks:
+            for inner in blocks.pop(0):
+                _write(inner, len(line) - len("pass"), width, lines)
+        else:
+            lines.append(line)
+
+
+def _without_blocks(statement: ast.stmt) -> ast.stmt:
+    """A compound statement with nothing in its blocks."""
+    def empty(node: Any) -> Any:
+        alone = copy.copy(node)
+        for name in ("body", "orelse", "finalbody"):
+            if getattr(alone, name, None):
+                setattr(alone, name, [ast.Pass()])
+        return alone
+
+    alone: ast.stmt = empty(statement)
+    for name in ("handlers", "cases"):
+        if getattr(alone, name, None):
+            setattr(alone, name, list(map(empty, getattr(alone, name))))
+    return alone
+
+
+def _head(statement: ast.stmt, indent: int, width: int) -> list[str]:
+    """The lines of the head of a loop or ``with``; none where that is not known how."""
+    margin = " " * indent
+    if isinstance(statement, (ast.For, ast.AsyncFor)):
+        word = "async for" if isinstance(statement, ast.AsyncFor) else "for"
+        return _broken(statement.iter, f"{margin}{word} {_target(statement.target)} in ", ":", indent, width)
+    if isinstance(statement, ast.While):
+        return _broken(statement.test, f"{margin}while ", ":", indent, width)
+    if isinstance(statement, (ast.With, ast.AsyncWith)) and len(statement.items) == 1:
+        word = "async with" if isinstance(statement, ast.AsyncWith) else "with"
+        (only,) = statement.items
+        name = f" as {ast.unparse(only.optional_vars)}" if only.optional_vars is not None else ""
+        return _broken(only.context_expr, f"{margin}{word} ", f"{name}:", indent, width)
+    return []
+
+
+def _target(node: ast.expr) -> str:
+    """The target of a loop."""
+    text = ast.unparse(node)
+    return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Return whether a statement is nothing but a string, as a docstring is."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) \
+        and isinstance(statement.value.value, str)
+
+
+def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str] | None:
+    """The lines of a simple statement of which the value is broken; ``None`` where that is not known how."""
+    tail = ""
+    if isinstance(statement, ast.Assign):
+        head = "".join(f"{ast.unparse(target)} = " for target in statement.targets)
+        value: ast.expr | None = statement.value
+    elif isinstance(statement, ast.AugAssign):
+        head, _, _ = ast.unparse(statement).partition("= ")
+        head, value = head + "= ", statement.value
+    elif isinstance(statement, ast.AnnAssign) and statement.simple:
+        head = f"{ast.unparse(statement.target)}: {ast.unparse(statement.annotation)} = "
+        value = statement.value
+    elif isinstance(statement, ast.Return):
+        head, value = "return ", statement.value
+    elif isinstance(statement, ast.Raise):
+        head, value = "raise ", statement.exc
+        tail = f" from {ast.unparse(statement.cause)}" if statement.cause is not None else ""
+    elif isinstance(statement, ast.Assert):
+        head, value = "assert ", statement.test
+        tail = f", {ast.unparse(statement.msg)}" if statement.msg is not None else ""
+        if statement.msg is not None and indent + len(head) + len(ast.unparse(value)) + 3 <= width:
+            head, value, tail = f"{head}{ast.unparse(value)}, ", statement.msg, ""
+    elif isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.JoinedStr):
+        head, value = "", statement.value
+    elif isinstance(statement, ast.ImportFrom):
+        dots = "." * statement.level
+        names = [name.name + (f" as {name.asname}" if name.asname else "") for name in statement.names]
+        return [f"{' ' * indent}from {dots}{statement.module or ''} import (",
+                *_filled(names, indent + 4, width), f"{' ' * indent})"]
+    else:
+        return None
+    if value is None:
+        return None
+    return _broken(value, " " * indent + head, tail, indent, width)
+
+
+def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
+    """The lines of an expression behind ``head`` and before ``tail``.
+
+    Args:
+        indent: of the statement or item that it belongs to.
+        fits: whether it may stand on one line, if it fits there.
+    """
+    text = ast.unparse(node)
+    if fits and "\n" not in text and len(head) + len(text) + len(tail) <= width:
+        return [head + text + tail]
+    if isinstance(node, (ast.Constant, ast.JoinedStr)):
+        return _broken_string(node, head, tail, indent, width)
+    parts = _parts(node)
+    if parts is None:
+        return [head + text + tail]
+    if isinstance(node, ast.GeneratorExp) and len(head) + len(parts[0]) > width:
+        parts = "(", _comprehension(node), ")", ""
+    opening, items, closing, comma = parts
+    lines = [head + opening]
+    if len(lines[0]) > width and isinstance(node, ast.Call):
+        lines = _called_broken(node.func, head, "(", indent, width)
+        arguments = ast.unparse(ast.Call(ast.Name("f"), node.args, node.keywords)).removeprefix("f(")
+        if len(lines[-1]) + len(arguments) + len(tail) <= width:
+            return [*lines[:-1], lines[-1] + arguments + tail]
+    margin = " " * (indent + 4)
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    groups = _together(node)
+    last = ""
+    for at, item in enumerate(items):
+        written = item(margin, comma, indent + 4, width)
+        group = groups[at] if at < len(groups) else ""
+        if group and group == last and len(written) == 1 and len(lines[-1]) + len(written[0]) - len(margin) < width:
+            lines[-1] += " " + written[0].lstrip()
+        else:
+            lines += written
+        last = group if len(written) == 1 else ""
+    return [*lines, " " * indent + closing + tail]
+
+
+def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, indent: int, width: int) -> list[str]:
+    """A string as several that Python reads as one; any other constant as it is."""
+    alone = bool(head.strip())  # else it stands in brackets, on a line of its own
+    margin = " " * (indent + 4) if alone else head
+    pieces = _pieces(node, width - len(margin) - len(tail))
+    if not pieces or len(pieces) == 1 and not alone:
+        return [head + ast.unparse(node) + tail]
+    lines = [margin + piece for piece in pieces]
+    if alone:
+        return [f"{head}(", *lines, f"{' ' * indent}){tail}"]
+    return [*lines[:-1], lines[-1] + tail]
+
+
+def _words(text: str | bytes) -> list[str] | list[bytes]:
+    """The words of a text, each with the spaces behind it."""
+    pattern = r"\S*[^\S\n]*\n?"
+    return re.findall(pattern, text) if isinstance(text, str) else re.findall(pattern.encode(), text)
+
+
+def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
+    """The texts of strings that are one behind each other, broken behind spaces where that is possible."""
+    parts: list[tuple[int, str | bytes | ast.FormattedValue]] = []
+    for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
+        if not isinstance(part, ast.Constant):
+            assert isinstance(part, ast.FormattedValue)
+            parts.append((len(ast.unparse(ast.JoinedStr([part]))) - 3, part))
+        elif isinstance(part.value, (str, bytes)):
+            for word in _words(part.value):
+                step = max(room // 10, 1) if _columns(word) + 3 > room else len(word) or 1
+                parts += [(_columns(word[at : at + step]), word[at : at + step]) for at in range(0, len(word), step)]
+    groups: list[list[str | bytes | ast.FormattedValue]] = []
+    used, ends_line = 0, True
+    for columns, value in parts:
+        if ends_line or used + columns + 3 > room:  # (two quotes and a prefix)
+            groups.append([])
+            used = 0
+        groups[-1].append(value)
+        used += columns
+        ends_line = isinstance(value, str) and value.endswith("\n")
+    return list(map(_piece, groups))
+
+
+def _columns(part: str | bytes) -> int:
+    """The most columns that a part of a string can take: quotes that are escaped, braces that are doubled."""
+    text = repr(part)
+    return len(text) - 2 + sum(map(text.count, "'\"{}"))
+
+
+def _piece(group: list[Any]) -> str:
+    if any(isinstance(each, ast.FormattedValue) for each in group):
+        return ast.unparse(ast.JoinedStr([each if isinstance(each, ast.FormattedValue) else ast.Constant(each)
+                                          for each in group]))
+    return repr(group[0][:0].join(group))
+
+
+def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> list[str]:
+    """The lines of what is called, where that alone is too long for one."""
+    if isinstance(node, ast.Attribute):
+        return _called_broken(node.value, head, f".{node.attr}{tail}", indent, width)
+    return _broken(node, head, tail, indent, width)
+
+
+def _together(node: ast.expr) -> list[str]:
+    """For each item of a broken call or tuple what it shares a line with: items of equal, not empty texts.
+
+    The parameters of one module stand together (``norm.weight, norm.bias,``), a tensor and its sizes
+    (``x.size(0), x,``), and keywords and entries with simple values (``hidden_states=None, attentions=None,``).
+    """
+    if isinstance(node, ast.GeneratorExp):
+        return _together(node.generators[-1].iter)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return list(map(_owner, node.elts))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == SIDE_BY_SIDE:
+        return ["simple"] * len(node.args)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == NEW:
+        # the class, and what an object of it holds
+        return ["class"] * len(node.args) + ["simple" if _is_simple(keyword.value) else "" for keyword in node.keywords]
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        return _together(node.args[0])
+    if isinstance(node, ast.Call):
+        return [*map(_owner, node.args), *("simple" if _is_simple(keyword.value) else "" for keyword in node.keywords)]
+    if isinstance(node, ast.Dict):
+        return ["simple" if _is_simple(value) else "" for value in node.values]
+    return []
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Return whether a value says so little that others may stand beside it."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    if isinstance(node, ast.Call):
+        return not node.keywords and all(isinstance(argument, ast.Constant) for argument in node.args)
+    return isinstance(node, (ast.Constant, ast.Name))
+
+
+def _owner(node: ast.expr) -> str:
+    """``self.norm`` of ``self.norm.weight``; ``x`` of ``x.size(1)``, and of itself."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_simple(node):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return ast.unparse(node.value)
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Subscript)) else ""
+
+
+_Item = Callable[[str, str, int, int], list[str]]
+
+
+def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
+    """Return the parts that an expression is broken into: what opens it, its items, what closes it, what stands behind
+    each item; ``None`` where it cannot be broken."""
+    if isinstance(node, ast.Call):
+        only = node.args[0] if len(node.args) == 1 and not node.keywords else None
+        if isinstance(only, ast.GeneratorExp):
+            return f"{_called(node.func)}(", _comprehension(only), ")", ""
+        if len(node.args) == 1 and not node.keywords and isinstance(only, (ast.Dict, ast.List, ast.Tuple)):
+            hugged = _parts(only)
+            if hugged is not None:
+                return f"{_called(node.func)}({hugged[0]}", hugged[1], f"{hugged[2]})", hugged[3]
+        items = [_plain(argument) for argument in node.args] + [_keyword(keyword) for keyword in node.keywords]
+        if items:
+            return f"{_called(node.func)}(", items, ")", ","
+        owner = _parts(node.func)
+        return None if owner is None else (owner[0], owner[1], f"{owner[2]}()", owner[3])
+    if isinstance(node, (ast.List, ast.Set)) and node.elts:
+        return ("[", list(map(_plain, node.elts)), "]", ",") if isinstance(node, ast.List) else (
+            "{", list(map(_plain, node.elts)), "}", ",")
+    if isinstance(node, ast.Tuple) and node.elts:
+        return "(", list(map(_plain, node.elts)), ")", ","
+    if isinstance(node, ast.Dict) and node.values:
+        return "{", [_entry(key, value) for key, value in zip(node.keys, node.values)], "}", ","
+    if isinstance(node, ast.GeneratorExp):
+        inner = node.generators[-1].iter
+        if isinstance(inner, ast.Tuple) and inner.elts and not node.generators[-1].ifs:
+            # ``(value for layer in self.layers for value in (`` on one line, the items on lines of their own
+            head = ast.unparse(ast.GeneratorExp(node.elt, [
+                *node.generators[:-1], ast.comprehension(node.generators[-1].target, ast.Name("_"), [], 0)]))[:-2]
+            return f"{head}(", list(map(_plain, inner.elts)), "))", ","
+        return "(", _comprehension(node), ")", ""
+    if isinstance(node, ast.ListComp):
+        return "[", _comprehension(node), "]", ""
+    if isinstance(node, ast.SetComp):
+        return "{", _comprehension(node), "}", ""
+    if isinstance(node, ast.DictComp):
+        return "{", [_entry(node.key, node.value), *map(_loop, node.generators)], "}", ""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        owner = _parts(node.value)
+        return None if owner is None else (owner[0], owner[1], f"{owner[2]}[{ast.unparse(node.slice)}]", owner[3])
+    if isinstance(node, ast.Subscript):
+        elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
+        comma = "," if isinstance(node.slice, ast.Tuple) else ""
+        return f"{_called(node.value)}[", list(map(_plain, elements)), "]", comma
+    if isinstance(node, ast.Attribute):
+        owner = _parts(node.value)
+        return None if owner is None else (owner[0], owner[1], f"{owner[2]}.{node.attr}", owner[3])
+    if isinstance(node, ast.BinOp):
+        operator = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
+        return "(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", ""
+    if isinstance(node, ast.BoolOp):
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        first, *rest = node.values
+        return "(", [_operand(first, ""), *(_operand(each, f"{word} ") for each in rest)], ")", ""
+    if isinstance(node, ast.Compare):
+        words = [ast.unparse(ast.Compare(ast.Name("a"), [each], [ast.Name("b")]))[2:-1] for each in node.ops]
+        return "(", [_operand(node.left, ""), *map(_operand, node.comparators, words)], ")", ""
+    if isinstance(node, ast.IfExp):
+        return "(", [_operand(node.body, ""), _operand(node.test, "if "), _operand(node.orelse, "else ")], ")", ""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        operand = _parts(node.operand)
+        return None if operand is None else (f"not {operand[0]}", *operand[1:])
+    return None
+
+
+def _called(function: ast.expr) -> str:
+    return ast.unparse(ast.Call(function, [], []))[:-2]
+
+
+def _plain(node: ast.expr) -> _Item:
+    if isinstance(node, ast.Starred):
+        return lambda head, tail, indent, width: _broken(node.value, head + "*", tail, indent, width)
+    return lambda head, tail, indent, width: _broken(node, head, tail, indent, width)
+
+
+def _keyword(keyword: ast.keyword) -> _Item:
+    name = "**" if keyword.arg is None else f"{keyword.arg}="
+    return lambda head, tail, indent, width: _broken(keyword.value, head + name, tail, indent, width)
+
+
+def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
+    name = "**" if key is None else f"{ast.unparse(key)}: "
+    return lambda head, tail, indent, width: _broken(value, head + name, tail, indent, width)
+
+
+def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
+    """An operand, in the parentheses that it has beside its operator."""
+    other = ast.Name("_", ast.Load())
+    pair = ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node)
+    alone = ast.unparse(node)
+    if alone in ast.unparse(pair) and f"({alone})" not in ast.unparse(pair):
+        return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
+    return _in_parentheses(node, word)
+
+
+def _in_parentheses(node: ast.expr, word: str) -> _Item:
+    """An operand that has to stand in parentheses; those that it is broken in do."""
+    def item(head: str, tail: str, indent: int, width: int) -> list[str]:
+        line = f"{head}{word}({ast.unparse(node)}){tail}"
+        if len(line) <= width or not isinstance(node, (ast.BoolOp, ast.BinOp, ast.Compare, ast.IfExp)):
+            return [line]
+        return _broken(node, head + word, tail, indent, width, fits=False)
+
+    return item
+
+
+def _operand(node: ast.expr, word: str) -> _Item:
+    if isinstance(node, (ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr)) or \
+            isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _in_parentheses(node, word)
+    return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
+
+
+def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[_Item]:
+    """The element on one line (or broken), each ``for`` on one of its own."""
+    items: list[_Item] = [_plain(node.elt)]
+    for loop in node.generators:
+        items.append(_loop(loop))
+    return items
+
+
+def _loop(loop: ast.comprehension) -> _Item:
+    conditions = " ".join(f"if {ast.unparse(test)}" for test in loop.ifs)
+    head = f"{'async ' if loop.is_async else ''}for {_target(loop.target)} in "
+
+    def item(start: str, tail: str, indent: int, width: int) -> list[str]:
+        written = _broken(loop.iter, start + head, "" if conditions else tail, indent, width)
+        if not conditions:
+            return written
+        if len(written[-1]) + 1 + len(conditions) + len(tail) <= width:
+            return [*written[:-1], f"{written[-1]} {conditions}{tail}"]
+        return [*written, f"{start}    {conditions}{tail}"]
+
+    return item

@@ -1,0 +1,108 @@
+"""Syntax that the running interpreter's :mod:`ast` may not have.
+
+Code of a newer Python can hold what the host has no nodes for: template strings (3.14), type parameters
+(3.12), ``except*`` (3.11).  Such syntax is put into the tree as its own text, in the place of a name:
+``ast.unparse`` writes a name as it stands.  The text says from which Python on it can be read; where the
+host is older the tree is left as it was made (see :func:`depyf.decompiler.emit.text.emit`), and nothing can be
+compiled, so nothing is ever called proven there.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from typing import Any
+
+from ...bytecode.errors import shown
+from ..names import Unwritable, check, checked_text
+from ..trees import nodes_of
+
+TEMPLATES = (3, 14)
+TYPE_PARAMETERS = (3, 12)
+TYPE_PARAMETER_DEFAULTS = (3, 13)
+EXCEPT_STAR = (3, 11)
+
+
+def written(text: str, since: tuple[int, int]) -> ast.Name:
+    """An expression that is written as ``text``; Pythons before ``since`` cannot read it."""
+    node = ast.Name(text, ast.Load())
+    node.since = since  # type: ignore[attr-defined]
+    return node
+
+
+def mark(node: Any, since: tuple[int, int]) -> Any:
+    """Say of a node whose name holds such text from which Python on it can be read."""
+    node.since = since
+    return node
+
+
+def too_new(tree: ast.AST) -> bool:
+    """Return whether a tree's text is of a newer Python than this one."""
+    host = sys.version_info[:2]
+    return any(getattr(node, "since", host) > host for node in nodes_of(tree))
+
+
+# --- template strings -------------------------------------------------------------------------------
+class Interpolation(ast.expr):
+    """One replacement field of a template string, while it is on the stack."""
+
+    _fields = ()
+
+    def __init__(self, value: ast.expr, text: str, conversion: str, spec: ast.expr | None) -> None:
+        self.value = value
+        self.text = text
+        self.conversion = conversion
+        self.spec = spec
+
+
+def template(strings: tuple[str, ...], fields: list[Interpolation]) -> ast.Name:
+    """``t"..."``. The expressions are written as the program itself says they were."""
+    for field in fields if sys.version_info >= TEMPLATES else ():
+        try:  # a string of the code object: it may hold anything (and an older host cannot tell)
+            check(ast.parse(field.text.strip(), mode="eval"))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise Unwritable(f"{shown(field.text)} is no expression") from None
+    parts = [_escaped(strings[0])]
+    for field, after in zip(fields, strings[1:]):
+        parts += [_field(field), _escaped(after)]
+    return written(f"t'{''.join(parts)}'", TEMPLATES)
+
+
+def _field(field: Interpolation) -> str:
+    text = field.text
+    if text.startswith("{"):
+        text = " " + text
+    if field.conversion:
+        text += f"!{field.conversion}"
+    if field.spec is not None:
+        text += ":" + _spec(field.spec)
+    return f"{{{text}}}"
+
+
+def _spec(spec: ast.expr) -> str:
+    parts = spec.values if isinstance(spec, ast.JoinedStr) else [spec]
+    out = []
+    for part in parts:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            out.append(_escaped(part.value))
+        else:
+            out.append(checked_text(ast.JoinedStr([part]))[2:-1])
+    return "".join(out)
+
+
+def _escaped(text: str) -> str:
+    """The text as it stands between single quotes of an f-string or t-string."""
+    # With a double quote in it, ``repr`` always writes single quotes around.
+    return repr('"' + text)[2:-1].replace("{", "{{").replace("}", "}}")
+
+
+# --- except* ----------------------------------------------------------------------------------------
+def try_star(
+    body: list[ast.stmt], handlers: list[ast.ExceptHandler], orelse: list[ast.stmt], finalbody: list[ast.stmt]
+) -> ast.stmt:
+    """``try: ... except* A: ...``."""
+    if hasattr(ast, "TryStar"):
+        return ast.TryStar(body, handlers, orelse, finalbody)
+    for handler in handlers:
+        handler.type = written(f"*({checked_text(handler.type)})", EXCEPT_STAR)  # type: ignore[arg-type]
+    return ast.Try(body, handlers, orelse, finalbody)

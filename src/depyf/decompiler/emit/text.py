@@ -1,0 +1,54 @@
+"""Syntax tree -> text, and the positions of the text written back into the tree."""
+
+from __future__ import annotations
+
+import ast
+
+from ..names import Unwritable, check
+from .new_syntax import too_new
+
+
+def number(stmts: list[ast.stmt]) -> None:
+    """Give statements the line numbers that ``ast.unparse`` asks for."""
+    for stmt in stmts:
+        stmt.lineno = getattr(stmt, "line", None) or 1
+        for field in ("body", "orelse", "finalbody"):
+            inner = getattr(stmt, field, None)
+            if inner:
+                number(inner)
+        for handler in getattr(stmt, "handlers", None) or getattr(stmt, "cases", None) or ():
+            number(handler.body)
+
+
+class _Marks(ast.NodeTransformer):
+    """Marked expressions get parentheses, and begin on a line of their own. (``unparse`` writes a name as it stands.)
+    """
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        self.generic_visit(node)
+        if hasattr(node, "begins_a_line"):
+            return ast.Name(f"(\n{ast.unparse(node)})", ast.Load())
+        return ast.Name(f"({ast.unparse(node)})", ast.Load()) if hasattr(node, "is_one_item") else node
+
+
+def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
+    """The text of a tree, and the tree of that text.
+
+    Args:
+        tree: what to write.
+        has_marks: expressions in it are marked ``begins_a_line`` or ``is_one_item``.
+    """
+    try:
+        check(tree)
+        if has_marks:
+            _Marks().visit(tree)  # (changes the tree itself: no module is marked)
+        number(tree.body)
+        text = ast.unparse(tree) + "\n"
+        try:
+            return text, ast.parse(text)
+        except SyntaxError:
+            if too_new(tree):
+                return text, tree
+            raise
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        raise Unwritable(f"{type(error).__name__}: {error}") from error

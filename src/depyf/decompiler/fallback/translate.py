@@ -1,0 +1,40 @@
+"""One canonical operation -> statements on the slot variables, as text.
+
+``RULES[kind]`` is a function of a :class:`~depyf.decompiler.fallback.writer.Writer` and the op. The writer
+knows the depth of the stack and, for the few operations that need it, what kind of value a slot holds.
+"""
+
+from __future__ import annotations
+
+from ...bytecode.operations import Op
+from ...cfg.stack import effect
+from . import namespaces
+from .rules import calls, control, displays, matching, operators, places, shuffles
+from .writer import Rule, Untranslatable, Writer
+
+RULES: dict[str, Rule] = {
+    **places.RULES,
+    **operators.RULES,
+    **displays.RULES,
+    **calls.RULES,
+    **shuffles.RULES,
+    **control.RULES,
+    **matching.RULES,
+}
+
+
+def translate(writer: Writer, op: Op) -> None:
+    """Writes one operation.
+
+    Raises:
+        Untranslatable: it has no form in Python source.
+    """
+    found = namespaces.RULES.get(op.kind) if writer.namespace else None
+    found = found or RULES.get(op.kind)
+    if found is None:
+        raise Untranslatable(f"{op!r} at offset {op.offset}")
+    before = len(writer.tags)
+    found(writer, op)
+    pops, pushes = effect(op)
+    if len(writer.tags) - before != pushes - pops:
+        raise Untranslatable(f"{op!r} at offset {op.offset} left {len(writer.tags)} values")

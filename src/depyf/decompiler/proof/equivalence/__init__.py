@@ -1,0 +1,91 @@
+"""Is simplified code still the same program?  A symbolic evaluation of both, side by side.
+
+Both canonical programs are run on symbolic values from their entries.  Each side runs on silently while
+it only moves values about: constants, bound locals, the stack, lists and tuples that it built and that
+nobody else has seen.  It stops at the next *event*: something another part of the program, or its user,
+can observe.  Events must come in the same order with equal operands on both sides; both ways out of each
+branch, and each exception handler, are followed.  Nothing is shared with ``simplify``.
+
+Values are compared by name: equal events give both sides the same symbol for their result.  A container
+that escapes must have the same items on both sides, and is one symbol from then on.
+
+Where control flow joins, the walk forgets values and keeps a relation: which places of one side (locals,
+stack slots) hold the same value as which places of the other.  The relation is computed as a fixpoint:
+the first arrival states it, later arrivals can only weaken it, and a weaker one is walked again.
+
+What is assumed, and said in ``Verdict.notes`` when it was used:
+
+* torch's profiler is off: its markers and the test of its flag are left out;
+* globals that Dynamo itself puts into the module (``__compiled_fn_1``, ``__resume_at_...``,
+  ``__import_...``, ``__builtins_dict__...``) are there and do not change, so it does not matter when they are read;
+* items of a graph's result (a tuple that only torch made) can be read in any order, or not at all;
+* which locals exist in the frame, how long values live, and the identity of tuples do not matter;
+* classes, functions and Python modules that are read by global names are not rebound while the code runs; reading an
+  attribute or an item does not replace a submodule, parameter or buffer of a module;
+* a context that torch enters again behind a graph break swallows no exception.
+
+Taken for granted without a note: ``f(**d)`` calls with a copy of ``d`` and a plain call copies it too; a set of
+constants has no order; the keys of a dictionary display that are strings are hashed unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....bytecode import operations as o
+from ....bytecode.canonical import canonicalise
+from ....bytecode.code import Code
+from ....bytecode.operations import Program
+from ...dynamo.facts import Facts
+from ..same import MEANINGFUL_FLAGS, Pair, Verdict, conflated, docstring
+from .programs import cells_used, without_private_cells
+from .prover import Prover
+from .sides import Different
+
+
+def equivalent(
+    original: Code | Program, recompiled: Code | Program, *, rename: Mapping[str, str] | None = None,
+    nested: list[Pair] | None = None, facts: Facts | None = None,
+) -> Verdict:
+    """Return whether both do the same things in the same order with the same values (see the module).
+
+    Args:
+        original: code, or its canonical program.
+        recompiled: the same.
+        rename: ``{global name in the original: name in the recompiled}``.
+        facts: what is known of the live objects that the code was compiled for: it is code that is run, not a function
+            that somebody could ask for its docstring.
+        nested: gets the pairs of nested code objects that have still to be compared; without it they are
+            compared here, and must be the same.
+
+    Returns:
+        A verdict; ``notes`` say what was assumed. When unsure, the answer is no.
+    """
+    p = original if isinstance(original, Program) else canonicalise(original)
+    q = recompiled if isinstance(recompiled, Program) else canonicalise(recompiled)
+    if any(op.kind is o.LOAD_FAST and op.arg in program.code.cellvars for program in (p, q) for op in program.ops):
+        return Verdict(False, "a variable is a cell and is none")  # what an inlined comprehension set aside
+    p, q = without_private_cells(p), without_private_cells(q)
+    if rename and conflated(p, rename):
+        return Verdict(False, f"two globals are both called {conflated(p, rename)}")
+    a, b = p.code, q.code
+    if (a.argcount, a.posonlyargcount, a.kwonlyargcount, a.arguments) != (
+        b.argcount, b.posonlyargcount, b.kwonlyargcount, b.arguments
+    ) or (a.flags ^ b.flags) & MEANINGFUL_FLAGS:
+        return Verdict(False, "parameters or flags differ")
+    if facts is None and a.flags & 0x3 == 0x3 and not a.name.startswith("<") and docstring(a) != docstring(b):
+        return Verdict(False, "docstrings differ")
+    differing = (set(a.freevars) ^ set(b.freevars)) | (set(a.cellvars) ^ set(b.cellvars))
+    if differing & (cells_used(p) | cells_used(q)):
+        return Verdict(False, "free or cell variables differ")
+    prover = Prover(p, q, rename or {}, nested, facts)
+    try:
+        prover.run()
+    except Different as difference:
+        return Verdict(False, str(difference), prover.pairs)
+    except IndexError:
+        return Verdict(False, "a stack holds too few values", prover.pairs)
+    recompiled_items, original_items = prover.items
+    pairs = prover.pairs + [(place, recompiled_items[key]) for key, place in original_items.items()
+                            if key in recompiled_items]
+    return Verdict(True, "", pairs, tuple(sorted(prover.notes)))

@@ -1,0 +1,143 @@
+"""Join points: what both sides hold is forgotten, but for which places are equal.
+
+Changes with what a join keeps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ....bytecode.code import Code
+from .sides import Different, Side, pair_containers
+from .values import UNBOUND, Constant, Symbol, seen
+
+if TYPE_CHECKING:
+    from .prover import Prover
+
+#: First parts of symbols that mean one thing wherever they are made: their value survives a join.
+_THE_SAME_ANYWHERE = frozenset({"own", "module"})
+
+
+def meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
+    """Places are equal only if they are so in both; having no value is one of the values for that.
+    Bound in one and unbound in the other: maybe bound."""
+    def index(relation: frozenset[Any]) -> dict[Any, tuple[int, str]]:
+        found: dict[Any, tuple[int, str]] = {}
+        for number, members in enumerate(relation):
+            kind = next((m[1] for m in members if m[0] == "kind"), "")
+            for member in members:
+                if member[0] != "kind":
+                    found[member] = (number, kind)
+        return found
+
+    first, second = index(known), index(arrived)
+    classes: dict[Any, set[Any]] = {}
+    for place in first.keys() | second.keys():
+        a, b = first.get(place), second.get(place)
+        if a is None or b is None:
+            raise Different("stacks of different depth meet")
+        kind = a[1] if a[1] == b[1] else "maybe" if {a[1], b[1]} & {"unbound", "maybe"} else ""
+        classes.setdefault((a[0], b[0]), set()).update({place, ("kind", kind)})
+    return frozenset(frozenset(members) for members in classes.values())
+
+
+def is_constant(identity: Any) -> bool:
+    """Return whether an identity is that of a constant, or of a tuple or slice of constants."""
+    if not isinstance(identity, tuple) or not identity:
+        return False
+    if identity[0] in ("tuple", "slice"):
+        return all(map(is_constant, identity[1:]))
+    return bool(identity[0] == "constant")
+
+
+def join(prover: Prover, left: Side, right: Side) -> bool:
+    """A place that several ways lead to.  From the second arrival on, values are forgotten and only
+    which places are equal is kept.  False if that has been walked already."""
+    key = (left.at, right.at)
+    prover.pairs_here = pair_containers(left, right)
+    values: dict[Any, set[tuple[str, Any]]] = {}
+    for tag, side in (("p", left), ("q", right)):
+        for name in prover.names[tag]:
+            values.setdefault(identify(prover, side.content(name), tag), set()).add((tag, name))
+        for place, value in enumerate(side.stack):
+            values.setdefault(identify(prover, value, tag), set()).add((tag, place))
+    arrived = frozenset(
+        frozenset({("kind", kind_of_places(prover, identity)), *places}) for identity, places in values.items())
+    known = prover.relations.get(key)
+    if known is None:
+        # The first arrival goes on with all that it knows; the second will forget.
+        prover.relations[key] = arrived
+        return True
+    relation = meet(known, arrived)
+    if relation == known and key in prover.forgotten:
+        return False
+    prover.forgotten.add(key)
+    prover.relations[key] = relation
+    assume(prover, left, right, relation, key)
+    return True
+
+
+def kind_of_places(prover: Prover, identity: Any) -> str:
+    """Return the fact about all places of a class besides that they are equal; ``""`` if none is known."""
+    if isinstance(identity, tuple) and identity[0] in ("maybe", "unbound", "lasti"):
+        return str(identity[0])
+    if isinstance(identity, tuple) and identity[0] == "constant":
+        return f"constant {identity[1]} {identity[2]}"
+    if is_constant(identity):
+        return f"constant {identity!r}"
+    if isinstance(identity, tuple) and identity[0] in _THE_SAME_ANYWHERE:
+        return f"{identity[0]} {identity[1]}"
+    return "graph" if identity in prover.graphs else ""
+
+
+def identify(prover: Prover, value: Any, tag: str) -> Any:
+    value = seen(value)
+    if isinstance(value, Symbol):
+        return value.key
+    if isinstance(value, Constant):
+        if isinstance(value.value, Code):
+            return (tag, id(value))
+        return ("constant", type(value.value).__name__, repr(value.value))
+    if value.kind in ("tuple", "slice"):
+        return (value.kind, *[identify(prover, item, tag) for item in value.items])
+    if id(value) in prover.pairs_here:
+        return ("pair", prover.pairs_here[id(value)])
+    return (tag, "container", id(value))  # equal to nothing on the other side
+
+
+def assume(prover: Prover, left: Side, right: Side, relation: frozenset[Any], key: tuple[int, int]) -> None:
+    """Gives each class of equal places a fresh symbol."""
+    prover.events += 1
+    left.epochs = right.epochs = (prover.events, prover.events)
+    constants: dict[tuple[str, Any], Any] = {}
+    for tag, side in (("p", left), ("q", right)):
+        for name, value in side.locals.items():
+            constants[tag, name] = value
+        for place, value in enumerate(side.stack):
+            constants[tag, place] = value
+        side.locals = {}
+        side.maybe = set()
+    for number, members in enumerate(relation):
+        kind = next((m[1] for m in members if m[0] == "kind"), "")
+        places = [m for m in members if m[0] != "kind"]
+        fresh: Any = Symbol(("joined", key, prover.events, number))
+        if kind == "lasti":
+            fresh = Symbol(("lasti",))
+        elif kind == "graph":
+            prover.graphs.add(fresh.key)
+        elif kind.partition(" ")[0] in _THE_SAME_ANYWHERE:
+            what, _, name = kind.partition(" ")
+            fresh = Symbol((what, name))
+        for tag, place in places:
+            side = left if tag == "p" else right
+            value = fresh
+            if kind.startswith("constant"):
+                value = constants.get((tag, place), fresh)
+            if kind == "unbound":
+                value = UNBOUND
+            elif kind == "maybe":
+                value = Symbol(("maybe", fresh.key))
+            if isinstance(place, int):
+                side.stack[place] = value
+            else:
+                side.bind(place, value)

@@ -1,0 +1,115 @@
+"""Proves a whole tree of code objects, each by the means its form allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...bytecode.code import Code
+from ...bytecode.operations import Program
+from ..dynamo.facts import Facts
+from ..forms import Form, Forms, held_by, inside
+from .equivalence import equivalent
+from .same import Pair, Verdict, conflated, docstring, same_code
+
+
+class Proof:
+    """The verdict on one code object.
+
+    Attributes:
+        code: the original.
+        verdict: the proof; for a code object whose form is the dispatch loop, and all inside it, ``None``.
+        exact: whether it is the same program instruction by instruction, not only an equivalent one.
+        recompiled: what it was compared with.
+    """
+
+    def __init__(self, code: Code, verdict: Verdict | None, exact: bool, recompiled: Code | None) -> None:
+        self.code = code
+        self.verdict = verdict
+        self.exact = exact
+        self.recompiled = recompiled
+
+
+def prove(
+    original: Program, recompiled: Code, forms: Forms, rename: Mapping[str, str], facts: Facts | None = None,
+) -> list[Proof]:
+    """Verdicts on the original code object and on all that it holds, outermost first.
+
+    Args:
+        original: the outermost program.
+        recompiled: the code object of its text.
+        forms: the form each code object was written in.
+        rename: ``{global name in the original: name in the text}``.
+        facts: what is known of the live objects that the outermost was compiled for.
+    """
+    if rename and (name := conflated(original, rename)):
+        return [Proof(original.code, Verdict(False, f"two globals are both called {name}"), False, recompiled)]
+    proofs: dict[Code, Proof] = {}
+    #: From where on qualified names must agree: for what a dispatch loop holds, from its own name on.
+    outers: dict[Code, tuple[Code, Code]] = {}
+    work: list[Pair] = [(original, recompiled, "")]
+    while work:
+        left, right, path = work.pop()
+        code = left.code if isinstance(left, Program) else left
+        other = right.code if isinstance(right, Program) else right
+        known = proofs.get(code)
+        if known is not None and (known.recompiled is other or not known.verdict):
+            continue
+        if forms.of(code) is Form.DISPATCH:
+            proofs[code] = Proof(code, None, False, None)
+            work.extend(reversed(_inside_fallen(code, other, proofs, outers)))
+            continue
+        outer = None if code is original.code else outers.get(code, (original.code, recompiled))
+        verdict, nested = same_code(left, right, path=path, outer=outer, ignore_name=True, rename=rename)
+        exact = bool(verdict)
+        if not exact and forms.of(code) is not Form.STRUCTURED:
+            nested = []
+            try:
+                found = equivalent(left, right, rename=rename, nested=nested,
+                                   facts=facts if code is original.code else None)
+            except Exception as error:  # a prover that fails has proven nothing
+                found = Verdict(False, f"equivalence: {type(error).__name__}: {error}")
+            # Where it stopped says more about a simplified text.
+            verdict = found
+        proofs[code] = Proof(code, verdict, exact, other)
+        _inherit(outer, nested, outers)
+        work.extend(reversed(nested))
+    return list(proofs.values())
+
+
+def _inherit(outer: tuple[Code, Code] | None, nested: list[Pair], outers: dict[Code, tuple[Code, Code]]) -> None:
+    if outer is not None:
+        for left, _, _ in nested:
+            if isinstance(left, Code):
+                outers.setdefault(left, outer)
+
+
+def _inside_fallen(
+    code: Code, other: Code, proofs: dict[Code, Proof], outers: dict[Code, tuple[Code, Code]]
+) -> list[Pair]:
+    """Prove what stands in a dispatch loop and return the pairs still to be proven.
+
+    It is written in the usual way, but under other names and elsewhere: it is proven where one of the functions in the
+    text is the same program.
+    """
+    pool = list(inside(other))
+    found: list[Pair] = []
+    pending = [code]
+    while pending:
+        here = pending.pop()
+        for const in held_by(here):
+            if const in proofs:
+                continue
+            for match in pool:
+                if docstring(match) != docstring(const):
+                    continue
+                verdict, nested = same_code(const, match, ignore_name=True)
+                if verdict:
+                    pool.remove(match)
+                    proofs[const] = Proof(const, verdict, True, match)
+                    _inherit((const, match), nested, outers)
+                    found += nested
+                    break
+            else:
+                proofs[const] = Proof(const, None, False, None)
+                pending.append(const)
+    return found

@@ -1,0 +1,103 @@
+"""The text of a code object, compiled again where it came from: inside its classes and functions."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import warnings
+from collections.abc import Callable
+from functools import cache
+from types import CodeType
+from typing import Any
+
+from ...bytecode.code import Code
+from ..names import is_name, is_private
+
+#: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,
+#: Python reads the line from the file of that name, which may be a pipe that never ends.
+FILENAME = "<decompiled>"
+#: Functions and classes around it that are written; of more, only the innermost matter (private names).
+_MAX_PARENTS = 20
+
+#: ``(tree, file name) -> the module's code``.
+Compiler = Callable[[ast.Module, str], "Code | CodeType"]
+
+
+def compile_here(tree: ast.Module, filename: str) -> CodeType:
+    """Return the code that the running interpreter compiles a module to.
+
+    Without warnings (3.14: ``return`` in a ``finally``): they were for whoever wrote the source, and where they
+    are errors nothing could be proven.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compile(tree, filename, "exec", dont_inherit=True)
+
+
+def compile_function(
+    tree: ast.Module, code: Code, constants: bool = False, compiler: Compiler = compile_here
+) -> Code:
+    """The code object that the text of ``code`` compiles to.
+
+    Args:
+        tree: the text.
+        code: what it is the text of.
+        constants: the text names constants (``__constant_0_dtype``), which no class may mangle.
+        compiler: who compiles it (another interpreter, for code of another version).
+    """
+    if code.name == "<module>":
+        return _view(compiler(tree, FILENAME))
+    function = tree.body[0]
+    parents = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
+    private = constants or _has_private_names(code)
+    free = [n for n in code.freevars if is_name(n) and n != "__class__"]
+    wrappers: list[tuple[str, str]] = []
+    for index, part in enumerate(parents):
+        if part == "<locals>":
+            continue
+        inside = index + 1 < len(parents) and parents[index + 1] == "<locals>"
+        # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
+        # and Dynamo puts others (``__compiled_fn_1``) into methods.
+        known = is_name(part) and (inside or not private)
+        wrappers.append(("def" if inside else "class", part if known else "_"))
+    needs_class = "__class__" in code.freevars and not any(kind == "class" for kind, _ in wrappers)
+    if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
+        wrappers = [("def", "__depyf_scope__")]
+        free = [n for n in code.freevars if is_name(n)]
+    inner: list[ast.stmt] = [function]
+    for kind, part in reversed(wrappers):
+        if kind == "def":
+            if free:
+                inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
+                free = []
+        made: Any = copy.copy(_empty(kind))
+        made.name = part
+        made.body = inner
+        inner = [made]
+    compiled = compiler(ast.Module(inner, []), FILENAME)
+    for _ in wrappers:
+        compiled = _function_in(compiled)
+    return _view(_function_in(compiled))
+
+
+@cache
+def _empty(kind: str) -> ast.stmt:
+    """An empty function ("def") or class ("class"): a pattern for copies."""
+    return ast.parse(f"{kind} _(): pass").body[0]
+
+
+def _has_private_names(code: Code) -> bool:
+    """Return whether a name would be mangled inside a class (torch's ``__compiled_fn_1`` in a method's code)."""
+    return any(
+        is_private(name)
+        for names in (code.names, code.varnames, code.cellvars, code.freevars) for name in names
+    ) or any(_has_private_names(const) for const in code.consts if isinstance(const, Code))
+
+
+def _function_in(code: Code | CodeType) -> Code | CodeType:
+    consts = code.consts if isinstance(code, Code) else code.co_consts
+    return [c for c in consts if isinstance(c, (Code, CodeType))][-1]
+
+
+def _view(code: Code | CodeType) -> Code:
+    return code if isinstance(code, Code) else Code.of(code)

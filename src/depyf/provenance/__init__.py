@@ -1,0 +1,1 @@
+"""User line, node of a graph, kernel: what became of what, of records alone."""

@@ -1,0 +1,134 @@
+"""Facts about a generated module's values and the nodes of its graph, while kernels are matched to nodes."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Mapping
+
+from ...torch_text.generated import Module
+from ...torch_text.graph_text import Graph
+from .operations import is_view
+
+
+class Flow:
+    """Attributes:
+        module, graph: what was generated, and of what.
+        lines: of the graph's text.
+        captured: captured node of each node, where known.
+        nodes, order, users: of the graph, by name of a node.
+        results: names of the nodes that the graph returns; empty for what is no node.
+        node_of: value -> node, for values that are known.
+        launched: node -> the call of a library's kernel that makes it.
+        libraries: calls that are tied to a node.
+        writer, readers: by value, the calls that write and read it.
+        targets: what a fused kernel writes that is known: nodes, with the views above them that only a result shows.
+        first: calls that are the first of their kernel.
+    """
+
+    def __init__(self, module: Module, graph: Graph, text: str, captured: Mapping[str, str]) -> None:
+        self.module = module
+        self.graph = graph
+        self.captured = captured
+        self.lines = text.split("\n")
+        self.nodes = {node.name: node for node in graph.nodes}
+        self.order = {node.name: index for index, node in enumerate(graph.nodes)}
+        self.users: dict[str, list[str]] = {}
+        for node in graph.nodes:
+            for name in node.inputs:
+                self.users.setdefault(name, []).append(node.name)
+        self.results = _results(text) or [
+            name for node in graph.nodes if node.op == "output" for name in node.inputs]
+        self.node_of: dict[int, str] = {}
+        self.launched: dict[str, int] = {}
+        self.libraries: set[int] = set()
+        self.writer = {value: index for index, launch in enumerate(module.launches) for value in launch.writes}
+        self.writer |= {part: self.writer[whole] for part, (whole, _) in module.parts.items() if whole in self.writer}
+        self.readers: dict[int, list[int]] = {}
+        for index, launch in enumerate(module.launches):
+            for value in launch.reads:
+                self.readers.setdefault(value, []).append(index)
+        self.targets: dict[int, set[str]] = {}
+        self.first: set[int] = set()
+        seen: set[str] = set()
+        for index, launch in enumerate(module.launches):
+            if launch.name not in seen:
+                seen.add(launch.name)
+                self.first.add(index)
+        for (name, value), node in zip(self.module.arguments.items(), [
+                node for node in self.graph.nodes if node.op == "placeholder"]):
+            self.node_of[value] = name if name in self.nodes else node.name
+
+    def base(self, name: str) -> str:
+        """The node whose memory a view shows."""
+        for _ in range(100):
+            node = self.nodes.get(name)
+            if node is None or not is_view(node) or not node.inputs:
+                break
+            if node.target == "operator.getitem":
+                break
+            name = node.inputs[0]
+        return name
+
+    def without_views(self, name: str) -> str:
+        """The node that is stored where a node is a view of it; not what a library's kernel gives."""
+        seen = 0
+        while seen < 50 and is_view(self.nodes[name]) and self.nodes[name].inputs:
+            inner = self.nodes[name].inputs[0]
+            if self.nodes[inner].op != "call_function" or inner in self.launched or self.is_held(inner):
+                break
+            name, seen = inner, seen + 1
+        return name
+
+    def fits(self, value: int, name: str) -> bool:
+        size, kind = self.module.buffers.get(value), self.nodes[name].type
+        if size is None or kind is None or kind.shape is None:
+            return size is None
+        return elements(size.sizes) == elements(kind.shape) and (not size.dtype or size.dtype == kind.dtype)
+
+    def is_held(self, name: str) -> bool:
+        """The node is one that a library's kernel gives (a part of its results)."""
+        node = self.nodes[name]
+        return bool(node.target == "operator.getitem" and node.inputs and node.inputs[0] in self.launched)
+
+    def is_node(self, value: int, name: str) -> None:
+        """A value that a fused kernel writes is a node, or what the node is a view of."""
+        if value not in self.writer or name not in self.nodes:
+            return
+        stored = self.without_views(name)
+        self.node_of.setdefault(value, stored)
+        if self.nodes[stored].is_call and stored not in self.launched:
+            self.computes(value, stored)
+
+    def computes(self, value: int, name: str) -> None:
+        """A kernel that writes the value computes the node; so do those that wrote parts of it before."""
+        here: int | None = value
+        while here is not None and here in self.writer:
+            if self.writer[here] not in self.libraries:
+                self.targets.setdefault(self.writer[here], set()).add(name)
+            here = self.module.continues.get(here)
+
+
+@functools.lru_cache(4096)
+def elements(sizes: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """The number of elements: the product of the numbers, and the symbols."""
+    product, symbols = 1, []
+    for size in sizes:
+        if size.isdigit():
+            product *= int(size)
+        else:
+            symbols.append(size)
+    return product, tuple(sorted(symbols))
+
+
+def _results(text: str) -> list[str]:
+    """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
+    found = re.findall(r"^        return (.*)$", text, re.M)
+    try:
+        value = ast.parse(found[0]).body[0].value if found else None  # type: ignore[attr-defined]
+    except (SyntaxError, IndexError):
+        value = None
+    if not isinstance(value, (ast.Tuple, ast.List)):
+        return []
+    return [item.id if isinstance(item, ast.Name) else "" for item in value.elts]

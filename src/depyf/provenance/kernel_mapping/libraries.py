@@ -1,0 +1,140 @@
+"""Calls of library kernels -> nodes.
+
+The operation, the inputs that are known, the shape of the result and the source nodes that torch names tell which.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from ...torch_text.generated import Launch
+from ...torch_text.graph_text import Node
+from .flow import Flow, elements
+from .operations import CALLED, VIEWS, bare_name, is_view
+
+
+def tie(flow: Flow) -> None:
+    """Ties calls of library kernels to nodes, in order, each with the one that fits best."""
+    by_operation: dict[str, list[Node]] = {}
+    by_input: dict[tuple[str, str], list[Node]] = {}
+    for node in flow.graph.nodes:
+        if node.is_call:
+            operation = bare_name(node.operation)
+            by_operation.setdefault(operation, []).append(node)
+            for name in dict.fromkeys(map(flow.base, node.inputs)):
+                by_input.setdefault((operation, name), []).append(node)
+    for index, launch in enumerate(flow.module.launches):
+        if launch.definition is not None and not _is_users(launch):
+            continue
+        operations = _operations(launch)
+        known = [flow.base(flow.node_of[value]) for value in launch.reads if value in flow.node_of]
+        candidates = {node.name: node for name in operations for base in known
+                      for node in by_input.get((name, base), ()) if node.name not in flow.launched}
+        if not candidates:
+            candidates = {node.name: node for name in operations for node in by_operation.get(name, ())
+                          if node.name not in flow.launched}
+        if not candidates:
+            continue
+        best = max(candidates.values(), key=functools.partial(_agreement, flow, launch))
+        flow.launched[best.name] = index
+        flow.libraries.add(index)
+        for value in launch.writes[:1]:
+            flow.node_of[value] = best.name
+        for part, (whole, item) in flow.module.parts.items():
+            if whole in launch.writes:
+                getter = _getter(flow, best.name, item)
+                if getter:
+                    flow.node_of[part] = getter
+        _arguments(flow, launch, best)
+
+
+def _operations(launch: Launch) -> list[str]:
+    if launch.definition is not None:
+        return ["triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional"]
+    parts = launch.name.split(".")
+    of_torch = parts[:2] == ["torch", "ops"] and len(parts) > 3
+    plain = bare_name(parts[3] if of_torch else parts[min(1, len(parts) - 1)])
+    found = dict.fromkeys([plain, *CALLED.get(plain, "").split()])
+    found.update(dict.fromkeys(bare_name(item.rpartition(".")[2]) for item in reversed(launch.aten)))
+    return [name for name in found if name not in VIEWS or name == plain]
+
+
+def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
+    """Return how well a call fits a node; of equals the first is the greater."""
+    score = 0.0
+    wanted = [flow.base(name) for name in node.inputs]
+    for value in launch.reads:
+        known = flow.node_of.get(value)
+        if known is None:
+            continue
+        score += 3.0 if flow.base(known) in wanted or known in node.inputs else -4.0
+    if launch.definition is None and bare_name(node.operation) == _operations(launch)[0]:
+        score += 2.0
+    if launch.sources:
+        names = {node.name, flow.captured.get(node.name, "").rpartition(".")[2]}
+        score += 4.0 if launch.sources[-1] in names else 2.0 if names & set(launch.sources) else 0.0
+    for value in launch.writes[:1]:
+        size = flow.module.buffers.get(value)
+        if size is not None and node.type is not None and node.type.shape is not None:
+            score += 2.0 if elements(size.sizes) == elements(node.type.shape) else -2.0
+    return score, -flow.order[node.name]
+
+
+def _getter(flow: Flow, node: str, item: int) -> str:
+    found = [flow.nodes[name] for name in flow.users.get(node, ())
+             if flow.nodes[name].target == "operator.getitem"]
+    # (The text of a getitem names its index, the node does not.)
+    for getter in found:
+        if _index(flow, getter) == item:
+            return getter.name
+    return ""
+
+
+def _index(flow: Flow, getter: Node) -> int:
+    return _index_in(flow.lines[getter.line - 1]) if 0 < getter.line <= len(flow.lines) else -1
+
+
+def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
+    """Match the arguments of a library's kernel to the inputs of its node, in order."""
+    wanted = list(dict.fromkeys(node.inputs))
+    values = list(launch.reads)
+    for value in list(values):
+        known = flow.node_of.get(value)
+        if known is not None:
+            match = next((name for name in wanted if name == known or flow.base(name) == flow.base(known)), None)
+            if match is not None:
+                wanted.remove(match)
+                values.remove(value)
+    wanted = [name for name in wanted if flow.base(name) not in flow.launched]
+    values = [value for value in values if value not in flow.node_of]
+    for value, name in zip(values, wanted):
+        if len(values) == len(wanted) or flow.fits(value, name):
+            flow.is_node(value, name)
+
+
+def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
+    """The views that a library's kernel takes, and the parts of what it gives."""
+    found = set(nodes)
+    for name in nodes:
+        pending = list(flow.nodes[name].inputs)
+        while pending:
+            inner = pending.pop()
+            node = flow.nodes.get(inner)
+            if node is not None and is_view(node) and node.target != "operator.getitem" \
+                    and inner not in stored:
+                found.add(inner)
+                pending += node.inputs[:1]
+        found.update(user for user in flow.users.get(name, ()) if flow.is_held(user))
+    return found
+
+
+def _is_users(launch: Launch) -> bool:
+    """A Triton kernel that the user wrote keeps its name."""
+    definition = launch.definition
+    return definition is not None and definition.kind == "Triton" and not definition.name.startswith("triton_")
+
+
+def _index_in(line: str) -> int:
+    found = re.search(r"\[(\d+)\]", line.partition(" = ")[2])
+    return int(found[1]) if found else -1

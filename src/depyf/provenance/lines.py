@@ -1,0 +1,496 @@
+"""The origin of a node of a graph: user line -> captured node -> node of a later stage -> kernel, and back.
+
+Torch's print of a later stage names the user's line of each node, not the captured node. The captured node, and with
+it the module, is *inferred* here from the text alone, so that it is the same from a cold compile, from a warm cache,
+from records read elsewhere and from a log of ``TORCH_TRACE``:
+
+1. Captured nodes that stand together and have one user line are a *run*. A line that each layer passes has a run in
+   each. A node belongs to a run of its line that its inputs allow: what computes forward cannot stand before the runs
+   of its inputs, and takes the first one from there; what computes a gradient cannot stand behind those of the
+   gradients that it takes, nor before those of the saved values, and takes the last one up to there.
+2. Within a run, the nodes (for gradients, in reverse) are aligned with the captured nodes in order, so that names of
+   operations, shapes and parameters fit best.
+
+Which kernel computes a node says :mod:`depyf.provenance.kernels`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
+from ..records.stages import AROUND
+from ..torch_text.graph_text import Graph, Node, read_graph
+from .cached_lines import brought_home
+from .kernels import graph_kernels
+
+_Line = tuple[str, int, str]
+_PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
+#: What operations become in ATen, as far as the names do not tell.
+_BECOMES: dict[str, frozenset[str]] = {
+    name: frozenset(parts.split()) for name, parts in {
+        "linear": "t mm addmm permute view unsafe_view sum",
+        "matmul": "mm bmm expand view unsafe_view transpose permute t sum squeeze unsqueeze",
+        "getitem": "slice select index unsqueeze index_put slice_scatter select_scatter",
+        "to": "to_copy convert_element_type alias", "float": "to_copy convert_element_type",
+        "type_as": "to_copy convert_element_type", "contiguous": "clone", "reshape": "view clone unsafe_view",
+        "flatten": "view clone", "chunk": "split slice cat", "split": "slice cat", "cat": "slice", "stack": "cat",
+        "mean": "sum div expand", "sum": "expand", "expand": "sum", "pow": "mul", "truediv": "div mul",
+        "silu": "sigmoid mul sub add", "gelu": "erf tanh mul add pow", "softmax": "amax sub exp sum div mul fma",
+        "layer_norm": "var_mean sub rsqrt mul add sum", "dropout": "bernoulli rand gt mul div",
+        "scaled_dot_product_attention": "bmm softmax mul scalar_tensor where full expand clone view",
+        "cross_entropy": "log_softmax nll_loss amax sub exp sum log gather where ne", "rsqrt": "pow mul",
+        "pad": "constant_pad_nd", "masked_fill": "where scalar_tensor full",
+        "conv2d": "convolution", "conv1d": "convolution", "relu": "threshold le where full", "sin": "cos mul",
+        "cos": "sin neg mul", "abs": "sgn sign mul", "neg": "neg"}.items()}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The origin of a node of a stage, as far as it is known.
+
+    Attributes:
+        captured: name of the captured node; ``""`` if none fits. Nodes of a graph within the graph are named with
+            its name: ``"wrap_body_0.linear"``.
+        module: index of the module call in ``GraphStage.modules`` of the captured graph; -1: none.
+        location: the user's line: the node's own or, where torch names none, that of the nearest node which gives
+            or takes its value; of a node without values (``_set_grad_enabled``), that of the node before it.
+        inferred: aligned; torch does not say it.
+    """
+
+    captured: str = ""
+    module: int = -1
+    location: SourceLocation | None = None
+    inferred: bool = True
+
+
+@dataclass
+class StageNodes:
+    """A stage with its nodes.
+
+    Attributes:
+        record: the stage.
+        graph: its nodes.
+        origins: by node name; nodes within inner graphs are named ``"true_graph_0.add"``.
+    """
+
+    record: GraphStage
+    graph: Graph
+    origins: dict[str, Origin] = field(default_factory=dict)
+
+    def nodes(self) -> Iterator[tuple[str, Node]]:
+        return self.graph.named_nodes()
+
+    @property
+    def is_backward(self) -> bool:
+        return any(node.op == "placeholder" and _is_gradient(node.name) for node in self.graph.nodes)
+
+
+class Provenance:
+    """The stages of a graph, tied together.
+
+    Args:
+        graph: the record; of its stages only the texts, and ``modules`` and ``callers`` of the captured one are used.
+
+    Attributes:
+        stages: in the order of the record.
+        captured: the captured one, if there is one.
+        modules: calls of modules while it was captured.
+        callers: the user's line of captured nodes of which torch names a line of its own.
+    """
+
+    def __init__(self, graph: CompiledGraph) -> None:
+        self.graph = graph
+        self.stages = [StageNodes(stage, read_graph(stage.text) if stage.stage not in AROUND else Graph(""))
+                       for stage in graph.stages]
+        captured = [stage for stage in self.stages if stage.record.stage == "Captured_Graph"]
+        self.captured: StageNodes | None = captured[-1] if captured else None
+        for stage in self.stages:
+            if self.captured is not None and stage is not self.captured:
+                stage.graph = brought_home(stage.graph, self.captured.graph)
+        self.modules: tuple[ModuleCall, ...] = self.captured.record.modules if self.captured else ()
+        self.callers: dict[str, SourceLocation] = {
+            name: caller.location for caller in (self.captured.record.callers if self.captured else ())
+            for name in caller.nodes}
+        self._module_of = {name: index for index, call in enumerate(self.modules) for name in call.nodes}
+        self._tie()
+
+    def stage(self, name: str, index: int = 0) -> StageNodes | None:
+        return next((s for s in self.stages if (s.record.stage, s.record.index) == (name, index)), None)
+
+    def module_path(self, index: int) -> tuple[ModuleCall, ...]:
+        """The calls that a call was made in, outermost first, itself last."""
+        found: list[ModuleCall] = []
+        while 0 <= index < len(self.modules) and len(found) <= len(self.modules):
+            found.append(self.modules[index])
+            index = self.modules[index].outer
+        return tuple(reversed(found))
+
+    def parameter(self, name: str) -> str:
+        """The captured placeholder that a later stage calls ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
+        return self._runs.parameter(name)
+
+    def descendants(self, captured: str) -> Iterator[tuple[StageNodes, str]]:
+        """Nodes of later stages that come from a captured node."""
+        for stage in self.stages:
+            if stage is not self.captured:
+                for name, origin in stage.origins.items():
+                    if origin.captured == captured:
+                        yield stage, name
+
+    def at(self, filename: str, line: int) -> Iterator[tuple[StageNodes, str]]:
+        """Nodes of any stage that a line of the user's made."""
+        for stage in self.stages:
+            for name, origin in stage.origins.items():
+                if origin.location is not None and (origin.location.filename, origin.location.line) == (filename, line):
+                    yield stage, name
+
+    # --- kernels ----------------------------------------------------------------------------------
+    @functools.cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The generated modules with the calls in them; the record's own where it has them."""
+        if all(kernel.calls for kernel in self.graph.kernels):
+            return self.graph.kernels
+        return graph_kernels(self.graph, {
+            _key(stage): {name: origin.captured for name, origin in stage.origins.items()} for stage in self.stages})
+
+    def kernel_stage(self, kernel: Kernel) -> StageNodes | None:
+        """The graph that a module was generated from."""
+        return next((stage for stage in self.stages if _key(stage) == kernel.stage), None)
+
+    def nodes_of(self, kernel: Kernel, call: KernelCall) -> Iterator[tuple[StageNodes, str]]:
+        """Yield the nodes that a call computes, of the graph that the module was generated from."""
+        stage = self.kernel_stage(kernel)
+        if stage is not None:
+            for name in call.nodes:
+                if name in stage.origins:
+                    yield stage, name
+
+    def kernels_of(self, stage: StageNodes, name: str) -> Iterator[tuple[Kernel, KernelCall]]:
+        """Calls that compute a node of any stage. (A cheap operation may be done in several.)"""
+        for kernel in self.kernels:
+            generated = self.kernel_stage(kernel)
+            if generated is not None:
+                wanted = set(self.counterparts(stage, name, generated))
+                for call in kernel.calls:
+                    if not wanted.isdisjoint(call.nodes):
+                        yield kernel, call
+
+    def counterparts(self, stage: StageNodes, name: str, other: StageNodes) -> tuple[str, ...]:
+        """Return the counterparts of a node in another stage: the node itself where passes kept it, else those of the
+        same captured node; none where the one stage is forward and the other backward."""
+        if stage is other:
+            return (name,)
+        origin = stage.origins.get(name)
+        if origin is None or stage is not self.captured is not other and stage.is_backward != other.is_backward \
+                and "Joint_graph" not in (stage.record.stage, other.record.stage):
+            return ()
+        if other is self.captured:
+            return (origin.captured,) if origin.captured else ()
+        same = other.origins.get(name)
+        if stage is not self.captured and same is not None and same.captured == origin.captured \
+                and same.location == origin.location:
+            return (name,)
+        if not origin.captured:
+            return ()
+        return tuple(there for there, found in other.origins.items() if found.captured == origin.captured)
+
+    def lines_of(self, kernel: Kernel, call: KernelCall) -> tuple[SourceLocation, ...]:
+        """The user's lines that a call computes, each once, in the order of the graph."""
+        found: dict[tuple[str, int], SourceLocation] = {}
+        for stage, name in self.nodes_of(kernel, call):
+            place = stage.origins[name].location
+            if place is not None:
+                found.setdefault((place.filename, place.line), place)
+        return tuple(found.values())
+
+    def kernels_at(self, filename: str, line: int) -> Iterator[tuple[Kernel, KernelCall]]:
+        """Calls that compute something of a line of the user's."""
+        for kernel in self.kernels:
+            for call in kernel.calls:
+                if any((place.filename, place.line) == (filename, line) for place in self.lines_of(kernel, call)):
+                    yield kernel, call
+
+    # --- what ties the stages ---------------------------------------------------------------------
+    def _tie(self) -> None:
+        runs = self._runs = _Runs(self.captured.graph if self.captured else Graph(""))
+        saved: dict[str, str] = {}
+        for stage in self.stages:
+            if stage is self.captured:
+                lines = _locations(stage.graph)
+                before: SourceLocation | None = None
+                for name, node in stage.nodes():
+                    place = self.callers.get(name) or node.location or lines.get(name) or (
+                        before if node.is_call else None)
+                    before = place if node.is_call else before
+                    stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
+                continue
+            found = align(runs, stage.graph, saved if stage.is_backward else {},
+                          trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
+            if stage.record.stage == "Forward_graph":
+                saved = found  # the backward graph names saved values as this one does
+            locations = _locations(stage.graph)
+            for name, node in stage.nodes():
+                captured = found.get(name, "")
+                stage.origins[name] = Origin(
+                    captured, self._module_of.get(captured, -1),
+                    self.callers.get(captured) or node.location or locations.get(name))
+
+
+def _key(stage: StageNodes) -> str:
+    return f"{stage.record.stage}.{stage.record.index}"
+
+
+def _locations(graph: Graph) -> dict[str, SourceLocation]:
+    """A line for call nodes that have none: of the first input that has one, else of the first node that uses it."""
+    known = {node.name: node.location for node in graph.nodes if node.location is not None}
+    found: dict[str, SourceLocation] = {}
+    for node in graph.nodes:
+        if node.is_call and node.location is None:
+            place = next((known[name] for name in node.inputs if name in known), None)
+            if place is not None:
+                found[node.name] = known[node.name] = place
+    for node in reversed(graph.nodes):
+        if node.name in known:
+            for name in node.inputs:
+                if name not in known:
+                    found[name] = known[name] = known[node.name]
+    return found
+
+
+# --- alignment ------------------------------------------------------------------------------------
+class _Runs:
+    """Captured nodes in the order in which they run, inner graphs where they are called, and runs of one line."""
+
+    def __init__(self, captured: Graph) -> None:
+        self.names: list[str] = []
+        self.positions: dict[str, int] = {}
+        self.nodes: list[Node] = []
+        self.lines: dict[_Line, list[int]] = {}  # line -> runs, in order
+        self.runs: list[list[int]] = []  # positions in ``nodes``
+        self.run_of: list[int] = []
+        self.types: dict[str, tuple[str, ...] | None] = {}
+        self.placeholders = [node.name for node in captured.nodes if node.op == "placeholder"]
+        self.users: dict[str, list[int]] = {}  # placeholder -> positions
+        self._flatten(captured, "", {})
+        before: _Line | None = None
+        for position, node in enumerate(self.nodes):
+            line = _line(node)
+            if line is None:
+                self.run_of.append(len(self.runs) - 1)
+                continue
+            if line != before:
+                self.lines.setdefault(line, []).append(len(self.runs))
+                self.runs.append([])
+                before = line
+            self.runs[-1].append(position)
+            self.run_of.append(len(self.runs) - 1)
+
+    def _flatten(self, graph: Graph, prefix: str, arguments: Mapping[str, str]) -> None:
+        inner = {sub.name: sub for sub in graph.subgraphs}
+        for node in graph.nodes:
+            self.types[prefix + node.name] = node.type.shape if node.type is not None else None
+            if not node.is_call and node.op != "get_attr":
+                continue
+            held = inner.get(node.target) if node.op == "get_attr" else None
+            if held is not None:
+                del inner[node.target]
+                self._flatten(held, f"{prefix}{held.name}.", {})
+            elif node.is_call:
+                for name in node.inputs:
+                    if name in self.placeholders and not prefix:
+                        self.users.setdefault(name, []).append(len(self.nodes))
+                self.positions[prefix + node.name] = len(self.nodes)
+                self.names.append(prefix + node.name)
+                self.nodes.append(node)
+
+    def parameter(self, name: str) -> str:
+        """The captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
+        found = _PRIMAL.match(name)
+        if found is None:
+            return ""
+        index = int(found["from_one"]) - 1 if found["from_one"] else int(found["from_zero"])
+        return self.placeholders[index] if 0 <= index < len(self.placeholders) else ""
+
+
+def align(runs: _Runs, graph: Graph, saved: Mapping[str, str], trusted: bool = True) -> dict[str, str]:
+    """Aligns a graph of a later stage with the captured one.
+
+    Args:
+        runs: the captured graph.
+        graph: of the later stage.
+        saved: for a backward graph: captured nodes of the values that the forward graph computed, by name.
+        trusted: ``Node.backward`` tells what computes a gradient. It does not in a backward graph: torch's
+            partitioner marks all nodes of one, those that it only computes once more among them
+            (torch/_functorch/partitioners.py of 2.15, ``autograd_backward``).
+
+    Returns:
+        ``{node: captured node}``.
+    """
+    found: dict[str, str] = {}
+    places: dict[str, int] = {}
+    groups: dict[tuple[int, bool, int], list[Node]] = {}
+    before, chunk = -1, 0
+    gradients: set[str] = set()
+    last = 0
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            if _is_gradient(node.name):
+                gradients.add(node.name)
+                places[node.name] = len(runs.runs)
+            elif node.name in saved:
+                places[node.name] = runs.run_of[runs.positions[saved[node.name]]]
+            continue
+        if not node.is_call and node.op != "get_attr":
+            continue
+        taken = [places[name] for name in node.inputs if name in gradients]
+        needed = [places[name] for name in node.inputs if name in places and name not in gradients]
+        candidates = runs.lines.get(_line(node) or ("", 0, ""), [])
+        backward = bool(taken) or trusted and node.backward
+        if backward:
+            gradients.add(node.name)
+        if not candidates:
+            if taken or needed:
+                places[node.name] = min(taken) if taken else max(needed)
+            continue
+        if taken:
+            place = _last_between(candidates, max(needed, default=0), min(taken))
+        elif needed:
+            place = _first_from(candidates, max(needed))
+        else:
+            own = {runs.run_of[position] for name in node.inputs for position in runs.users.get(
+                runs.parameter(name), ())}
+            fitting = [place for place in candidates if place in own] or candidates
+            place = min(fitting, key=lambda run: abs(run - last)) if gradients else _first_from(fitting, last)
+        places[node.name] = last = place
+        # Saved values are reshaped at the end of a forward graph: what does not stand together is not in order.
+        if place != before:
+            before, chunk = place, chunk + 1
+        groups.setdefault((place, backward, 0 if backward else chunk), []).append(node)
+    shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
+    for (place, backward, _), nodes in groups.items():
+        positions = runs.runs[place]
+        chosen = {name: runs.positions[saved[name]] for node in nodes for name in node.inputs
+                  if name in saved and runs.positions[saved[name]] in positions}
+        chosen |= {name: runs.positions[found[name]] for node in nodes for name in node.inputs
+                   if name in found and runs.positions[found[name]] in positions}
+        asked = {plain_operation(runs.nodes[position]) for position in positions}
+        # What a backward graph computes once more stands where it is needed, in no order.
+        in_order = backward or not saved
+        for node, position in zip(nodes, _within(runs, positions, nodes, backward, shapes, in_order)):
+            # What fits nothing, or was moved behind other work, goes with the value that it takes.
+            giver = next((chosen[name] for name in node.inputs if name in chosen), position)
+            operation = plain_operation(node)
+            if giver != position and (
+                    operation in _RESHAPES and operation not in asked
+                    or not _fit(runs, position, node, backward, shapes)):
+                position = giver
+            chosen[node.name] = position
+            found[node.name] = runs.names[position]
+    for inner in graph.subgraphs:
+        found |= {f"{inner.name}.{name}": captured for name, captured in align(runs, inner, {}, trusted).items()}
+    return found
+
+
+def _first_from(runs: Sequence[int], begin: int) -> int:
+    at = bisect.bisect_left(runs, begin)
+    return runs[at] if at < len(runs) else runs[-1]
+
+
+def _last_between(runs: Sequence[int], begin: int, end: int) -> int:
+    at = bisect.bisect_right(runs, end) - 1
+    if at < 0:
+        return runs[0]
+    if runs[at] < begin and at + 1 < len(runs) and runs[at + 1] - end <= begin - runs[at]:
+        return runs[at + 1]
+    return runs[at]
+
+
+#: They belong to the operation whose value they reshape.
+_RESHAPES = frozenset({"t", "unsafe_view", "detach", "alias", "permute"})
+#: Above so many pairs a run is aligned by position alone.
+_PAIRS = 250_000
+
+
+def _within(
+    runs: _Runs, positions: Sequence[int], nodes: Sequence[Node], backward: bool,
+    shapes: Mapping[str, tuple[str, ...] | None], in_order: bool,
+) -> list[int]:
+    """For each node the captured node of the run; in order, for gradients from the end."""
+    order = list(reversed(positions)) if backward else list(positions)
+    if len(order) == 1:
+        return order * len(nodes)
+    if not in_order:
+        return [max(order, key=lambda position: _fit(runs, position, node, backward, shapes)) for node in nodes]
+    if len(order) * len(nodes) > _PAIRS:
+        return [order[index * len(order) // len(nodes)] for index in range(len(nodes))]
+    best: list[float] = [0.0] * len(order)
+    came: list[list[int]] = []
+    for node in nodes:
+        row, here, top, where = [], [], float("-inf"), 0
+        for column, position in enumerate(order):
+            if best[column] > top:
+                top, where = best[column], column
+            row.append(top + _fit(runs, position, node, backward, shapes))
+            here.append(where)
+        best = row
+        came.append(here)
+    column = max(range(len(order)), key=best.__getitem__)
+    chosen = []
+    for here in reversed(came):
+        chosen.append(order[column])
+        column = here[column]
+    return chosen[::-1]
+
+
+def _fit(
+    runs: _Runs, position: int, node: Node, backward: bool, shapes: Mapping[str, tuple[str, ...] | None]
+) -> float:
+    captured = runs.nodes[position]
+    ours, theirs = plain_operation(captured), plain_operation(node)
+    shape = shapes.get(node.name)
+    if backward:
+        prefix = "".join(runs.names[position].rpartition(".")[:2])
+        same_shape = shape is not None and any(runs.types.get(prefix + name) == shape for name in captured.inputs)
+    else:
+        same_shape = shape is not None and captured.type is not None and captured.type.shape == shape
+    score = 1.0 if same_shape else 0.0
+    if ours == theirs:
+        # A call of many parts has reshapes of its own among them.
+        score += 3.0 if same_shape or shape is None else 1.0
+    elif theirs in _BECOMES.get(ours, ()):
+        score += 1.5
+        if theirs in ("view", "unsafe_view") and shape is not None:
+            score += 0.5 * (len(shape) == _RANKS.get(ours, -1))
+    elif len(ours) > 2 and len(theirs) > 2 and (ours in theirs or theirs in ours):
+        score += 2.0
+    if any(runs.parameter(name) in captured.inputs for name in node.inputs if _PRIMAL.match(name)):
+        score += 3.0
+    return score
+
+
+#: Dimensions of what ``mm`` and ``bmm`` take.
+_RANKS = {"linear": 2, "matmul": 3, "scaled_dot_product_attention": 3}
+
+
+def plain_operation(node: Node) -> str:
+    """The name of an operation without what differs from stage to stage: ``aten._softmax_backward_data`` and
+    ``softmax`` are both ``softmax``."""
+    name = node.operation.rpartition(".")[2]
+    for part in ("_backward_data", "_backward", "_copy"):
+        if name != "to_copy" and name != "_to_copy":
+            name = name.removesuffix(part)
+    return name.strip("_")
+
+
+def _line(node: Node) -> _Line | None:
+    place = node.location
+    return None if place is None else (place.filename, place.line, place.function)
+
+
+def _is_gradient(name: str) -> bool:
+    return name.startswith("tangents_")

@@ -1,0 +1,160 @@
+"""The user's files that records name, so that a page can show and annotate them whole."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import re
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+
+from ..records.model import Capture, SourceFile, SourceLocation
+from .definitions import only_parts
+
+#: A location in the text of a graph (see graph_text.py; all texts are searched, so nothing is parsed for it).
+_LOCATION = re.compile(r"^ *# ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$", re.M)
+_FILE = re.compile(r"^ *# ?File: (.+?):\d+ in ", re.M)
+#: A longer file is not kept: nobody wrote it.
+LONGEST = 2_000_000
+#: Characters of a file that is kept whole.
+WHOLE = 20_000
+
+
+def files_named(capture: Capture) -> dict[str, bool]:
+    """The files that frames, breaks, graphs and traced lines name -> whether a frame of its own is in it."""
+    found: dict[str, bool] = {}
+    for function in capture.functions:
+        for frame in function.frames:
+            if frame.location is not None and frame.entries:
+                for place in (frame.location, *frame.wrappers):
+                    found[place.filename] = True
+    for compilation in capture.compilations:
+        if compilation.location is not None:
+            found[compilation.location.filename] = True
+        for broken in compilation.breaks:
+            for place in broken.stack[-1:]:
+                found.setdefault(place.filename, False)
+    for graph in capture.graphs:
+        for stage in graph.stages[:1]:  # (the captured one; the others name the same lines)
+            for name in dict.fromkeys(_FILE.findall(stage.text)):
+                found.setdefault(name, False)
+    return found
+
+
+def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.getlines) -> tuple[SourceFile, ...]:
+    """The texts of the files that a capture names; of a long file that no compiled function is in, the functions that
+    were traced, at their places.
+
+    Args:
+        capture: the run.
+        read: gives the lines of a file with their ends, or none. (``linecache`` knows cells of notebooks too.)
+    """
+    found = []
+    traced: dict[str, set[int]] = {}
+    for compilation in capture.compilations:
+        for each in compilation.traced:
+            traced.setdefault(each.filename, set()).update(each.lines)
+    for path, has_frame in files_named(capture).items():
+        if not has_frame and _is_library(path):
+            continue
+        text = "".join(read(path))
+        if not has_frame and path in traced and len(text) > WHOLE:
+            text = only_parts(text, sorted(traced[path] | _broken_at(capture, path)))
+        if text and len(text) <= LONGEST:
+            found.append(SourceFile(path, text))
+    return tuple(found)
+
+
+def _broken_at(capture: Capture, path: str) -> set[int]:
+    """Return the lines of a file at which graphs broke."""
+    return {place.line for compilation in capture.compilations for broken in compilation.breaks
+            for place in broken.stack if place.filename == path}
+
+
+def _is_library(path: str) -> bool:
+    """Return whether a path is of torch's own file or of one of the standard library."""
+    torch, packages, library = _folders()
+    return path.startswith(torch) or path.startswith(library) and not path.startswith(packages)
+
+
+@functools.cache
+def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """``(torch's, installed packages, the standard library)``, with their last separator."""
+    paths = sysconfig.get_paths()
+    packages = tuple(os.path.join(paths[key], "") for key in ("purelib", "platlib"))
+    return (tuple(os.path.join(folder, "torch", "") for folder in packages), packages,
+            tuple(os.path.join(paths[key], "") for key in ("stdlib", "platstdlib")))
+
+
+# --- where there are no records of them ---------------------------------------------------------------
+def of_capture(
+    capture: Capture, read: Callable[[str], Sequence[str]] | None = linecache.getlines
+) -> tuple[SourceFile, ...]:
+    """The files of a capture: those recorded; else those on this machine's disk, where the lines that are known agree;
+    else what the records hold of them, at its place, with nothing between.
+
+    Args:
+        capture: the run.
+        read: as in :func:`collect`; ``None`` not to look at the disk.
+    """
+    recorded = {source.path: source for source in capture.sources}
+    known: dict[str, dict[int, str]] = {}
+    for place in (*_places(capture), *_graph_places(capture)):
+        if place.text and place.line > 0:
+            known.setdefault(place.filename, {}).setdefault(place.line, place.text)
+    found = []
+    for path, has_frame in files_named(capture).items():
+        if path in recorded:
+            found.append(recorded[path])
+            continue
+        if not has_frame and _is_library(path):
+            continue
+        lines = known.get(path, {})
+        on_disk = list(read(path)) if read is not None else []
+        if on_disk and lines and all(
+                number <= len(on_disk) and on_disk[number - 1].strip() == text.strip()
+                for number, text in lines.items()):
+            found.append(SourceFile(path, "".join(on_disk)))
+            continue
+        pieces = _pieces(capture, path, lines)
+        if pieces:
+            found.append(SourceFile(path, pieces))
+    return tuple(found)
+
+
+def _places(capture: Capture) -> Iterator[SourceLocation]:
+    for compilation in capture.compilations:
+        for broken in compilation.breaks:
+            yield from broken.stack
+        for failed in compilation.guard_failures:
+            if failed.cause is not None:
+                yield failed.cause
+        for symbol in compilation.symbols:
+            if symbol.location is not None:
+                yield symbol.location
+    for function in capture.functions:
+        for frame in function.frames:
+            if frame.location is None:
+                continue
+            if frame.original_is_user_text:
+                first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
+                yield SourceLocation(frame.location.filename, frame.location.line, text=first)
+
+
+def _graph_places(capture: Capture) -> Iterator[SourceLocation]:
+    for graph in capture.graphs:
+        for stage in graph.stages[:1]:
+            for found in _LOCATION.finditer(stage.text):
+                yield SourceLocation(found["file"], int(found["line"]), found["function"], found["text"])
+
+
+def _pieces(capture: Capture, path: str, known: dict[int, str]) -> str:
+    lines = dict(known)
+    for function in capture.functions:
+        for frame in function.frames:
+            if frame.location is not None and frame.location.filename == path and frame.original_is_user_text:
+                for offset, text in enumerate(frame.original.text.splitlines()):
+                    lines[frame.location.line + offset] = text
+    last = max((number for number in lines if 0 < number < 1_000_000), default=0)
+    return "\n".join(lines.get(number, "") for number in range(1, last + 1)) + "\n" if last else ""

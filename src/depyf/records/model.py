@@ -1,0 +1,582 @@
+"""Records of what watching ``torch.compile`` yields: plain and immutable.
+
+No tensors, no modules, no code objects of torch's are held here: strings, numbers, tuples and other
+records only, so that every view can be made again later, elsewhere and without torch.
+
+A :class:`Capture` is the whole run.  Its tree::
+
+    Capture
+      compilations: tuple[Compilation]          in the order in which torch began them: what came of each, breaks,
+                                                recompile reasons, dynamic shapes, caches, time
+      functions: tuple[CompiledFunction]        one per user function that torch.compile was asked about
+        frames: tuple[Frame]                    the function itself, then its resume functions
+          entries: tuple[CacheEntry]            in the order in which their guards are tried
+            guards: tuple[Guard]
+            transformed: TransformedCode
+            graph_names: ("__compiled_fn_1",)   names of the graphs it calls
+            resume_names: ("__resume_at_10_2",) names of the resume functions it goes on in
+      graphs: tuple[CompiledGraph]              by name: stages and kernels
+      notes: tuple[str]                         what could not be captured, and why (one line each)
+      sources: tuple[SourceFile]                the user's files that the others name
+
+A :class:`CompileId` ties them together: a cache entry, a graph and a compilation with the same ``frame`` and
+``recompile`` belong to each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class CompileId:
+    """Torch's ``[frame/recompile]`` with the attempt (0 unless tracing was restarted).
+
+    ``torch._dynamo.reset()`` makes torch count from 0 again; ``resets`` tells how often it did so during the run.
+    """
+
+    frame: int
+    recompile: int
+    attempt: int = 0
+    resets: int = 0
+
+    def __str__(self) -> str:
+        return f"[{self.frame}/{self.recompile}]" + (f" after reset {self.resets}" if self.resets else "")
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """The key that ties records of one compilation together, whatever its attempts."""
+        return self.resets, self.frame, self.recompile
+
+    @property
+    def frame_key(self) -> tuple[int, int]:
+        """The key that ties the compilations of one frame together."""
+        return self.resets, self.frame
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """A place in the user's files. ``text`` is the source line, where it is known."""
+
+    filename: str
+    line: int
+    function: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """The function that the user means by a frame (:mod:`depyf.capture.user_function`).
+
+    Attributes:
+        name: ``"LlamaModel.forward"``, ``"main.step"``, ``"lambda at line 12"``; of a resume function the function that
+            it continues.
+        location: where it begins.
+        wrappers: what it is called through, outermost first: the first is what torch compiled.
+    """
+
+    name: str
+    location: SourceLocation | None = None
+    wrappers: tuple[SourceLocation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One condition that must hold for a cache entry to be used.
+
+    Attributes:
+        expression: valid Python over ``L`` (locals), ``G`` (globals) and the ``___``-helpers; tensor
+            guards read ``check_tensor(L['a'], dtype=..., ...)``.
+        source: the guarded object as an expression, ``"L['a']"``; ``""`` for global state.
+        kind: torch's guard type, ``"TENSOR_MATCH"``.
+        raw: torch's own text, verbatim.
+        cause: the user line that made Dynamo guard, if known.
+    """
+
+    expression: str
+    source: str
+    kind: str
+    raw: str
+    cause: SourceLocation | None = None
+
+
+@dataclass(frozen=True)
+class CodeText:
+    """Decompiled source of one code object.
+
+    Attributes:
+        text: the source.
+        fidelity: ``"exact"``, ``"equivalent"`` or ``"fallback"``.
+        note: what to know about it (simplifications made, why it fell back); may be empty.
+    """
+
+    text: str
+    fidelity: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class TransformedCode:
+    """The code that Dynamo made of a frame.
+
+    Attributes:
+        compile_id: which compilation.
+        function_name: legal Python name of the frame's function (``toy_example``, ``LlamaModel_forward``,
+            ``__resume_at_102_2``).
+        source: what people read (simplified).
+        exact: the same with nothing simplified, when it differs; else ``None``.
+        arguments: parameter names.
+        old_name: what depyf up to 0.20 calls it, by torch's ``co_name``: ``__transformed_code_0_for_wrapper``.
+    """
+
+    compile_id: CompileId
+    function_name: str
+    source: CodeText
+    exact: CodeText | None
+    arguments: tuple[str, ...]
+    file: str = ""
+    old_name: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Return whether there is source at all (a log of ``TORCH_TRACE`` has none)."""
+        return "def " in self.source.text
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """A version of a frame.
+
+    Attributes:
+        guards_file: its conditions, a file in the dump.
+        tried: its place in the order in which torch tried the versions when the run ended; ``None`` where that is not
+            known. (Torch begins with the one that was used last, and puts those behind that it gave up.)
+    """
+
+    compile_id: CompileId
+    guards: tuple[Guard, ...]
+    transformed: TransformedCode
+    graph_names: tuple[str, ...]
+    resume_names: tuple[str, ...] = ()
+    guards_file: str = ""
+    tried: int | None = None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The branch that a resume function continues: ``condition`` is the user's expression that broke the graph, and
+    ``held`` says whether it was true."""
+
+    condition: str
+    held: bool
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function whose frames Dynamo compiles: the user's, or a resume function.
+
+    Attributes:
+        name: legal Python name, in files and texts (``toy_example``, ``LlamaModel_forward``, ``__resume_at_102_2``).
+        code_name: torch's ``co_name`` (``wrapper``, ``torch_dynamo_resume_in_toy_example_at_4``).
+        location: where the user's text stands.
+        original: its own source text where the user wrote it, decompiled otherwise.
+        original_is_user_text: which of the two.
+        arguments: parameter names (free variables not included).
+        freevars: names of captured variables.
+        entries: what was compiled; empty if it was only run or skipped.
+        signature: the parameters as they stand in a ``def``.
+        title: the name in the user's words (``LlamaModel.forward``); of a resume function that of the function that it
+            continues.
+        stack: of a resume function, the user's expressions of the values that lay on the stack at the break
+            (``___stack0``, ``___stack1``, ...); ``""`` for one that is not known.
+        asked: torch was asked to compile it: it was called.
+        branch: of a resume function behind a break at a branch, which one it continues; ``None`` where that is not
+            known.
+        wrappers: what the function is called through, outermost first. The first is what torch compiled: the code name,
+            arguments, free variables and signature are its.
+    """
+
+    name: str
+    code_name: str
+    location: SourceLocation | None
+    original: CodeText
+    original_is_user_text: bool
+    arguments: tuple[str, ...]
+    freevars: tuple[str, ...]
+    entries: tuple[CacheEntry, ...]
+    signature: str = ""
+    title: str = ""
+    stack: tuple[str, ...] = ()
+    wrappers: tuple[SourceLocation, ...] = ()
+    branch: Branch | None = None
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class CompiledFunction:
+    """A function that torch.compile was asked about.
+
+    Attributes:
+        name: the first frame's.
+        file: its full code, in the dump.
+        old_file: what depyf up to 0.20 calls that file, by torch's ``co_name``: ``full_code_for_wrapper_0.py``.
+    """
+
+    name: str
+    frames: tuple[Frame, ...]
+    file: str = ""
+    old_file: str = ""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A line of the user's that called Python code of torch's (``torch.func``, an optimiser), which made ``nodes``."""
+
+    location: SourceLocation
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModuleCall:
+    """One call of an ``nn.Module`` while a graph was captured.
+
+    Attributes:
+        path: from the compiled module, as ``named_modules()`` names it: ``"layers.0.q_proj"``. For a compiled
+            function it begins with the name of the variable that held the module.
+        cls: ``"Linear"``.
+        outer: index in ``GraphStage.modules`` of the call that it was made in; -1 for an outermost one.
+        nodes: names of the nodes made in it and in no call within it, in order.
+    """
+
+    path: str
+    cls: str
+    outer: int = -1
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInput:
+    """A parameter of a captured graph.
+
+    Attributes:
+        name: torch's, ``"L_self_modules_norm_parameters_weight_"``.
+        source: how torch reads it from the frame, ``"L['self']._modules['norm']._parameters['weight']"``; empty where
+            torch does not tell.
+    """
+
+    name: str
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class GraphStage:
+    """A graph at one stage.
+
+    Attributes:
+        stage: ``Captured_Graph``, ``Joint_graph``, ``Forward_graph``, ``Backward_graph``,
+            ``AFTER_POST_GRAD``; or an internal stage's name.
+        index: 0, 1, ... within the stage of one graph.
+        text: the graph as Python source with shape, dtype, device and user line as comments.
+        internal: written only on request.
+        file: its file in the dump.
+        modules: the calls of modules that its nodes were made in, where torch recorded them (it does so for the
+            captured graph; :mod:`depyf.provenance.lines` infers those of the others). In the order in which they
+            began; a node of the frame itself is in none.
+        outline: its outline by module, a file in the dump.
+        inputs: of the captured graph, in order, where torch says what they are.
+        callers: of the captured graph: lines of the user's behind nodes of which torch prints a place in its own code.
+    """
+
+    stage: str
+    index: int
+    text: str
+    internal: bool = False
+    compile_id: CompileId | None = None
+    file: str = ""
+    modules: tuple[ModuleCall, ...] = ()
+    outline: str = ""
+    inputs: tuple[GraphInput, ...] = ()
+    callers: tuple[Caller, ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One call of a kernel in a generated module.
+
+    Attributes:
+        name: ``"cpp_fused_add_relu_0"``, ``"triton_poi_fused_add_0"``, ``"extern_kernels.mm"``.
+        kind: ``"C++"``, ``"Triton"``, the same with ``" template"``, ``"extern"`` for a library's, or what torch calls
+            the compiler.
+        line: of its definition in ``Kernel.text``, from 1; 0 for a library's.
+        call_line: of the call.
+        nodes: nodes of the graph ``Kernel.stage`` that it computes, in the graph's order.
+        inferred: they were inferred from what flows (:mod:`depyf.provenance.kernels`); otherwise torch says so.
+        sources: nodes of the captured graph, or of the backward one, that torch names above the call.
+    """
+
+    name: str
+    kind: str
+    line: int = 0
+    call_line: int = 0
+    nodes: tuple[str, ...] = ()
+    inferred: bool = True
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A module that Inductor generated.
+
+    Attributes:
+        path: where torch keeps its own copy.
+        file: ours in the dump.
+        stage: the graph that it was made of, ``"AFTER_POST_GRAD.0"``; ``""`` where none fits.
+        calls: of its kernels, in the order in which they stand.
+        outline: its calls with the user's lines, a file in the dump.
+    """
+
+    index: int
+    text: str
+    path: str = ""
+    compile_id: CompileId | None = None
+    file: str = ""
+    stage: str = ""
+    calls: tuple[KernelCall, ...] = ()
+    outline: str = ""
+
+
+@dataclass(frozen=True)
+class CompiledGraph:
+    """A graph that transformed code calls.
+
+    Attributes:
+        name: as shown, unique suffix dropped where nothing clashes: ``__compiled_fn_1``.
+        torch_name: as in torch, ``__compiled_fn_1_9148bb58_...``.
+        backend: name of the backend.
+    """
+
+    name: str
+    torch_name: str
+    compile_id: CompileId
+    backend: str
+    stages: tuple[GraphStage, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[GraphInput, ...]:
+        """Of the captured graph, as far as torch says what they are."""
+        return next((stage.inputs for stage in self.stages if stage.inputs), ())
+
+
+# --- compilations ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class GraphBreak:
+    """A place where a graph ended although the function went on.
+
+    Attributes:
+        reason: torch's heading, ``"Data-dependent branching"``.
+        explanation: torch's sentences on it; may be empty.
+        hints: torch's advice.
+        context: torch's "developer debug context".
+        registry_id: ``"GB0170"`` of torch's registry of graph breaks, ``""`` where torch names none.
+        url: the registry's page.
+        stack: the user's stack, outermost first; its last is where the break is.
+        skips_function: torch gave the whole function up because of it (it runs in plain Python).
+        raw: torch's own text.
+        depth: how many places of ``stack`` lie in the compiled frame and what was inlined into it; 0 where unknown.
+        gave_up: why the function could not continue behind the break: torch's heading, ``"graph break in loop"``, and
+            its sentences on it.
+    """
+
+    compile_id: CompileId
+    reason: str
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    context: str = ""
+    registry_id: str = ""
+    url: str = ""
+    stack: tuple[SourceLocation, ...] = ()
+    skips_function: bool = False
+    raw: str = ""
+    depth: int = 0
+    gave_up: str = ""
+
+    @property
+    def location(self) -> SourceLocation | None:
+        return self.stack[-1] if self.stack else None
+
+
+@dataclass(frozen=True)
+class GuardFailure:
+    """A reason for which an existing cache entry did not fit a call.
+
+    Attributes:
+        entry: the cache entry.
+        text: torch's reason, ids of objects left out.
+        source: the guarded object, ``"L['a']"`` or a part of it; ``""`` where the text names none.
+        expected, seen: as text, ``"10"`` and ``"12"``; ``""`` where unknown.
+        cause: the user line that made Dynamo guard, if known.
+        subject: what was compared, as Python (``"a.size()[0]"``, ``"len(cache)"``) or in words.
+        hint: torch's advice.
+    """
+
+    entry: CompileId | None
+    text: str
+    source: str = ""
+    expected: str = ""
+    seen: str = ""
+    cause: SourceLocation | None = None
+    subject: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class SymbolDecision:
+    """A decision about a dynamic shape.
+
+    Attributes:
+        kind: ``"created"`` (from now on any value in the range), ``"unbacked"`` (a value that only the data
+            tells), ``"fixed"`` (the graph holds for one value only) or ``"guarded"`` (a condition on symbols).
+        symbol: ``"s27"``; for ``"guarded"`` the condition ``"s27 <= 4096"``.
+        source: the input it comes from, ``"L['a'].size()[0]"``; may be empty.
+        value: the value seen when compiling; ``""`` where there is none.
+        range: torch's value range, ``"[2, int_oo]"``.
+        reason: torch's word for why it was fixed.
+        location: the user's line.
+    """
+
+    kind: str
+    symbol: str
+    source: str = ""
+    value: str = ""
+    range: str = ""
+    reason: str = ""
+    location: SourceLocation | None = None
+
+
+@dataclass(frozen=True)
+class CacheLookup:
+    """One question to a compile cache of torch's.
+
+    Attributes:
+        cache: ``"fx_graph"`` (Inductor's) or ``"aotautograd"``.
+        outcome: ``"hit"``, ``"miss"`` or ``"bypass"``.
+        reason: why it was bypassed.
+    """
+
+    cache: str
+    outcome: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Time that a compilation spent in a part of torch, in seconds. Parts nest: inner ones count in outer ones."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Span:
+    """A span of time in which a compilation was in a part of torch.
+
+    Attributes:
+        name: torch's: ``"compile_fx.<locals>.fw_compiler_base"``.
+        start: seconds since the epoch.
+        seconds: how long.
+        depth: 0 for an outermost one; inner ones lie within the last of less depth before them.
+    """
+
+    name: str
+    start: float
+    seconds: float
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The reason for which a compilation gave no code. ``kind`` is the exception's name."""
+
+    kind: str
+    reason: str
+    location: SourceLocation | None = None
+
+
+@dataclass(frozen=True)
+class TracedLines:
+    """Lines of one file, in order, that Dynamo came to while it traced, whatever became of them."""
+
+    filename: str
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation of one frame, whatever came of it.
+
+    Attributes:
+        compile_id: with the number of the last attempt.
+        function: torch's ``co_name``; ``""`` if nothing tells it.
+        location: where the function stands.
+        stack: who called it, outermost first.
+        outcome: ``"compiled"``; ``"skipped"`` (it runs in plain Python), ``"limit"`` (the same, because it was
+            recompiled too often), ``"failed"`` (an exception reached the user's program or torch fell back), or
+            ``"unknown"`` (nothing tells, the run ended early).
+        failure: why, unless it was compiled.
+        restarts: why tracing began again, one reason for each attempt but the last.
+        breaks: graph breaks met in the last attempt or in those that were given up for them.
+        guard_failures: what made torch compile it again, the newest entry first; empty for a first compilation.
+        symbols: decisions about dynamic shapes, in order.
+        caches: lookups in torch's caches.
+        phases: time by part, backward included.
+        start: seconds since the epoch; 0.0 where unknown.
+        seconds: the whole compilation, backward included.
+        counts: torch's own counts (``guards``, ``operations``, ``nodes``, ``inputs``, ``cache_entries`` before it,
+            ``all_cache_entries`` of the code object, ``shape_guards``; ``guard_microseconds`` that one check of all
+            guards took torch).
+        timeline: what it did when, from 1 ms on, in the order in which it began; backward included.
+        backward_failure: why the backward graph could not be compiled.
+        custom_ops: operators in the graph that are not torch's own.
+        traced: lines that the last attempt came to; empty where torch does not tell.
+        user_function: the function that the user means by it; ``None`` in what a log of ``TORCH_TRACE`` tells.
+    """
+
+    compile_id: CompileId
+    function: str = ""
+    location: SourceLocation | None = None
+    stack: tuple[SourceLocation, ...] = ()
+    outcome: str = "unknown"
+    failure: Failure | None = None
+    restarts: tuple[str, ...] = ()
+    breaks: tuple[GraphBreak, ...] = ()
+    guard_failures: tuple[GuardFailure, ...] = ()
+    symbols: tuple[SymbolDecision, ...] = ()
+    caches: tuple[CacheLookup, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    start: float = 0.0
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+    timeline: tuple[Span, ...] = ()
+    backward_failure: Failure | None = None
+    custom_ops: tuple[str, ...] = ()
+    traced: tuple[TracedLines, ...] = ()
+    user_function: UserFunction | None = None
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Capture:
+    functions: tuple[CompiledFunction, ...] = ()
+    graphs: tuple[CompiledGraph, ...] = ()
+    notes: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    compilations: tuple[Compilation, ...] = ()
+    sources: tuple[SourceFile, ...] = ()

@@ -1,0 +1,76 @@
+"""The events of torch's structured trace that hold a graph, and the names that stages have in the dump."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .model import GraphStage
+
+#: Graphs of the structured trace that everybody wants, and their stage.
+EVENTS = {
+    "dynamo_output_graph": "Captured_Graph",
+    "aot_joint_graph": "Joint_graph",
+    "aot_forward_graph": "Forward_graph",
+    "aot_inference_graph": "Forward_graph",
+    "aot_backward_graph": "Backward_graph",
+    "inductor_post_grad_graph": "AFTER_POST_GRAD",
+}
+#: Artifacts of the trace that hold a graph of a stage (by name), written as that stage.
+ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
+#: Texts of AOTAutograd and Inductor around the graphs: what is done to inputs and outputs, which are changed or share
+#: memory, the graph as a script that runs alone.
+AROUND = frozenset({
+    "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
+    "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
+
+
+#: Adjectives for the graphs of a compilation, in the order in which they are made.
+ADJECTIVES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph": "forward",
+              "Backward_graph": "backward", "AFTER_POST_GRAD": "post-grad"}
+
+
+def title(stage: GraphStage) -> str:
+    """Return the name of a stage, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``."""
+    if stage.stage == "AFTER_POST_GRAD":
+        return ", ".join(filter(None, ("after Inductor's passes", direction(stage))))
+    return graph_name(stage.stage) or stage.stage.replace("_", " ")
+
+
+def graph_name(stage: str) -> str:
+    """``"captured graph"`` for ``"Captured_Graph"``; ``""`` for a stage that is not a graph everybody knows."""
+    return f"{ADJECTIVES[stage]} graph" if stage in ADJECTIVES else ""
+
+
+def direction(stage: GraphStage) -> str:
+    """``"forward"`` or ``"backward"``, for a graph that went through Inductor's passes; ``""`` for any other, and where
+    there is no backward graph.
+
+    A graph that takes gradients is the backward one; one that takes ``primals_1`` has a backward one beside it.
+    """
+    if stage.stage != "AFTER_POST_GRAD":
+        return ""
+    signature = stage.text[: stage.text.find("):\n", stage.text.find("def "))]
+    return "backward" if "tangents_" in signature else "forward" if "primals_" in signature else ""
+
+
+def stage_of(metadata: Mapping[str, Any]) -> str:
+    """The stage of the graph that an event holds; ``""`` if it holds none that everybody wants."""
+    for event, stage in EVENTS.items():
+        if event in metadata:
+            return stage
+    artifact = metadata.get("artifact")
+    return ARTIFACTS.get(str(artifact.get("name", "")), "") if isinstance(artifact, dict) else ""
+
+
+def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
+    """The name of one of torch's inner graphs or texts around them, which are written on request; ``""`` for
+    anything else."""
+    artifact = metadata.get("artifact")
+    name = str(artifact.get("name", "")) if isinstance(artifact, dict) else ""
+    return name if name in AROUND or "graph" in name and "class " in payload else ""
+
+
+def may_be_internal(artifact: str) -> bool:
+    """Return whether an artifact of a name may be what :func:`internal_stage_of` looks for."""
+    return "graph" in artifact or artifact in AROUND

@@ -1,0 +1,298 @@
+"""``records.jsonl``: the records of a run, a line each, to make every view again later and elsewhere.
+
+The first line names the schema. While the run goes on, each compilation adds its lines as soon as it is complete, so
+that a killed process leaves what it had; when the run ends, the file is written once more in its final form.
+docs/records.md describes the lines.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..torch_text.guards import parse_guards
+from ..torch_text.resumes import is_resume_global
+from . import model as records
+from .model import (
+    CacheEntry,
+    Capture,
+    CodeText,
+    Compilation,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    Frame,
+    SourceFile,
+    SourceLocation,
+    TransformedCode,
+)
+
+#: Counted up when a line of an older file would be misread.
+SCHEMA = 1
+FILE = "records.jsonl"
+#: The note of a run whose file ends early.
+NOT_ENDED = "the run did not end: what was complete when it was killed is here"
+
+
+class RecordsError(ValueError):
+    """A file that holds no records we can read; the message names it, the line, and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledCode:
+    """The code of a cache entry, as known when its compilation ends (the run may still be killed).
+
+    Attributes:
+        frame: name of its function in texts; ``code_name``, ``location``, ``title`` and ``wrappers`` as in
+            :class:`Frame`.
+        guards: torch's printed guard tree.
+    """
+
+    frame: str
+    code_name: str
+    location: SourceLocation | None
+    transformed: TransformedCode
+    graph_names: tuple[str, ...]
+    resume_names: tuple[str, ...]
+    guards: str = ""
+    title: str = ""
+    wrappers: tuple[SourceLocation, ...] = ()
+
+
+#: Kinds of lines and what they hold.
+_KINDS: dict[str, type] = {
+    "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "code": CompiledCode,
+    "source": SourceFile}
+
+
+# --- writing --------------------------------------------------------------------------------------
+def first_line(environment: dict[str, str]) -> str:
+    return _line({"record": "schema", "version": SCHEMA, "environment": environment})
+
+
+def line(record: Any, known: dict[int, Any] | None = None) -> str:
+    """One record (of a kind in ``_KINDS``) as a line.
+
+    Args:
+        record: what is written.
+        known: parts of records as JSON has them, by identity, as long as they all live: versions share most guards.
+    """
+    kind = next(kind for kind, cls in _KINDS.items() if isinstance(record, cls))
+    return _line({"record": kind, **_plain(record, {} if known is None else known)})
+
+
+def lines(capture: Capture) -> Iterator[str]:
+    """The final form of the file."""
+    yield first_line(capture.environment)
+    known: dict[int, Any] = {}
+    for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources):
+        yield line(record, known)
+    for note in capture.notes:
+        yield _line({"record": "note", "text": note})
+    yield _line({"record": "end"})
+
+
+def _line(value: dict[str, Any]) -> str:
+    # Lone surrogates, which names may hold, are escaped and come back as they were.
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"
+
+
+def _plain(value: Any, known: dict[int, Any]) -> Any:
+    """As JSON has it: fields that have their default are left out."""
+    kind: Any = type(value)
+    if kind in _ATOMS:
+        return value
+    defaults = _defaults(kind)
+    if defaults is not None:
+        found = known.get(id(value))
+        if found is None:
+            found = known[id(value)] = {}
+            for name, default in defaults:
+                item = getattr(value, name)
+                if item != default or type(item) is not type(default):
+                    found[name] = item if type(item) in _ATOMS else _plain(item, known)
+        return found
+    if kind in (tuple, list):
+        return [_plain(item, known) for item in value]
+    if kind is dict:
+        return {str(key): _plain(item, known) for key, item in value.items()}
+    return value
+
+
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
+@functools.cache
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
+    """``(field, default)`` of a record; ``None`` if the type is none. (A large model has a million fields.)"""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(
+        (field.name,
+         field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default)
+        for field in dataclasses.fields(kind))
+
+
+# --- reading --------------------------------------------------------------------------------------
+def read(path: str) -> Capture:
+    """The records of a file, or of the directory of a run.
+
+    A file that ends early (the process was killed) gives what was complete; a note says so.
+
+    Raises:
+        RecordsError: it is not there, not of a schema we know, or damaged before its last line.
+    """
+    if os.path.isdir(path):
+        path = os.path.join(path, FILE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return _read(path, file)
+    except OSError as error:
+        raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}). Give the directory that "
+                           "depyf.prepare_debug wrote, or its records.jsonl.") from error
+    except UnicodeDecodeError as error:
+        raise RecordsError(f"{path!r} is not a file of records ({error}).") from error
+
+
+def filled(capture: Capture, streamed: Capture) -> Capture:
+    """The capture with what it lacks of that which was written while the run went on."""
+    entries = {entry.compile_id for function in capture.functions for frame in function.frames
+               for entry in frame.entries}
+    graphs = {graph.name for graph in capture.graphs}
+    compilations = {_identity(each, 0): each for each in (*streamed.compilations, *capture.compilations)}
+    return dataclasses.replace(
+        capture, environment=capture.environment or streamed.environment,
+        functions=(*capture.functions, *filter(None, (_without(each, entries) for each in streamed.functions))),
+        graphs=(*capture.graphs, *(graph for graph in streamed.graphs if graph.name not in graphs)),
+        compilations=tuple(compilations[key] for key in sorted(compilations)))
+
+
+def _without(function: CompiledFunction, known: set[CompileId]) -> CompiledFunction | None:
+    """The function without entries that are known; ``None`` if all are."""
+    first, *others = (
+        dataclasses.replace(frame, entries=tuple(entry for entry in frame.entries if entry.compile_id not in known))
+        for frame in function.frames)
+    others = [frame for frame in others if frame.entries]
+    return dataclasses.replace(function, frames=(first, *others)) if first.entries or others else None
+
+
+def _read(path: str, file: Iterable[str]) -> Capture:
+    environment: dict[str, str] = {}
+    notes: list[str] = []
+    found: dict[str, dict[Any, Any]] = {kind: {} for kind in _KINDS}
+    ended, number = False, 0
+    pending = iter(file)
+    for number, text in enumerate(pending, 1):
+        try:
+            value = json.loads(text)
+            kind = value.pop("record")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if number > 1 and not text.endswith("\n") and next(pending, None) is None:
+                break  # the line that was being written when the process died
+            raise RecordsError(f"{path}:{number} is not a record of depyf ({error}).") from error
+        if number == 1:
+            if kind != "schema" or value.get("version") != SCHEMA:
+                raise RecordsError(
+                    f"{path} is of schema {value.get('version')!r}; this depyf reads schema {SCHEMA}. "
+                    "Read it with the version that wrote it (the file .depyf beside it names that).")
+            environment = dict(value.get("environment") or {})
+        elif kind == "note":
+            notes.append(str(value.get("text", "")))
+        elif kind == "end":
+            ended = True
+        elif kind in _KINDS:
+            try:
+                record = _built(_KINDS[kind], value)
+            except (TypeError, ValueError, KeyError) as error:
+                raise RecordsError(f"{path}:{number}: this {kind} cannot be read ({error}).") from error
+            found[kind][_identity(record, number)] = record
+    if number == 0:
+        raise RecordsError(f"{path} is empty: the run ended before anything was compiled.")
+    functions = tuple(found["function"].values())
+    if not ended:
+        notes.append(NOT_ENDED)
+        functions = functions or _functions(found["code"].values())
+    return Capture(functions, tuple(found["graph"].values()), tuple(notes), environment,
+                   tuple(found["compilation"].values()), tuple(found["source"].values()))
+
+
+def _identity(record: Any, number: int) -> Any:
+    """Lines of the same record: the last one counts (a graph gets its backward later)."""
+    if isinstance(record, CompiledGraph):
+        return record.name
+    if isinstance(record, Compilation):
+        return record.compile_id.key
+    return number
+
+
+def _functions(codes: Iterable[CompiledCode]) -> tuple[CompiledFunction, ...]:
+    """Functions of a run that was killed: what each compilation left, without the originals."""
+    frames: dict[tuple[str, SourceLocation | None], list[CompiledCode]] = {}
+    for code in codes:
+        frames.setdefault((code.frame, code.location), []).append(code)
+    built: dict[str, Frame] = {}
+    resumed: dict[str, tuple[str, ...]] = {}
+    roots = []
+    missing = CodeText("# not recorded: the run was killed\n", "unproven")
+    for (name, location), group in frames.items():
+        entries = tuple(
+            CacheEntry(code.transformed.compile_id, parse_guards(code.guards), code.transformed, code.graph_names,
+                       code.resume_names) for code in group)
+        frame = Frame(name, group[0].code_name, location, missing, False, group[0].transformed.arguments, (), entries,
+                      title=group[0].title, wrappers=group[0].wrappers)
+        resumed[name] = tuple(dict.fromkeys(r for code in group for r in code.resume_names))
+        if is_resume_global(name):
+            built[name] = frame
+        else:
+            roots.append(frame)
+    functions = []
+    for root in roots:
+        members, pending = [root], list(resumed[root.name])
+        seen: set[str] = set()
+        while pending:
+            name = pending.pop(0)
+            if name in built and name not in seen:
+                seen.add(name)
+                members.append(built[name])
+                pending += resumed[name]
+        functions.append(CompiledFunction(root.name, tuple(members)))
+    return tuple(functions)
+
+
+@functools.cache
+def _fields(cls: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls, vars(records))
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+
+
+def _built(kind: Any, value: Any) -> Any:
+    """A value of JSON as what a field's annotation says."""
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(value, dict):
+            raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
+        fields = _fields(kind)
+        # A later version may add fields; what is not known here is left out.
+        return kind(**{name: _built(fields[name], item) for name, item in value.items() if name in fields})
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        inner = [argument for argument in arguments if argument is not type(None)]
+        return None if value is None else _built(inner[0], value)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise TypeError(f"a list expected, not {type(value).__name__}")
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return tuple(_built(arguments[0], item) for item in value)
+        return tuple(_built(argument, item) for argument, item in zip(arguments, value, strict=True))
+    if origin is dict:
+        return {key: _built(arguments[1], item) for key, item in dict(value).items()}
+    if kind is float and isinstance(value, int):
+        return float(value)
+    if isinstance(kind, type) and not isinstance(value, kind):
+        raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
+    return value

@@ -1,0 +1,435 @@
+"""Events of torch's structured trace -> :class:`~depyf.records.model.Compilation` records.
+
+The same events come from a running torch (``torch_private.hooks.on_trace``) and from a log that ``TORCH_TRACE``
+wrote (:mod:`depyf.torch_text.trace_log`), so they are read in one place. An event is a dictionary with one key that
+names its kind, ``frame_id``, ``frame_compile_id`` and ``attempt``, and for some kinds a text, the payload
+(torch/_logging/_internal.py, ``trace_structured``).
+
+What an event lacks, because its torch is older or the log was cut off, is left empty in the record.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..capture.shelf import Kept, Shelf
+from ..records.model import (
+    CacheLookup,
+    Compilation,
+    CompileId,
+    Failure,
+    GraphBreak,
+    GuardFailure,
+    Phase,
+    SourceLocation,
+    Span,
+    SymbolDecision,
+    UserFunction,
+)
+from ..views.user_source import is_library
+from .guard_failures import FRAME, Seen, guard_failures
+
+#: Kinds of events, and names of artifacts, that are read here.
+EVENTS = frozenset({
+    "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
+    "symbolic_shape_specialization", "guard_added", "guard_added_fast", "str"})
+#: Frequent events, whose payload is taken before torch makes JSON of it.
+OBJECTS = frozenset({"chromium_event"})
+ARTIFACTS = frozenset({
+    "dynamo_graph_break_reason", "recompile_reasons",
+    *(f"{cache}_cache_{outcome}" for cache in ("fx_graph", "aotautograd") for outcome in ("hit", "bypass"))})
+#: Artifacts of which it is enough to know that they were: their texts are long.
+WITHOUT_PAYLOAD = frozenset({"fx_graph_cache_miss", "aotautograd_cache_miss"})
+
+_CACHE = re.compile(r"(?P<cache>fx_graph|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
+#: Fields of ``CompilationMetrics`` (torch/_dynamo/utils.py) that are times, in microseconds, and their names here.
+_PHASES = {
+    "dynamo_cumulative_compile_time_us": "dynamo",
+    "dynamo_compile_time_before_restart_us": "tracing before restarts",
+    "aot_autograd_cumulative_compile_time_us": "AOTAutograd and backend",
+    "inductor_cumulative_compile_time_us": "inductor",
+    "pre_grad_pass_time_us": "pre-grad passes",
+    "joint_graph_pass_time_us": "joint-graph passes",
+    "post_grad_pass_time_us": "post-grad passes",
+    "inductor_code_gen_cumulative_compile_time_us": "inductor code generation",
+    "triton_compile_time_us": "kernel compilation",
+    "async_compile_time_us": "waiting for kernels",
+    "backward_cumulative_compile_time_us": "backward",
+    "gc_time_us": "garbage collection",
+    "structured_logging_overhead_us": "structured logging",
+}
+_COUNTS = {
+    "guard_count": "guards", "graph_op_count": "operations", "graph_node_count": "nodes",
+    "graph_input_count": "inputs", "cache_size": "cache_entries", "accumulated_cache_size": "all_cache_entries",
+    "shape_env_guard_count": "shape_guards", "guard_latency_us": "guard_microseconds",
+}
+#: Shorter ones are left out of the timeline, in seconds.
+_SHORTEST = 0.001
+_LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded")
+
+
+@dataclass
+class _Draft:
+    """A compilation while its events come in."""
+
+    ids: CompileId
+    function: str = ""
+    location: SourceLocation | None = None
+    stack: tuple[SourceLocation, ...] = ()
+    finished: bool = False
+    guarded: bool = False
+    failure: Failure | None = None
+    restarts: tuple[str, ...] = ()
+    breaks: list[GraphBreak] = field(default_factory=list)
+    guard_failures: tuple[GuardFailure, ...] = ()
+    symbols: list[SymbolDecision] = field(default_factory=list)
+    symbols_of_attempt: int = 0
+    caches: list[CacheLookup] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+    start: float = 0.0
+    seconds: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+    spans: list[Span | None] = field(default_factory=list)
+    #: Begun and not ended, by thread: ``(name, start, its place in spans)``.
+    open_spans: dict[Any, list[tuple[str, float, int]]] = field(default_factory=dict)
+    backward_failure: Failure | None = None
+    custom_ops: tuple[str, ...] = ()
+    user_function: UserFunction | None = None
+
+    def record(self) -> Compilation:
+        return Compilation(
+            self.ids, self.function, self.location, self.stack,
+            self._outcome(), None if self.guarded else self.failure, self.restarts, tuple(self.breaks),
+            self.guard_failures, tuple(self.symbols), tuple(self.caches),
+            tuple(Phase(name, seconds) for name, seconds in self.phases.items()), self.start, self.seconds,
+            dict(self.counts), tuple(span for span in self.spans if span is not None), self.backward_failure,
+            self.custom_ops, user_function=self.user_function)
+
+    def _outcome(self) -> str:
+        if self.guarded:
+            return "compiled"
+        if self.failure is not None:
+            if _LIMIT.search(self.failure.reason) or _LIMIT.search(self.failure.kind):
+                return "limit"
+            if self.failure.kind in ("SkipFrame", "SkipCodeRecursiveException") or any(
+                    found.skips_function for found in self.breaks):
+                return "skipped"
+            return "failed"
+        return "skipped" if self.finished else "unknown"
+
+
+class EventReader:
+    """Collects what the events tell.
+
+    Args:
+        string_of: torch writes file names as numbers; the name of a number. Numbers that ``str`` events explain
+            need no other source.
+        full_path: path as torch shortened it -> path (see ``hooks.FullPaths``).
+        shelf: where compilations lie of which no events come now; ``None``: all stay in memory.
+    """
+
+    def __init__(
+        self, string_of: Callable[[int], str] | None = None, full_path: Callable[[str], str] = str,
+        shelf: Shelf | None = None,
+    ) -> None:
+        self._string_of = string_of
+        self._strings: dict[int, str] = {}
+        self._full_path = full_path
+        self._drafts: Kept[tuple[int, int, int], _Draft] = Kept(shelf)
+        #: Name and place of a frame's function, and what the user means by it, by ``CompileId.frame_key``.
+        self._functions: dict[tuple[int, int], tuple[str, SourceLocation | None, UserFunction | None]] = {}
+        self._resets = 0
+
+    def strings(self) -> Iterable[str]:
+        """The strings that events explained by number: file names, for the most part."""
+        return self._strings.values()
+
+    def compilations(self) -> tuple[Compilation, ...]:
+        """In the order in which they began."""
+        return tuple(map(self._record, self._drafts.all()))
+
+    def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> CompileId:
+        """The id that torch's numbers stand for now: after ``torch._dynamo.reset()`` it counts from 0 again."""
+        return CompileId(frame, recompile, attempt, self._resets)
+
+    def compilation(self, compile_id: CompileId) -> Compilation | None:
+        """Return the record of a compilation so far; ``None`` if there is none."""
+        draft = self._drafts.get(compile_id.key)
+        return None if draft is None else self._record(draft)
+
+    def _record(self, draft: _Draft) -> Compilation:
+        # A compilation that torch refused early does not say of which function; the frame is the same function.
+        if not draft.function and draft.ids.frame_key in self._functions:
+            draft.function, place, meant = self._functions[draft.ids.frame_key]
+            draft.location = draft.location or place
+            draft.user_function = draft.user_function or meant
+        return draft.record()
+
+    def _know_function(self, draft: _Draft) -> None:
+        if draft.function:
+            self._functions.setdefault(draft.ids.frame_key, (draft.function, draft.location, draft.user_function))
+
+    def feed(
+        self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen | None = None,
+        broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None = None,
+        callers: Callable[[], Iterable[tuple[str, int, str]]] | None = None,
+        meant: Callable[[], UserFunction | None] | None = None,
+    ) -> None:
+        """Takes one event.
+
+        Args:
+            metadata: the event.
+            payload: its text, if it has one.
+            seen: for ``recompile_reasons``: what a guarded expression is now, as text; ``""`` if unknown.
+            broken_at: for ``dynamo_graph_break_reason``: ``(file, line, function, text)`` of the compiled frame and of
+                each function that was inlined on the way to the break.
+            callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
+            meant: the function that the user means by the frame that torch begins to compile.
+        """
+        text = metadata.get("str")
+        if isinstance(text, (list, tuple)) and len(text) == 2:
+            self._strings[text[1]] = text[0]
+            return
+        if not isinstance(metadata.get("frame_id"), int):
+            return
+        draft = self._draft(metadata)
+        if callers is not None and isinstance(metadata.get("dynamo_start"), dict) and not draft.stack:
+            draft.stack = tuple(SourceLocation(*place) for place in callers())
+        if meant is not None and draft.user_function is None and ("dynamo_start" in metadata or "artifact" in metadata):
+            draft.user_function = meant()
+        for kind in ("dynamo_start", "compilation_metrics", "bwd_compilation_metrics"):
+            if isinstance(metadata.get(kind), dict):
+                getattr(self, "_" + kind)(draft, metadata[kind])
+                return
+        for kind in ("create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added",
+                     "guard_added_fast"):
+            if isinstance(metadata.get(kind), dict):
+                self._symbol(draft, kind, metadata[kind])
+                return
+        if "chromium_event" in metadata:
+            self._timed(draft, payload)
+            return
+        artifact = metadata.get("artifact")
+        if isinstance(artifact, dict):
+            self._artifact(
+                draft, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at)
+
+    def _draft(self, metadata: Mapping[str, Any]) -> _Draft:
+        frame, recompile = metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)
+        draft = self._drafts.get(self.compile_id(frame, recompile).key)
+        if draft is not None and draft.finished and isinstance(metadata.get("dynamo_start"), dict):
+            self._resets += 1  # torch counts anew: these numbers are another compilation's
+            draft = None
+        ids = self.compile_id(frame, recompile, int(metadata.get("attempt") or 0))
+        if draft is None:
+            draft = self._drafts[ids.key] = _Draft(ids)
+        if ids.attempt > draft.ids.attempt:
+            draft.ids = ids
+            draft.symbols.clear()  # tracing began again, and decides again
+        return draft
+
+    # --- one kind each ----------------------------------------------------------------------------
+    def _dynamo_start(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+        stack = self._stack(event.get("stack"))
+        if stack and draft.location is None:
+            draft.stack, draft.location = draft.stack or stack[:-1], stack[-1]
+            draft.function = draft.function or stack[-1].function
+            self._know_function(draft)
+
+    def _compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+        draft.finished = True
+        # (A frame in which there was nothing to compile counts as guarded, without the number of guards.)
+        draft.guarded = bool(event.get("has_guarded_code")) and event.get("guard_count", 0) is not None
+        draft.function = event.get("co_name") or draft.function
+        if event.get("co_filename"):
+            draft.location = SourceLocation(
+                event["co_filename"], int(event.get("co_firstlineno") or 0), draft.function)
+        self._know_function(draft)
+        draft.failure = _failure(event) or draft.failure
+        ops = [*(event.get("compliant_custom_ops") or ()), *(event.get("non_compliant_ops") or ())]
+        draft.custom_ops = tuple(sorted(map(str, ops))) or draft.custom_ops
+        # (A set of torch's, which its trace makes a list of: in an order that is another one in each process.)
+        draft.restarts = tuple(sorted(map(str, event.get("restart_reasons") or ())))
+        draft.start = float(event.get("start_time") or 0.0)
+        draft.seconds += float(event.get("entire_frame_compile_time_s") or 0.0)
+        self._times(draft, event)
+        for name, ours in _COUNTS.items():
+            if isinstance(event.get(name), int):
+                draft.counts[ours] = event[name]
+
+    def _bwd_compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+        draft.seconds += float(event.get("duration_us") or 0) / 1e6
+        draft.backward_failure = _failure(event) or draft.backward_failure
+        self._times(draft, event)
+
+    def _timed(self, draft: _Draft, payload: Any) -> None:
+        """One event of torch's timeline: a part begins or ends (torch/_dynamo/utils.py, ``ChromiumEventLogger``)."""
+        try:
+            event = json.loads(payload) if isinstance(payload, str) else payload
+            kind, name, moment, thread = event["ph"], str(event["name"]), float(event["ts"]) / 1e6, event.get("tid")
+        except (ValueError, KeyError, TypeError):
+            return
+        opened = draft.open_spans.setdefault(thread, [])
+        if kind == "B":
+            opened.append((name, moment, len(draft.spans)))
+            draft.spans.append(None)
+        elif kind == "E" and any(begun[0] == name for begun in opened):
+            while opened:
+                begun_name, start, place = opened.pop()
+                if begun_name == name:
+                    if moment - start >= _SHORTEST:
+                        draft.spans[place] = Span(name, start, moment - start, len(opened))
+                    break
+
+    def _times(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+        for name, ours in _PHASES.items():
+            if isinstance(event.get(name), (int, float)):
+                draft.phases[ours] = draft.phases.get(ours, 0.0) + event[name] / 1e6
+
+    def _symbol(self, draft: _Draft, kind: str, event: Mapping[str, Any]) -> None:
+        stack = self._stack(event.get("user_stack"))
+        # (Layers of torch's ask for sizes; the user knows the line that called them.)
+        users = [place for place in stack if not is_library(place.filename)] or stack
+        location = users[-1] if users else None
+        if kind == "create_symbol":
+            found = SymbolDecision("created", str(event.get("symbol", "")), str(event.get("source", "")),
+                                   str(event.get("val", "")), str(event.get("vr", "")), "", location)
+        elif kind == "create_unbacked_symbol":
+            found = SymbolDecision("unbacked", str(event.get("symbol", "")), "", "", str(event.get("vr", "")), "",
+                                   location)
+        elif kind == "symbolic_shape_specialization":
+            sources = event.get("sources") or ()
+            found = SymbolDecision("fixed", str(event.get("symbol", "")), ", ".join(map(str, sources)),
+                                   str(event.get("value", "")), "", str(event.get("reason", "")), location)
+        else:
+            found = SymbolDecision("guarded", str(event.get("expr", "")), location=location)
+        if found not in draft.symbols:
+            draft.symbols.append(found)
+
+    def _artifact(
+        self, draft: _Draft, name: str, payload: str, seen: Seen | None,
+        broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None,
+    ) -> None:
+        cache = _CACHE.fullmatch(name)
+        if cache is not None:
+            draft.caches.append(CacheLookup(cache["cache"], cache["outcome"], _bypass_reason(payload)))
+        elif name == "dynamo_graph_break_reason":
+            inner = [SourceLocation(*place) for place in broken_at()] if broken_at is not None else []
+            found = graph_break(draft.ids, payload, inner)
+            if all(known.raw != found.raw for known in draft.breaks):
+                draft.breaks.append(found)
+        elif name == "recompile_reasons":
+            draft.guard_failures = tuple(
+                replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
+                if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen))
+
+    def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
+        if not isinstance(frames, list):
+            return ()
+        return tuple(
+            SourceLocation(self._string(frame.get("filename")), int(frame.get("line") or 0),
+                           str(frame.get("name") or ""), str(frame.get("loc") or ""))
+            for frame in frames if isinstance(frame, dict))
+
+    def _string(self, value: Any) -> str:
+        if not isinstance(value, int):
+            return str(value or "")
+        if value not in self._strings and self._string_of is not None:
+            self._strings[value] = self._string_of(value)
+        return self._strings.get(value, f"<file {value}>")
+
+
+def _failure(event: Mapping[str, Any]) -> Failure | None:
+    if not event.get("fail_type") and not event.get("fail_reason"):
+        return None
+    place = None
+    if event.get("fail_user_frame_filename"):
+        place = SourceLocation(event["fail_user_frame_filename"], int(event.get("fail_user_frame_lineno") or 0))
+    return Failure(str(event.get("fail_type") or ""), str(event.get("fail_reason") or ""), place)
+
+
+def _bypass_reason(payload: str) -> str:
+    try:
+        found = json.loads(payload)
+    except ValueError:
+        return ""
+    return str(found.get("cache_bypass_reason") or "") if isinstance(found, dict) else ""
+
+
+# --- graph breaks ---------------------------------------------------------------------------------
+_HEADING = re.compile(r"^(?:Graph Break )?Reason: (?P<reason>.*)$", re.M)
+_END = re.compile(r"^(?:User code traceback:|Traceback \(most recent call last\):)", re.M)
+_URL = re.compile(r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?")
+_WRAPPED = re.compile(r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
+                      r"Encountered graph break that we cannot resume from)")
+_ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
+
+
+def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation] = ()) -> GraphBreak:
+    """Reads torch's account of a graph break (``InstructionTranslatorBase.log_graph_break``).
+
+    Args:
+        compile_id: of the compilation that met it.
+        text: torch's account.
+        inner: the stack from the compiled frame on, where it is known. Torch's text leaves out every frame that is
+            called by one of the same name (``forward`` by ``forward``).
+    """
+    begin = _HEADING.search(text)
+    end = _END.search(text, begin.end() if begin else 0)
+    account = text[begin.start("reason") if begin else 0 : end.start() if end else len(text)]
+    # A heading of torch's that says what it tried stands above the break itself.
+    skips = account.startswith("Failed to handle graph break gracefully")
+    gave_up = account.partition(".")[0] if account.startswith("Encountered graph break that we cannot resume") else ""
+    if _WRAPPED.match(account):
+        account = account.partition("\n\n")[2] or account
+    _, another, second = account.partition(_ANOTHER)
+    if another:
+        also = _fields(second.strip())
+        gave_up = "\n".join(filter(None, (also["reason"][0].partition("\n")[0], *also["explanation"])))
+    fields = _fields(account)
+    url = _URL.search(account)
+    tail = text[end.end() :] if end else ""
+    tail = tail.split("\nTraceback (most recent call last)")[0]
+    stack = tuple(
+        SourceLocation(found["file"], int(found["line"]), found["function"].strip(), (found["text"] or "").strip())
+        for found in FRAME.finditer(tail))
+    return GraphBreak(
+        compile_id, fields["reason"][0] if fields["reason"] else "",
+        "\n".join(fields["explanation"]), tuple(fields["hint"]), "\n".join(fields["context"]),
+        f"GB{int(url['number']):04d}" if url else "", url.group(0) if url else "", _with_inner(stack, inner), skips,
+        text.removesuffix("\nNoneType: None\n").strip(), len(inner), gave_up)
+
+
+def _with_inner(stack: tuple[SourceLocation, ...], inner: Sequence[SourceLocation]) -> tuple[SourceLocation, ...]:
+    """Torch's stack, its end replaced by the frames that it was made of."""
+    if not inner:
+        return stack
+    texts = {(place.filename, place.line): place.text for place in stack}
+    inner = [replace(place, text=place.text or texts.get((place.filename, place.line), "")) for place in inner]
+    names = {(place.filename, place.line) for place in inner}
+    outer = list(stack)
+    while outer and (outer[-1].filename, outer[-1].line) in names:
+        outer.pop()
+    return (*outer, *inner)
+
+
+def _fields(account: str) -> dict[str, list[str]]:
+    """Torch's form: a heading, then ``Explanation:``, ``Hint:`` (several) and ``Developer debug context:``."""
+    marks = re.compile(r"^\s*(Explanation|Hint|Developer debug context|For more details about this graph break)"
+                       r"(?:: ?|, )", re.M)
+    parts = marks.split(account.partition(_ANOTHER)[0])
+    found: dict[str, list[str]] = {"reason": [_plain(parts[0])], "explanation": [], "hint": [], "context": []}
+    names = {"Explanation": "explanation", "Hint": "hint", "Developer debug context": "context"}
+    for kind, body in zip(parts[1::2], parts[2::2]):
+        if kind in names and _plain(body):
+            found[names[kind]].append(_plain(body))
+    return found
+
+
+def _plain(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines()]
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,421 @@
+"""The text of a module that Inductor generated -> the kernels that it defines and calls.
+
+Only what stands in the text is read here; which nodes of a graph a call computes is found in
+:mod:`depyf.provenance.kernels`. The form of the text is torch's own (torch/_inductor/codegen/wrapper.py; cpp.py and
+triton.py beside it):
+
+* a kernel is assigned at the top, ``name = async_compile.cpp_pybinding([...], r'''...''')`` or
+  ``async_compile.triton('name', '''...''')``. Above a Triton kernel stand its nodes as comments
+  (``get_kernel_metadata`` in torch/_inductor/utils.py). Above a C++ kernel stands nothing: ``CppScheduling`` never asks
+  for that text.
+* ``call`` unpacks its arguments, allocates buffers, calls kernels and returns. Parts of it may stand in functions
+  ``partition_0``, ``partition_1``, ... Above a call of a library's kernel, and of a Triton kernel, one comment names
+  its source nodes.
+
+Nothing here raises for any text: what is not understood is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..decompiler.trees import dotted_name
+
+_SOURCES = re.compile(r"#\s*(?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>.*?)\], "
+                      r"Original ATen: \[(?P<aten>.*?)\]")
+_FRAGMENT_NODE = re.compile(r"#\s+%(?P<name>\w+) : .*= call_\w+\[target=")
+_ORIGIN = re.compile(r"#\s+(?P<source>\S+) => (?P<nodes>.+)")
+_CPP_PARAMETERS = re.compile(r'extern "C"[^(]*\((?P<parameters>[^)]*)\)')
+_TRITON_PARAMETERS = re.compile(r"^def \w+\((?P<parameters>[^)]*)\)", re.M)
+#: Parameters of kernels for buffers (torch/_inductor/codegen/common.py, ``KernelArgs``).
+_BUFFER = re.compile(r"\b(?P<name>(?:in_out_ptr|in_ptr|out_ptr|X|W|Y|B|arg_\w*?)\d*)\b")
+#: Names behind which library kernels are called, by the first part of the dotted name.
+_LIBRARIES = frozenset({"extern_kernels", "aten", "inductor_ops", "_quantized", "prims"})
+_PARTITION = re.compile(r"partition_(\d+)$")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A kernel that the module defines.
+
+    Attributes:
+        name: of the variable that holds it.
+        kind: ``"C++"``, ``"Triton"`` or what torch calls the compiler (``"cutlass"``).
+        line: of its definition, from 1.
+        parameters: how each of its arguments for buffers is used, in order: ``"in"``, ``"out"`` or ``"in_out"``.
+        sources, aten: source nodes and ATen operations that torch names above it.
+        nodes: nodes of the post-grad graph that torch names above it.
+    """
+
+    name: str
+    kind: str
+    line: int
+    parameters: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    aten: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An allocation: numbers of elements as torch writes them, dtype without ``torch.``."""
+
+    sizes: tuple[str, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A call of a kernel.
+
+    Attributes:
+        name: ``"cpp_fused_add_0"``, ``"extern_kernels.mm"``, ``"torch.ops.aten.sort.stable"``.
+        definition: of a kernel of the module; ``None`` for one of a library.
+        line: of the call, from 1.
+        reads, writes: values, each a number of its own: what the call takes, in order, and what it makes. Buffers are
+            reused; a value never is.
+        perhaps: values that it may read: its memory held them before, and nothing tells whether they are needed.
+        changes: names of arguments of ``call`` that it writes to.
+        sources, aten: as torch names them above the call.
+    """
+
+    name: str
+    definition: Definition | None
+    line: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    perhaps: tuple[int, ...] = ()
+    changes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    aten: tuple[str, ...] = ()
+
+
+@dataclass
+class Module:
+    """The contents of a generated module.
+
+    Attributes:
+        definitions: its kernels, by name.
+        launches: calls of kernels, in order.
+        arguments: names of the arguments of ``call``, with their values.
+        buffers: type of a value, where it is known.
+        results: values of each result, in order; none for a number or ``None``.
+        parts: value of a result of several -> ``(value of the whole, index)``.
+        continues: value of a buffer -> what it held before, where a kernel may have left a part of that.
+    """
+
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    launches: list[Launch] = field(default_factory=list)
+    arguments: dict[str, int] = field(default_factory=dict)
+    buffers: dict[int, Buffer] = field(default_factory=dict)
+    results: list[tuple[int, ...]] = field(default_factory=list)
+    parts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    continues: dict[int, int] = field(default_factory=dict)
+
+
+def read_module(text: str) -> Module:
+    """Return the contents of a module; nothing where it is none that Inductor writes in Python (``cpp_wrapper`` writes
+    C++).
+
+    Args:
+        text: ``Kernel.text``.
+    """
+    try:
+        return _Reader(text).module
+    except (SyntaxError, ValueError, RecursionError, MemoryError, AttributeError, TypeError, IndexError, KeyError):
+        return Module()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        self.module = Module()
+        #: What a name of ``call`` holds. A view holds what its buffer holds.
+        self.values: dict[str, tuple[int, ...]] = {}
+        self.view_of: dict[str, str] = {}
+        self.types: dict[str, Buffer] = {}
+        #: Names that were given memory of another, and what that held; nothing was written to them since.
+        self.before: dict[str, tuple[int, ...]] = {}
+        self.count = 0
+        tree = ast.parse(text)
+        for statement in tree.body:
+            self._definition(statement)
+        functions = {found.name: found for found in ast.walk(tree) if isinstance(found, ast.FunctionDef)}
+        self.partitions = {int(found[1]): functions[name] for name in functions
+                           if (found := _PARTITION.match(name)) is not None}
+        self.functions = functions
+        if "call" in functions:
+            self._body(functions["call"].body, outermost=True)
+
+    # --- kernels ----------------------------------------------------------------------------------
+    def _definition(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) \
+                and isinstance(statement.value, ast.Call):
+            maker = dotted_name(statement.value.func)
+            if not maker.startswith("async_compile."):
+                return
+            name, compiler = statement.targets[0].id, maker.partition(".")[2]
+            source = next((item.value for item in reversed(statement.value.args)
+                           if isinstance(item, ast.Constant) and isinstance(item.value, str)), "")
+        elif isinstance(statement, ast.FunctionDef) and any(
+                "triton" in dotted_name(found.func if isinstance(found, ast.Call) else found)
+                for found in statement.decorator_list):
+            name, compiler, source = statement.name, "triton", ast.unparse(statement)
+        else:
+            return
+        kind = "C++" if compiler.startswith("cpp") else "Triton" if "triton" in compiler else compiler
+        sources, aten, nodes = self._metadata(statement.lineno)
+        self.module.definitions[name] = Definition(
+            name, kind, statement.lineno, _parameters(source, kind), sources, aten, nodes)
+
+    def _metadata(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Return the sources, operations and nodes that torch names in the comments right above a definition."""
+        above = []
+        for number in range(line - 2, -1, -1):
+            found = self.lines[number].strip()
+            if not found.startswith("#"):
+                break
+            above.append(found)
+        sources: tuple[str, ...] = ()
+        aten: tuple[str, ...] = ()
+        nodes: dict[str, None] = {}
+        mapped: dict[str, None] = {}
+        for comment in reversed(above):
+            named = _SOURCES.match(comment)
+            if named is not None:
+                sources, aten = _items(named["nodes"]), _items(named["aten"])
+            elif (node := _FRAGMENT_NODE.match(comment)) is not None:
+                nodes[node["name"]] = None
+            elif (origin := _ORIGIN.match(comment)) is not None:
+                mapped.update(dict.fromkeys(_items(origin["nodes"])))
+        return sources, aten, tuple(nodes or mapped)
+
+    # --- call -------------------------------------------------------------------------------------
+    def _body(self, body: Sequence[ast.stmt], outermost: bool) -> None:
+        for statement in body:
+            if isinstance(statement, (ast.With, ast.If, ast.For, ast.While)):
+                self._body(statement.body, outermost)
+                self._body(getattr(statement, "orelse", []), outermost)
+            elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                self._assign(statement.targets[0], statement.value, statement, outermost)
+            elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                self._call(statement.value, statement, ())
+            elif isinstance(statement, ast.Return) and outermost and statement.value is not None:
+                items = statement.value.elts if isinstance(statement.value, (ast.Tuple, ast.List)) \
+                    else [statement.value]
+                self.module.results = [self._held(item) for item in items]
+
+    def _assign(self, target: ast.expr, value: ast.expr, statement: ast.stmt, outermost: bool) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            names = [item.id for item in target.elts if isinstance(item, ast.Name)]
+            if isinstance(value, ast.Name) and value.id == "args":
+                if outermost and not self.module.arguments:
+                    for name in names:
+                        self.values[name] = (self._new(),)
+                        self.module.arguments[name] = self.values[name][0]
+            elif isinstance(value, ast.Call):
+                if not self._partition(value):
+                    self._call(value, statement, names)
+            return
+        if not isinstance(target, ast.Name):
+            return
+        name = target.id
+        if isinstance(value, ast.Call):
+            function = dotted_name(value.func)
+            allocated = _allocated(function, value)
+            if allocated is not None:
+                self.types[name] = allocated
+                self.before.pop(name, None)
+                self.values[name] = ()
+                self.view_of.pop(name, None)
+            elif function.rpartition(".")[2] in ("reinterpret_tensor", "as_strided", "alloc_from_pool") and value.args:
+                self._renamed(name, value.args[0], statement.lineno)
+                if len(value.args) > 1 and isinstance(value.args[1], ast.Tuple):
+                    before = self.types.get(self._root(name))
+                    self.types[name] = Buffer(
+                        tuple(map(ast.unparse, value.args[1].elts)), before.dtype if before else "")
+            elif not self._call(value, statement, [name]):
+                self.values[name] = self._held(value)
+        elif isinstance(value, ast.Name):
+            self._renamed(name, value, statement.lineno)
+        elif isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) \
+                and isinstance(value.slice, ast.Constant) and isinstance(value.slice.value, int):
+            whole = self._held(value.value)
+            self.values[name] = (self._new(),)
+            if whole:
+                self.module.parts[self.values[name][0]] = whole[0], value.slice.value
+        else:
+            self.values[name] = self._held(value)
+
+    def _partition(self, call: ast.Call) -> bool:
+        """A part of ``call`` that stands in a function of its own; it has the same names."""
+        function = ast.unparse(call.func)
+        number = re.search(r"partitions?(?:\[|_)(\d+)\]?$", function)
+        found = self.partitions.get(int(number[1])) if number else None
+        if found is None:
+            return False
+        self._body(found.body, outermost=False)
+        return True
+
+    def _renamed(self, name: str, source: ast.expr, line: int) -> None:
+        """``buf4 = buf3``: with ``# reuse`` another buffer in the same memory, otherwise a view."""
+        held = self._held(source)
+        inner = next((item.id for item in ast.walk(source) if isinstance(item, ast.Name) and item.id in self.values),
+                     "")
+        self.view_of.pop(name, None)
+        if inner and inner in self.types:
+            self.types[name] = self.types[inner]
+        if "# reuse" not in self.lines[line - 1]:
+            self.values[name] = held
+            if inner and inner != name:
+                self.view_of[name] = self._root(inner)
+        elif inner in self.before:
+            # Memory of a value that may be over, then a kernel that changes its own result in place.
+            self.values[name], self.before[name] = (), self.before[inner]
+        else:
+            self.values[name] = self.before[name] = held
+
+    def _root(self, name: str) -> str:
+        seen = 0
+        while name in self.view_of and seen < 100:
+            name, seen = self.view_of[name], seen + 1
+        return name
+
+    def _held(self, expression: ast.AST) -> tuple[int, ...]:
+        """The values in an expression, in order, each once."""
+        found: dict[int, None] = {}
+        for item in _names(expression):
+            found.update(dict.fromkeys(self.values.get(self._root(item), ())))
+        return tuple(found)
+
+    def _new(self) -> int:
+        self.count += 1
+        return self.count
+
+    def _call(self, call: ast.Call, statement: ast.stmt, targets: Sequence[str]) -> bool:
+        function = dotted_name(call.func)
+        definition = self.module.definitions.get(function.removesuffix(".run"))
+        first = function.partition(".")[0]
+        if definition is None and first not in _LIBRARIES and not function.startswith("torch.ops."):
+            return False
+        sources, aten = self._comment(statement.lineno)
+        arguments: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords
+                                                  if keyword.arg not in ("stream", "grid"))]
+        outputs: list[str] = []
+        perhaps: dict[int, None] = {}
+        if definition is None:
+            taken = [item.value if isinstance(item, ast.Starred) else item for item in call.args]
+            taken += [keyword.value for keyword in call.keywords if keyword.arg != "out"]
+            outputs = [name for keyword in call.keywords if keyword.arg == "out" for name in _names(keyword.value)]
+            reads = self._read(taken)
+            operation = function.removesuffix(".default").split(".")
+            in_place = any(part.endswith("_") and not part.startswith("_") for part in operation[1:])
+            if not outputs and not targets and (in_place or call.args):
+                outputs = list(_names(call.args[0]))[:1]  # aten.scatter_reduce_.two(buf14, ...)
+        else:
+            uses = list(definition.parameters)
+            tensors = [item for item in arguments if self._names_buffer(item)]
+            if len(uses) < len(tensors) or not uses:
+                # (What is not known of an argument: it is read if it was written before.)
+                uses += ["in_out"] * (len(tensors) - len(uses))
+            reads = self._read([item for item, use in zip(tensors, uses) if use != "out"])
+            for item, use in zip(tensors, uses):
+                if use != "in":
+                    name = next(_names(item))
+                    outputs.append(name)
+                    perhaps.update(dict.fromkeys(self.before.get(name, ())))
+        writes = []
+        # Who writes to views of a buffer makes one value: the buffer with what was written.
+        for root in dict.fromkeys(map(self._root, [*outputs, *targets])):
+            value = self._new()
+            before = self.values.get(root, ())
+            if before and root not in targets and root not in self.before:
+                self.module.continues[value] = before[-1]
+            self.values[root] = (value,)
+            self.before.pop(root, None)
+            if root in self.types and root not in targets:
+                self.module.buffers[value] = self.types[root]
+            writes.append(value)
+        read = set(reads)
+        self.module.launches.append(Launch(
+            function.removesuffix(".run") if definition is not None else function, definition, statement.lineno,
+            reads, tuple(writes), tuple(value for value in perhaps if value not in read),
+            tuple(name for name in outputs if name in self.module.arguments), sources, aten))
+        return True
+
+    def _names_buffer(self, expression: ast.AST) -> bool:
+        found = next(_names(expression), "")
+        return found in self.values or found in self.types
+
+    def _read(self, expressions: Sequence[ast.AST]) -> tuple[int, ...]:
+        found: dict[int, None] = {}
+        for expression in expressions:
+            found.update(dict.fromkeys(self._held(expression)))
+        return tuple(found)
+
+    def _comment(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Source nodes and ATen operations that the comment above a call names."""
+        for number in range(line - 2, max(-1, line - 6), -1):
+            found = self.lines[number].strip()
+            named = _SOURCES.match(found)
+            if named is not None:
+                return _items(named["nodes"]), _items(named["aten"])
+            # Allocations stand between; another call, or the end of a value, ends what is above this one.
+            if not found.startswith("#") and not re.match(r"(?:assert_|stream\d+ = |\w+ = empty_strided)", found):
+                break
+        return (), ()
+
+
+def _parameters(source: str, kind: str) -> tuple[str, ...]:
+    """Return how a kernel uses each of its buffers, by the names that torch gives its parameters."""
+    pattern = _CPP_PARAMETERS if kind == "C++" else _TRITON_PARAMETERS
+    found = list(pattern.finditer(source))
+    if not found:
+        return ()
+    uses = []
+    for parameter in found[-1]["parameters"].split(","):
+        named = _BUFFER.search(parameter)
+        if named is None:
+            continue
+        if kind == "C++" and "*" not in parameter:
+            continue
+        name = named["name"]
+        if name.startswith("in_out_ptr"):
+            uses.append("in_out")
+        elif name.startswith(("out_ptr", "Y")):
+            uses.append("out")
+        else:
+            uses.append("in" if kind != "C++" or "const" in parameter else "in_out")
+    return tuple(uses)
+
+
+def _allocated(function: str, call: ast.Call) -> Buffer | None:
+    """The type of what ``empty_strided_cpu((2, 4), (4, 1), torch.float32)`` allocates."""
+    if not function.rpartition(".")[2].startswith("empty") or not call.args:
+        return None
+    sizes = call.args[0]
+    dtype = next((found for found in (*call.args[1:], *(item.value for item in call.keywords))
+                  if dotted_name(found).startswith("torch.")), None)
+    if not isinstance(sizes, (ast.Tuple, ast.List)):
+        return Buffer((), "")
+    return Buffer(tuple(map(ast.unparse, sizes.elts)), dotted_name(dtype).rpartition(".")[2] if dtype else "")
+
+
+def _names(expression: ast.AST) -> Iterator[str]:
+    """Names in an expression, in the order in which they stand."""
+    pending = [expression]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, ast.Name):
+            yield item.id
+        elif isinstance(item, ast.Call):
+            pending += reversed([*item.args, *(keyword.value for keyword in item.keywords)])
+        else:
+            pending += reversed(list(ast.iter_child_nodes(item)))
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())

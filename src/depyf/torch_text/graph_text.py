@@ -1,0 +1,464 @@
+"""Torch's print of a graph -> its nodes.
+
+Every stage of a graph (captured, joint, forward, backward, after Inductor's passes) is kept as the text that torch
+printed, so the nodes can be read anywhere: from a running torch, from records, from a log of ``TORCH_TRACE``. The
+code is read with ``ast``. What the text says in comments and strings has a form of torch's own:
+
+* ``"f32[2, s27][s27, 1]cuda:0"``: dtype, shape, stride, device (``CodeGen._gen_python_code`` in torch/fx/graph.py);
+* ``# File: model.py:12 in forward, code: x = self.q(x)``: the user's line of the nodes below
+  (``_ParsedStackTrace.get_summary_str``).
+
+Nothing here raises for any text: what is not understood is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..decompiler.trees import dotted_name
+from ..records.model import SourceLocation
+
+#: Torch's short names of dtypes (torch/utils/_dtype_abbrs.py). Others stay as they are.
+DTYPES = {
+    "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u16": "uint16", "u32": "uint32",
+    "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "c32": "complex32",
+    "c64": "complex64", "c128": "complex128", "bc32": "bcomplex32", "b8": "bool", "b1x8": "bits1x8",
+    "b2x4": "bits2x4", "b4x2": "bits4x2", "b8x1": "bits8", "b16x1": "bits16", "f8e5m2": "float8_e5m2",
+    "f8e4m3fn": "float8_e4m3fn", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e4m3fnuz": "float8_e4m3fnuz",
+    "f8e8m0fnu": "float8_e8m0fnu", "f4e2m1fnx2": "float4_e2m1fn_x2"}
+
+_LOCATION = re.compile(r"File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$")
+#: Torch found no user line for the nodes below.
+_NO_LOCATION = "No stacktrace found"
+_BACKWARD = "Backward of forward node"
+_OPERATORS: dict[type, str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Div: "truediv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_",
+    ast.BitXor: "xor", ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.Gt: "gt",
+    ast.LtE: "le", ast.GtE: "ge", ast.UAdd: "pos", ast.USub: "neg", ast.Invert: "invert", ast.Not: "not_",
+    ast.Is: "is_", ast.IsNot: "is_not", ast.In: "contains", ast.NotIn: "not_contains"}
+_IN_PLACE = {name: "i" + name.rstrip("_") for name in _OPERATORS.values()}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The type that torch prints for a value: ``"f32[2, s27][s27, 1]cpu"``.
+
+    Attributes:
+        text: as torch prints it; ``"Sym(s27)"`` for a number.
+        dtype: ``"float32"``; empty for what is no tensor.
+        shape, stride: sizes as text, so that symbols stay: ``("2", "s27")``. ``None`` where torch says nothing.
+        device: ``"cuda:0"``, or empty.
+    """
+
+    text: str
+    dtype: str = ""
+    shape: tuple[str, ...] | None = None
+    stride: tuple[str, ...] | None = None
+    device: str = ""
+
+    @property
+    def short(self) -> str:
+        """Dtype and shape in torch's form: ``"f32[2, s27]"``."""
+        return self.text if self.shape is None else f"{_short_dtype(self.dtype)}[{', '.join(self.shape)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of a graph.
+
+    Attributes:
+        name: torch's.
+        op: ``"placeholder"``, ``"call_function"``, ``"call_method"``, ``"call_module"``, ``"get_attr"`` or
+            ``"output"``, as in ``torch.fx``.
+        target: what is called, ``"torch.ops.aten.mm.default"``; ``"operator.add"`` for ``a + b``; the method's name;
+            the path of a module or an attribute; the parameter's name of a placeholder.
+        inputs: names of the nodes that it takes, each once, in order.
+        type: torch's annotation, if there is one. Nodes that give tuples have none.
+        location: the user's line, if torch knows one.
+        line: line of the text, from 1.
+        backward: torch says that it is of the backward pass, or in a graph of it (it does so from 2.14 on; see the
+            stage otherwise).
+    """
+
+    name: str
+    op: str
+    target: str
+    inputs: tuple[str, ...] = ()
+    type: TensorType | None = None
+    location: SourceLocation | None = None
+    line: int = 0
+    backward: bool = False
+
+    @property
+    def is_call(self) -> bool:
+        return self.op.startswith("call_")
+
+    @property
+    def operation(self) -> str:
+        """The operation in short: ``"aten.mm"``, ``"linear"``, ``"add"``, ``"view"``."""
+        parts = self.target.split(".")
+        if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
+            return ".".join(parts[2:4])
+        return parts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph, with those that it holds for ``torch.cond`` and the like.
+
+    Attributes:
+        name: of its class (``"GraphModule"``), or the attribute by which the outer graph calls it.
+        nodes: in order, placeholders first.
+        subgraphs: in order.
+    """
+
+    name: str
+    nodes: tuple[Node, ...] = ()
+    subgraphs: tuple[Graph, ...] = ()
+
+    def walk(self, prefix: str = "") -> Iterator[tuple[str, Graph]]:
+        """This graph and all within it, each with what the names of its nodes begin with in records: ``"body."``."""
+        yield prefix, self
+        for inner in self.subgraphs:
+            yield from inner.walk(f"{prefix}{inner.name}.")
+
+    def named_nodes(self) -> Iterator[tuple[str, Node]]:
+        """``(name in records, node)`` of all nodes; those of inner graphs behind the others."""
+        return ((prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes)
+
+    def node(self, name: str) -> Node | None:
+        return next((node for node in self.nodes if node.name == name), None)
+
+
+def read_graph(text: str) -> Graph:
+    """The graph that a text holds; one without nodes where it holds none.
+
+    Args:
+        text: ``GraphStage.text``.
+    """
+    try:
+        return _read(text)
+    except (RecursionError, MemoryError, ValueError, AttributeError, IndexError, TypeError):
+        return Graph("")
+
+
+def _read(text: str) -> Graph:
+    lines = text.split("\n")
+    try:
+        tree: ast.Module | None = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = None
+    classes = [item for item in tree.body if isinstance(item, ast.ClassDef)] if tree is not None else []
+    if classes:
+        return _class(classes[0], lines)
+    functions = [item for item in tree.body if isinstance(item, ast.FunctionDef)] if tree is not None else []
+    if functions:
+        return Graph(functions[0].name, _Reader(lines).function(functions[0]))
+    return _damaged(lines)
+
+
+def _class(found: ast.ClassDef, lines: list[str]) -> Graph:
+    nodes: tuple[Node, ...] = ()
+    inner = []
+    for item in found.body:
+        if isinstance(item, ast.FunctionDef) and not nodes:
+            nodes = _Reader(lines).function(item)
+        elif isinstance(item, ast.ClassDef):
+            inner.append(_class(item, lines))
+    return Graph(found.name, nodes, tuple(inner))
+
+
+def _damaged(lines: list[str]) -> Graph:
+    """A text that is not Python as a whole (it was cut off, or printed in a form of torch's): line by line.
+
+    Where it begins with several classes only the first is read.
+    """
+    # legal_graph makes comments of a text that is not Python.
+    commented = bool(lines) and lines[0].startswith("# (torch printed")
+    reader = _Reader(lines)
+    name = ""
+    for number, line in enumerate(lines, 1):
+        code = (line[2:] if commented and line.startswith("# ") else line).strip()
+        if code.startswith("class "):
+            if name:
+                break
+            name = code[len("class ") :].partition("(")[0].rstrip(":")
+        elif code.startswith("#"):
+            reader.comment(code)
+        elif code and not code.startswith("#"):
+            try:
+                body = ast.parse(code + " pass" if code.startswith("def ") and code.endswith(":") else code).body
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+            for statement in body:
+                if isinstance(statement, ast.FunctionDef):
+                    reader.parameters(statement)
+                else:
+                    reader.statement(statement, number)
+    return Graph(name, reader.done())
+
+
+class _Reader:
+    """Reads the body of one ``forward``."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.nodes: list[Node] = []
+        self.names: set[str] = set()
+        #: Parameters that no statement has renamed so far, with their annotations.
+        self.arguments: dict[str, TensorType | None] = {}
+        self.lists: dict[str, tuple[str, ...]] = {}  # names of argument lists -> the nodes in them
+        self.in_place: tuple[str, tuple[str, ...]] | None = None
+        self.location: SourceLocation | None = None
+        self.backward = False
+        self.flattened = False
+
+    # --- a function as a whole --------------------------------------------------------------------
+    def function(self, found: ast.FunctionDef) -> tuple[Node, ...]:
+        self.parameters(found)
+        # Comments are lines of their own between statements.
+        reached = found.body[0].lineno if found.body else found.lineno
+        reached = min(reached, found.lineno + 1)
+        for statement in found.body:
+            for number in range(reached, statement.lineno):
+                line = self.lines[number - 1].lstrip()
+                if line.startswith("#"):
+                    self.comment(line)
+            reached = (statement.end_lineno or statement.lineno) + 1
+            self.statement(statement, statement.lineno)
+        return self.done()
+
+    def parameters(self, found: ast.FunctionDef) -> None:
+        arguments = found.args
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        if arguments.vararg is not None:
+            every.append(arguments.vararg)
+        for argument in every:
+            if argument.arg != "self":
+                self.arguments[argument.arg] = _type(argument.annotation)
+
+    def done(self) -> tuple[Node, ...]:
+        if not self.flattened:
+            # A parameter whose node has its own name is a node without a statement.
+            missing = [Node(name, "placeholder", name, (), kind) for name, kind in self.arguments.items()]
+            count = next((i for i, node in enumerate(self.nodes) if node.op != "placeholder"), len(self.nodes))
+            order = {name: index for index, name in enumerate(self.arguments)}
+            first = self.nodes[:count]
+            if missing:
+                known = {node.target for node in first}
+                first = sorted(
+                    [*first, *(node for node in missing if node.target not in known)],
+                    key=lambda node: order.get(node.target, -1))
+            self.nodes[:count] = first
+        return tuple(self.nodes)
+
+    def comment(self, line: str) -> None:
+        found = _LOCATION.search(line)
+        if found is not None:
+            self.location = _location(found["file"], int(found["line"]), found["function"], found["text"])
+            self.backward = _BACKWARD in line[: found.start()]
+        elif _NO_LOCATION in line:
+            self.location, self.backward = None, False
+
+    # --- statements -------------------------------------------------------------------------------
+    def statement(self, statement: ast.stmt, line: int) -> None:
+        if isinstance(statement, ast.Return):
+            self._add(Node("output", "output", "output", self._inputs(statement.value), None, None, line))
+        elif isinstance(statement, ast.AugAssign):
+            name = _IN_PLACE.get(_OPERATORS.get(type(statement.op), ""), "iadd")
+            self.in_place = f"operator.{name}", self._inputs(statement.target, statement.value)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            if statement.value is None:
+                self._placeholder(statement.target.id, statement.target.id, _type(statement.annotation), line)
+            else:
+                self._assignment(statement.target.id, statement.value, _type(statement.annotation), line)
+        elif isinstance(statement, ast.Assign):
+            first = statement.targets[0]
+            if isinstance(first, ast.Subscript) and len(statement.targets) == 1:
+                self.in_place = "operator.setitem", self._inputs(first.value, first.slice, statement.value)
+            elif isinstance(first, ast.Name):
+                if _is_none(statement.value):
+                    return  # torch lets go of values that it needs no more
+                self._assignment(first.id, statement.value, None, line)
+            elif isinstance(first, (ast.Tuple, ast.List)) and "tree_flatten" in ast.unparse(statement.value):
+                self._flattened(first, line)
+
+    def _assignment(self, name: str, value: ast.expr, kind: TensorType | None, line: int) -> None:
+        in_place, self.in_place = self.in_place, None
+        if isinstance(value, ast.Name):
+            if in_place is not None:
+                self._call(name, "call_function", in_place[0], in_place[1], kind, line)
+            elif value.id in self.arguments:
+                self._placeholder(name, value.id, self.arguments[value.id] or kind, line)
+            return
+        if isinstance(value, (ast.List, ast.Tuple)):
+            self.lists[name] = self._inputs(value)  # arguments, put together before a call that empties the list
+            return
+        if isinstance(value, ast.Call):
+            function = value.func
+            if isinstance(function, ast.Name) and function.id == "iter":
+                self.flattened = True
+                self.arguments.clear()  # the arguments come as one list
+                return
+            if isinstance(function, ast.Name) and function.id == "next":
+                self._placeholder(name, name, kind, line)
+                return
+        op, target, inputs = self._described(value)
+        if op:
+            self._call(name, op, target, inputs, kind, line)
+
+    def _described(self, value: ast.expr) -> tuple[str, str, tuple[str, ...]]:
+        """``(op, target, inputs)`` of an expression that torch prints for a node."""
+        if isinstance(value, ast.Call):
+            attribute = _attribute(value)
+            if attribute is not None:
+                return attribute[0], attribute[1], self._inputs(value)
+            function = value.func
+            inputs = self._inputs(function, *value.args, *(keyword.value for keyword in value.keywords))
+            if isinstance(function, ast.Attribute) and not self._is_global(function):
+                return "call_method", function.attr, inputs
+            return "call_function", dotted_name(function) or ast.unparse(function), inputs
+        inputs = self._inputs(value)
+        attribute = _attribute(value)
+        if attribute is not None:
+            return attribute[0], attribute[1], inputs
+        operator = ""
+        if isinstance(value, (ast.BinOp, ast.UnaryOp)):
+            operator = _OPERATORS.get(type(value.op), "")
+        elif isinstance(value, ast.Compare):
+            operator = _OPERATORS.get(type(value.ops[0]), "")
+        elif isinstance(value, ast.Subscript):
+            operator = "getitem"
+        elif isinstance(value, ast.Attribute):
+            return "call_function", "getattr", inputs
+        return ("call_function", f"operator.{operator}", inputs) if operator else ("", "", ())
+
+    def _flattened(self, names: ast.Tuple | ast.List, line: int) -> None:
+        self.flattened = True
+        for item in names.elts:
+            if isinstance(item, ast.Name) and item.id not in self.names:
+                self._placeholder(item.id, item.id, None, line)
+        self.arguments.clear()
+
+    def _placeholder(self, name: str, target: str, kind: TensorType | None, line: int) -> None:
+        self._add(Node(name, "placeholder", target, (), kind, None, line))
+
+    def _call(
+        self, name: str, op: str, target: str, inputs: tuple[str, ...], kind: TensorType | None, line: int
+    ) -> None:
+        self._add(Node(name, op, target, inputs, kind, self.location, line, self.backward))
+
+    def _add(self, node: Node) -> None:
+        if node.name not in self.names or node.op == "output":
+            self.names.add(node.name)
+            self.nodes.append(node)
+
+    def _is_global(self, value: ast.expr) -> bool:
+        """A dotted name that begins with none of the nodes: ``torch.ops.aten.mm.default``."""
+        while isinstance(value, ast.Attribute):
+            value = value.value
+        return isinstance(value, ast.Name) and value.id not in self.names and value.id not in self.arguments
+
+    def _inputs(self, *expressions: ast.expr | None) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        pending: list[ast.AST] = [item for item in reversed(expressions) if item is not None]
+        while pending:
+            item = pending.pop()
+            if isinstance(item, ast.Name):
+                if item.id in self.lists:
+                    found.update(dict.fromkeys(self.lists[item.id]))
+                elif item.id in self.names or item.id in self.arguments:
+                    found[item.id] = None
+            elif isinstance(item, ast.Attribute):
+                pending.append(item.value)
+            elif not isinstance(item, ast.Constant | ast.expr_context):
+                pending.extend(reversed(list(ast.iter_child_nodes(item))))
+        return tuple(found)
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _attribute(value: ast.expr) -> tuple[str, str] | None:
+    """``("get_attr", path)`` for ``self.a.b`` and ``getattr(self, "0").b``; ``("call_module", path)`` where that is
+    called; ``None`` for anything else."""
+    op = "get_attr"
+    if isinstance(value, ast.Call) and not _is_getattr(value):
+        value, op = value.func, "call_module"
+    parts: list[str] = []
+    while True:
+        if isinstance(value, ast.Attribute):
+            parts.append(value.attr)
+            value = value.value
+        elif isinstance(value, ast.Call) and _is_getattr(value):
+            parts.append(str(value.args[1].value))  # type: ignore[attr-defined]
+            value = value.args[0]
+        else:
+            break
+    if isinstance(value, ast.Name) and value.id == "self" and parts:
+        return op, ".".join(reversed(parts))
+    return None
+
+
+def _is_getattr(value: ast.Call) -> bool:
+    return (isinstance(value.func, ast.Name) and value.func.id == "getattr" and len(value.args) == 2
+            and isinstance(value.args[1], ast.Constant))
+
+
+def _short_dtype(dtype: str) -> str:
+    return next((short for short, name in DTYPES.items() if name == dtype), dtype)
+
+
+@functools.lru_cache(65536)
+def _location(filename: str, line: int, function: str, text: str) -> SourceLocation:
+    return SourceLocation(filename, line, function, text)
+
+
+def _type(annotation: ast.expr | None) -> TensorType | None:
+    if annotation is None:
+        return None
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return tensor_type(annotation.value)
+    return TensorType(ast.unparse(annotation))
+
+
+@functools.lru_cache(65536)
+def tensor_type(text: str) -> TensorType:
+    """Reads torch's annotation of a value. A subclass of tensors stands around it: ``"DTensor(f32[2], ...)"``."""
+    inner = re.fullmatch(r"[A-Za-z_]\w*\((?P<inner>\w+\[.*)\)", text)
+    core = inner["inner"] if inner is not None else text
+    begin = core.find("[")
+    dtype = core[:begin]
+    if begin <= 0 or not dtype.isidentifier():
+        return TensorType(text)
+    shape, end = _sizes(core, begin)
+    if shape is None:
+        return TensorType(text)
+    stride, after = _sizes(core, end) if core[end : end + 1] == "[" else (None, end)
+    device = re.match(r"[a-z]+(?::\d+)?", core[after:])
+    return TensorType(text, DTYPES.get(dtype, dtype), shape, stride, device.group(0) if device else "")
+
+
+def _sizes(text: str, begin: int) -> tuple[tuple[str, ...] | None, int]:
+    """The sizes in the bracket that begins there, and where it ends. Sizes may be expressions with commas."""
+    depth, item, found = 0, begin + 1, []
+    for index in range(begin, len(text)):
+        letter = text[index]
+        if letter in "[(":
+            depth += 1
+        elif letter in "])":
+            depth -= 1
+        if depth == 0 or (depth == 1 and letter == ","):
+            size = text[item:index].strip()
+            if size:
+                found.append(size)
+            item = index + 1
+        if depth == 0:
+            return tuple(found), index + 1
+    return None, begin

@@ -1,0 +1,339 @@
+"""Torch's reasons for a recompile -> :class:`~depyf.records.model.GuardFailure` records.
+
+Torch says of each version which of its guards failed first (``torch/_dynamo/guards.py``, ``get_guard_fail_reason``)::
+
+    0/1: tensor 'x' size mismatch at index 0. expected 4, actual 6
+    0/0: len(cache) == 1  # cache.append(x)  # model.py:14 in forward
+
+Each form of these is read into what was compared, what it was expected to be, and what it is now::
+
+    x.size()[0]    4    6
+    len(cache)     1    2
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..records.model import CompileId, GuardFailure, SourceLocation
+from .user_expressions import parsed_expression
+
+_ENTRY = re.compile(r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): ")
+_CAUSE = re.compile(r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)")
+_HINT = re.compile(r"\s*\(HINT: (?P<hint>.*)\)\s*$", re.S)
+FRAME = re.compile(
+    r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)
+
+_TYPE_ID = re.compile(r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expected>[^']*)'>)?")
+_OBJECT_ID = re.compile(r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>[^']*)'>)?")
+_TENSOR = re.compile(r"tensor '(?P<source>.*?)' (?P<rest>.*)", re.S)
+_NO_TENSOR = re.compile(r"expected type of '(?P<source>.*?)' to be a tensor type,?\W*but found (?P<seen>.*)", re.S)
+_STATE = re.compile(r"GLOBAL_STATE changed: (?P<names>.*)")
+_GONE = re.compile(r"Cache line invalidated because (?P<source>.*) got deallocated")
+_MISSING = re.compile(r"(?:KeyError|IndexError) on (?P<source>.*)")
+_NO_ATTRIBUTE = re.compile(r"getattr failed on source (?P<source>.*)")
+_DUPLICATES = re.compile(r"Duplicate tensors found: (?P<names>.+)")
+_KEYS = re.compile(r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)")
+_CONTAINS = re.compile(r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)")
+
+#: Scalar types as torch's C++ names them, with their name in Python.
+_DTYPES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
+    "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128", "ComplexHalf": "complex32", "Float8_e4m3fn": "float8_e4m3fn",
+    "Float8_e5m2": "float8_e5m2"}
+#: What torch compares of a tensor: its words, how Python says it, and what that makes of a value.
+_OF_A_TENSOR: tuple[tuple[re.Pattern[str], str, Callable[[str], str]], ...] = (
+    (re.compile(r"size mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)"),
+     "{source}.size()[{index}]", str),
+    (re.compile(r"stride mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)"),
+     "{source}.stride()[{index}]", str),
+    (re.compile(r"dtype mismatch\. expected (?P<expected>\S+), actual (?P<seen>\S+)"),
+     "{source}.dtype", lambda name: f"torch.{_DTYPES.get(name, name)}"),
+    (re.compile(r"requires_grad mismatch\. expected requires_grad=(?P<expected>[01])(?P<seen>)"),
+     "{source}.requires_grad", lambda flag: {"0": "False", "1": "True"}.get(flag, flag)),
+    (re.compile(r"rank mismatch\. expected (?P<expected>\d+), actual (?P<seen>\d+)"), "{source}.ndim", str),
+    (re.compile(r"Tensor device index mismatch\. Expected device index to be (?P<expected>\S+), actual (?P<seen>\S+)"),
+     "{source}.device.index", str),
+)
+_KEYS_OF_DISPATCH = re.compile(
+    r"dispatch key set mismatch\. expected DispatchKeySet\((?P<expected>.*?)\), actual DispatchKeySet\((?P<seen>.*?)\)")
+#: Names of torch's global state, in the words of its functions.
+_STATES = {
+    "grad_mode": "torch.is_grad_enabled()", "default_dtype": "torch.get_default_dtype()",
+    "num_threads": "torch.get_num_threads()",
+    "deterministic_algorithms": "torch.are_deterministic_algorithms_enabled()",
+    "deterministic_algorithms_warn_only": "torch.is_deterministic_algorithms_warn_only_enabled()",
+}
+#: Other state that torch guards by a helper of its own.
+_HELPERS = (
+    ("___check_torch_function_mode_stack", "the modes of __torch_function__ that are on"),
+    ("compare_functorch_state", "the transforms of torch.func that are on"),
+    ("top_saved_tensors_hooks", "the hooks for saved tensors"),
+    ("forward_ad._current_level", "the level of forward-mode differentiation"),
+    ("CURRENT_DEVICE", "the default device"),
+    ("BACKEND_MATCH", "the backend"),
+)
+
+
+class Comparison(NamedTuple):
+    """The comparison that a guard makes.
+
+    Attributes:
+        subject: as Python (``len(cache)``), or in words where Python has none (``the default device``).
+        expected, seen: ``""`` where unknown.
+    """
+
+    subject: str
+    expected: str = ""
+    seen: str = ""
+
+
+#: Says what an expression is in the frame that is about to be compiled again, ``""`` if unknown.
+Seen = Callable[[str], str]
+
+
+def guard_failures(
+    payload: str, full_path: Callable[[str], str] = str, seen: Seen | None = None
+) -> tuple[GuardFailure, ...]:
+    """Read torch's reasons for a recompile, one a version; the version that was used last comes first.
+
+    Args:
+        payload: one reason, or a JSON list of several.
+        full_path: see :class:`~depyf.torch_text.events.EventReader`.
+        seen: see :meth:`~depyf.torch_text.events.EventReader.feed`.
+    """
+    try:
+        decoded = json.loads(payload)
+    except ValueError:
+        decoded = payload
+    reasons = decoded if isinstance(decoded, list) else [payload]
+    return tuple(_guard_failure(str(reason), full_path, seen or (lambda expression: "")) for reason in reasons)
+
+
+def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> GuardFailure:
+    entry = _ENTRY.match(reason)
+    compile_id = CompileId(int(entry["frame"]), int(entry["recompile"])) if entry else None
+    text = reason[entry.end() :] if entry else reason
+    text, _, stack = text.partition("\nUser stack trace:\n")
+    advice = _HINT.search(text)
+    hint = advice["hint"].strip() if advice else ""
+    text = text[: advice.start()] if advice else text
+    cause = None
+    frames = list(FRAME.finditer(stack))
+    comment = _CAUSE.search(text)
+    if frames:
+        last = frames[-1]
+        cause = SourceLocation(last["file"], int(last["line"]), last["function"].strip(), (last["text"] or "").strip())
+    elif comment:
+        cause = SourceLocation(full_path(comment["file"]), int(comment["line"]),
+                               comment["function"], comment["code"].strip())
+    condition = (text[: comment.start()] if comment else text).strip()
+    found = comparison(condition, seen)
+    shown = _TYPE_ID.sub(lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
+    shown = _OBJECT_ID.sub(
+        lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), shown)
+    return GuardFailure(compile_id, shown, _source(found.subject), found.expected, found.seen, cause,
+                        found.subject, hint)
+
+
+def comparison(condition: str, seen: Seen) -> Comparison:
+    """Return the comparison that a guard makes, from torch's text of it.
+
+    Args:
+        condition: ``"tensor 'x' rank mismatch. expected 2, actual 3"``, ``"len(cache) == 1"``.
+        seen: what an expression is now.
+    """
+    for form in (_of_a_tensor, _of_identity, _of_membership, _of_state):
+        found = form(condition, seen)
+        if found is not None:
+            return found
+    tree = parsed_expression(condition)
+    if tree is None:
+        return Comparison(condition)
+    return _of_expression(tree, seen)
+
+
+def _of_a_tensor(condition: str, seen: Seen) -> Comparison | None:
+    tensor = _TENSOR.match(condition)
+    if tensor is None:
+        other = _NO_TENSOR.match(condition)
+        if other is None:
+            return None
+        return Comparison(f"type({other['source']})", "a tensor", _class_name(other["seen"]))
+    for pattern, subject, value in _OF_A_TENSOR:
+        found = pattern.match(tensor["rest"])
+        if found is not None:
+            name = subject.format(source=tensor["source"], **found.groupdict())
+            actual = found["seen"].rstrip(".") or {"0": "1", "1": "0"}.get(found["expected"], "")
+            return Comparison(name, value(found["expected"].rstrip(".,")), value(actual))
+    keys = _KEYS_OF_DISPATCH.match(tensor["rest"])
+    if keys is not None:
+        return _of_dispatch_keys(tensor["source"], _listed(keys["expected"]), _listed(keys["seen"]))
+    return Comparison(tensor["source"])
+
+
+def _of_dispatch_keys(source: str, expected: list[str], actual: list[str]) -> Comparison:
+    """Return the comparison of the properties of a tensor that differ: its device, whether inference mode made it."""
+    lost, new = [key for key in expected if key not in actual], [key for key in actual if key not in expected]
+    if all(key.startswith(("Autograd", "ADInplaceOrView")) for key in (*lost, *new)) and bool(lost) != bool(new):
+        return Comparison(f"{source}.is_inference()", str(bool(new)), str(bool(lost)))
+    devices = [[key.lower() for key in keys if key in ("CPU", "CUDA", "XPU", "MPS", "Meta", "HPU", "XLA")]
+               for keys in (lost, new)]
+    if all(len(found) == 1 for found in devices):
+        return Comparison(f"{source}.device.type", repr(devices[0][0]), repr(devices[1][0]))
+    return Comparison(f"the dispatch keys of {source}", ", ".join(lost) or "without " + ", ".join(new),
+                      ", ".join(new) or "without " + ", ".join(lost))
+
+
+def _of_identity(condition: str, seen: Seen) -> Comparison | None:
+    found = _TYPE_ID.match(condition)
+    if found is not None:
+        subject = f"type({found['source']})"
+        return Comparison(subject, found["expected"] or "", seen(subject))
+    found = _OBJECT_ID.match(condition)
+    if found is not None:
+        owner = found["source"].removesuffix(".__code__")  # (of functions torch compares the code)
+        return Comparison(owner, "the same object", seen(owner) or "another object")
+    found = _GONE.match(condition)
+    if found is not None:
+        return Comparison(found["source"], "the same object", "gone")
+    found = _DUPLICATES.match(condition)
+    if found is not None:
+        names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", found["names"])
+        return Comparison(" is ".join(names) or found["names"], "False", "True")
+    return None
+
+
+def _of_membership(condition: str, seen: Seen) -> Comparison | None:
+    found = _KEYS.match(condition)
+    if found is not None:
+        subject = f"list({found['a'] or found['b']})"
+        return Comparison(subject, found["expected"], seen(subject))
+    found = _CONTAINS.fullmatch(condition)
+    if found is not None:
+        return Comparison(f"{found['key']} in {found['source']}", *_turned(not found["no"]))
+    found = _MISSING.match(condition)
+    if found is not None:
+        return Comparison(found["source"], "there", "missing")
+    found = _NO_ATTRIBUTE.match(condition)
+    if found is not None:
+        return Comparison(found["source"], "there", "missing")
+    return None
+
+
+def _of_state(condition: str, seen: Seen) -> Comparison | None:
+    found = _STATE.match(condition)
+    if found is not None:
+        names = found["names"].split()
+        for name in names:
+            if name in _STATES:
+                now = seen(_STATES[name])
+                return Comparison(_STATES[name], {"True": "False", "False": "True"}.get(now, ""), now)
+        return Comparison("torch's global state: " + ", ".join(name.replace("_", " ") for name in names))
+    for helper, words in _HELPERS:
+        if helper in condition:
+            return Comparison(words)
+    return None
+
+
+def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:
+    """A condition that is Python: which of its sides is given, and which is compared with it."""
+    match tree:
+        case ast.UnaryOp(ast.Not(), ast.Call(ast.Name("hasattr" | "isinstance" | "callable"), _, _) as call):
+            return Comparison(ast.unparse(call), *_turned(False))
+        case ast.Call(ast.Name("hasattr" | "isinstance" | "callable"), _, _):
+            return Comparison(ast.unparse(tree), *_turned(True))
+        case ast.UnaryOp(ast.Not(), ast.Name() | ast.Attribute() | ast.Subscript() as container):
+            subject = f"len({ast.unparse(container)})"
+            return Comparison(subject, "0", seen(subject))
+        case ast.Compare(left, [operator], [right]):
+            fixed = _of_comparison(left, operator, right, seen)
+            if fixed is not None:
+                return fixed
+        case ast.Compare(ast.Constant(low), [ast.Lt() | ast.LtE(), ast.Lt() | ast.LtE()], [inner, ast.Constant(high)]) \
+                if type(low) is int and type(high) is int:
+            first = low + isinstance(tree.ops[0], ast.Lt)
+            last = high - isinstance(tree.ops[1], ast.Lt)
+            return Comparison(ast.unparse(inner), f"{first} to {last}", seen(ast.unparse(inner)))
+    return Comparison(ast.unparse(tree), *_turned(True))
+
+
+def _of_comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, seen: Seen) -> Comparison | None:
+    if _is_literal(left) and not _is_literal(right):
+        turned = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+        left, operator, right = right, turned.get(type(operator), type(operator))(), left
+    if not _is_literal(right):
+        return None
+    subject, value = ast.unparse(left), ast.unparse(right)
+    if "hasattr(" in subject or "isinstance(" in subject:
+        return Comparison(subject, value, {"True": "False", "False": "True"}.get(value, ""))
+    whole = isinstance(right, ast.Constant) and type(right.value) is int
+    match operator:
+        case ast.Eq() | ast.Is():
+            return Comparison(subject, value, seen(subject))
+        case ast.NotEq() if subject.startswith("len("):  # (torch's words for a dictionary that has another length)
+            return Comparison(subject, value, seen(subject))
+        case ast.NotEq() | ast.IsNot():
+            return Comparison(subject, f"not {value}", value)
+        case ast.GtE():
+            return Comparison(subject, f"{value} or more", seen(subject))
+        case ast.LtE():
+            return Comparison(subject, f"at most {value}", seen(subject))
+        case ast.Gt():
+            expected = f"{int(value) + 1} or more" if whole else f"more than {value}"
+            return Comparison(subject, expected, seen(subject))
+        case ast.Lt():
+            expected = f"at most {int(value) - 1}" if whole else f"less than {value}"
+            return Comparison(subject, expected, seen(subject))
+    return None
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return isinstance(node, ast.Attribute) and ast.unparse(node).startswith("torch.")
+    return True
+
+
+def _turned(expected: bool) -> tuple[str, str]:
+    return str(expected), str(not expected)
+
+
+def _listed(keys: str) -> list[str]:
+    return [key.strip() for key in keys.split(",") if key.strip()]
+
+
+def _class_name(text: str) -> str:
+    found = re.match(r"<class '([^']*)'>", text.strip())
+    return found[1] if found else text.strip()
+
+
+def _source(subject: str) -> str:
+    """The guarded object in a subject: ``x`` of ``x.size()[0]`` and of ``len(x)``."""
+    node = parsed_expression(subject)
+    if node is None:
+        return ""
+    if isinstance(node, ast.Compare):
+        node = node.comparators[-1] if isinstance(node.ops[0], ast.In) else node.left
+    while True:
+        match node:
+            case ast.Call(ast.Name("len" | "type" | "list" | "hasattr" | "isinstance" | "callable"), [inner, *_]):
+                node = inner
+            case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride"))):
+                node = inner
+            case ast.Attribute(inner, "dtype" | "requires_grad" | "ndim"):
+                node = inner
+            case ast.Attribute(ast.Attribute(inner, "device"), "index" | "type"):
+                node = inner
+            case ast.Call(ast.Attribute(inner, "is_inference")):
+                node = inner
+            case ast.Call():
+                return ""
+            case _:
+                return ast.unparse(node)

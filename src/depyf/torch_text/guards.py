@@ -1,0 +1,308 @@
+"""Torch's printed guard tree -> :class:`~depyf.records.model.Guard` records.
+
+Torch prints a guard manager as a tree (``str(guard_manager)``, also in its structured trace as
+``dynamo_cpp_guards_str``)::
+
+    | +- GuardManager: source=L['a'], accessed_by=..., type=<class 'torch.Tensor'>, ...
+    | | +- TENSOR_MATCH: check_tensor(L['a'], Tensor, DispatchKeySet(CPU, ...), ...)  # y = a + 1  # file.py:3 in f
+
+Each leaf becomes one condition in valid Python.  Object ids, which differ from run to run, become the
+names of what they stand for; torch's own text is kept in ``Guard.raw``.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..records.model import Guard, SourceLocation
+from .user_expressions import FRAME_PATH, parsed_expression
+
+#: (Managers of a dictionary's keys and values say no ``accessed_by``.)
+_SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
+_IDENTITY = re.compile(r"___check_(?P<what>type|obj)_id\((?P<subject>.*), \d+\)")
+_TYPE = re.compile(r"type=<class '(?P<type>[^']*)'>")
+_CAUSE = re.compile(r"  # (?P<code>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
+_PLACE = re.compile(r"  # (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
+_TENSOR = re.compile(
+    r"check_tensor\((?P<source>.*), (?P<cls>\w+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
+    r"device=(?P<device>[^,]*), requires_grad=(?P<grad>True|False), size=\[(?P<size>[^\]]*)\], "
+    r"stride=\[(?P<stride>[^\]]*)\]\)")
+#: Sizes or strides: numbers, ``None`` where any will do.
+_NUMBERS = re.compile(r"(?:(?:\d+|None)(?:, (?:\d+|None))*)?")
+_MARKING = "DIMENSION_DYNAMIC_MARKING_GUARD"
+_MARK = re.compile(r"hasattr\((?P<subject>.*), '(?P<mark>_dynamo_\w+)'\) == False")
+_SAVED_TENSORS_HOOKS = re.compile(r".*\btop_saved_tensors_hooks ids == (?P<ids>.*)")
+_DICT_VERSION = re.compile(r"___(?:dict_version\((?P<subject>.*)\) == \d+|check_dict_version\((?P<other>.*), \d+\))")
+_ENUM = re.compile(r"(?P<left>.* == )<(?P<member>[A-Za-z_]\w*\.[A-Za-z_]\w*): [^<>]*>")
+#: Where an object lies in memory.
+_ADDRESS = re.compile(r"0x[0-9a-f]{6,}|\b\d{12,}\b")
+#: First key of a tensor's dispatch keys -> its device type.
+_DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "meta", "HPU": "hpu"}
+
+
+def parse_guards(text: str) -> tuple[Guard, ...]:
+    """The guards of one cache entry, in the order in which torch tests them."""
+    return GuardReader().read(text)
+
+
+def unread_guards(text: str) -> tuple[Guard, ...]:
+    """A printed tree as one condition, where it cannot be read."""
+    return (Guard(f"torch_guard({' '.join(text.split())!r})", "", "UNREAD", text.strip()),) if text.strip() else ()
+
+
+class GuardReader:
+    """Reads the trees of several entries. These are much alike, and share what was read before.
+
+    Args:
+        full_path: path as torch shortened it -> path (see ``hooks.FullPaths``).
+    """
+
+    def __init__(self, full_path: Callable[[str], str] = str) -> None:
+        self._full_path = full_path
+        self._causes: dict[str, SourceLocation | None] = {}  # by comment
+        self._nodes: dict[str, _Node | None] = {}  # by line
+        self._guards: dict[tuple[str, str, str, str], Guard] = {}  # by kind, text, owner and its type
+
+    def read(self, text: str) -> tuple[Guard, ...]:
+        """The guards of one printed tree, in the order in which torch tests them."""
+        guards: list[Guard] = []
+        managers: list[_Node] = []  # those around
+        for line in text.splitlines():
+            if line not in self._nodes:
+                self._nodes[line] = _node(line)
+            node = self._nodes[line]
+            if node is None:
+                continue
+            while managers and managers[-1].depth >= node.depth:
+                managers.pop()
+            if node.source is not None:
+                managers.append(node)
+            elif not node.kind.endswith("Manager"):
+                owner = managers[-1] if managers else _NOBODY
+                guards.append(self._guard(node, owner.source or "", owner.type_name))
+        return tuple(_join_marks(guards))
+
+    def _guard(self, node: _Node, owner: str, owner_type: str) -> Guard:
+        key = (node.kind, node.rest, owner, owner_type)
+        guard = self._guards.get(key)
+        if guard is None:
+            condition, comment = _split_comment(node.rest)
+            if comment not in self._causes:
+                self._causes[comment] = _cause(comment, self._full_path)
+            cause = self._causes[comment]
+            expression = _expression(node.kind, condition, owner, owner_type)
+            guard = self._guards[key] = Guard(expression, owner, node.kind, node.rest.strip(), cause)
+        return guard
+
+
+class _Node(NamedTuple):
+    """One line of the tree; ``source`` and ``type_name`` are those of a manager."""
+
+    depth: int
+    kind: str
+    rest: str
+    source: str | None
+    type_name: str
+
+
+_NOBODY = _Node(-1, "", "", "", "")
+
+
+def _node(line: str) -> _Node | None:
+    depth, sign, found = line.partition("+- ")
+    kind, separator, rest = found.partition(": ")
+    if not sign or not separator or depth.strip("| ") or not kind.isidentifier():
+        return None
+    source = _SOURCE.match(rest) if rest.startswith("source=") else None
+    type_name = _TYPE.search(rest, source.end() - len("type=")) if source is not None else None
+    return _Node(len(depth) // 2, kind, rest, source["source"] if source else None,
+                 type_name["type"] if type_name else "")
+
+
+def _join_marks(guards: list[Guard]) -> list[Guard]:
+    """``mark_dynamic`` and its like leave attributes on a tensor; torch tests that each is absent, one guard
+    an attribute.  They say one thing and become one condition."""
+    joined: list[Guard] = []
+    marks: list[tuple[str, str]] = []  # the names and texts of those that come one after another
+    last: tuple[str, SourceLocation | None] = "", None
+
+    def join() -> None:
+        if marks:
+            subject, cause = last
+            names = ", ".join(repr(name) for name, _ in marks)
+            joined.append(Guard(f"has_no_marks({subject}, {names})", subject, _MARKING,
+                                "\n".join(text for _, text in marks), cause))
+            marks.clear()
+
+    for guard in guards:
+        mark = _MARK.fullmatch(guard.expression) if guard.kind == _MARKING else None
+        # (What torch says to own the guard may only hold the subject: a dictionary of parameters.)
+        about = (mark["subject"], guard.cause) if mark is not None else ("", None)
+        if mark is None or about != last:
+            join()
+        last = about
+        if mark is None:
+            joined.append(guard)
+        else:
+            marks.append((mark["mark"], guard.raw))
+    join()
+    return joined
+
+
+def _split_comment(rest: str) -> tuple[str, str]:
+    """``(condition, comment)``; the comment says which line made torch ask."""
+    # A comment sign may stand inside a string of the condition: the comment begins where Python ends.
+    first = cut = rest.find("  # ")
+    while cut >= 0 and _maybe_inside_string(rest[:cut]) and not is_expression(rest[:cut].strip()):
+        cut = rest.find("  # ", cut + 1)
+    cut = first if cut < 0 else cut
+    return (rest[:cut].rstrip(), rest[cut:]) if cut >= 0 else (rest.rstrip(), "")
+
+
+def _cause(comment: str, full_path: Callable[[str], str]) -> SourceLocation | None:
+    found = _CAUSE.match(comment)
+    if found is not None:
+        return SourceLocation(
+            full_path(found["file"]), int(found["line"]), found["function"], found["code"].strip())
+    found = _PLACE.match(comment)
+    if found is not None:
+        return SourceLocation(full_path(found["file"]), int(found["line"]), found["function"])
+    return None
+
+
+def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
+    """Valid Python for one condition."""
+    if kind == "TENSOR_MATCH":
+        tensor = _TENSOR.match(condition)
+        if tensor is not None:
+            return _tensor(tensor)
+    type_name = _TYPE.search(condition)
+    named = type_name["type"] if type_name else owner_type
+    identity = _IDENTITY.match(condition)
+    subject = identity["subject"] if identity else source
+    if (kind == "TYPE_MATCH" or identity and identity["what"] == "type") and subject and named:
+        return f"check_type({subject}, {named!r})"
+    if (kind == "ID_MATCH" or identity) and subject:
+        return f"check_same_object({subject}, {named!r})" if named else f"check_same_object({subject})"
+    if kind == "GLOBAL_STATE":
+        return f"check_global_state({_global_state(condition)})"
+    if kind == "TORCH_FUNCTION_MODE_STACK":
+        return "check_torch_function_mode_stack()"
+    # (Most conditions hold nothing of what follows; to look for a text is cheaper than to match a pattern.)
+    hooks = _SAVED_TENSORS_HOOKS.fullmatch(condition) if "top_saved_tensors_hooks" in condition else None
+    if hooks is not None:
+        return f"check_saved_tensors_hooks({'None' if hooks['ids'].strip() == 'None' else '...'})"
+    version = _DICT_VERSION.fullmatch(condition) if "dict_version(" in condition else None
+    if version is not None:
+        return f"check_dict_unchanged({version['subject'] or version['other']})"
+    enum = _ENUM.fullmatch(condition) if condition.endswith(">") else None
+    if enum is not None:
+        condition = enum["left"] + enum["member"]
+    # Only whole names of torch's helpers lose their underscores, never a part of the user's names or strings.
+    if "___" in condition:
+        condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
+    if is_expression(condition):
+        return _with_sorted_sets(condition) if "{" in condition and _SET.search(condition) else condition
+    printed = _ADDRESS.sub("_", " ".join(condition.split()))
+    return f"torch_guard({_PRINTED_SET.sub(_in_order, printed)!r})"
+
+
+#: A set of objects that have no expression: ``{<class 'list'>, <class 'tuple'>}``.
+_PRINTED_SET = re.compile(r"\{(?:<[^<>]*>|[^{}<>,:]+)(?:, (?:<[^<>]*>|[^{}<>,:]+))+\}")
+
+
+def _in_order(printed: re.Match[str]) -> str:
+    return f"{{{', '.join(sorted(re.findall(r'<[^<>]*>|[^{}<>, ][^{}<>,]*', printed[0])))}}}"
+
+
+_SET = re.compile(r"\{[^{}:]+,")
+
+
+def _with_sorted_sets(text: str) -> str:
+    """An expression with the items of sets in order. (Python prints them in another order in each process.)"""
+    class Sorted(ast.NodeTransformer):
+        def visit_Set(self, node: ast.Set) -> ast.Set:
+            self.generic_visit(node)
+            return ast.Set(sorted(node.elts, key=ast.unparse))
+
+    return ast.unparse(Sorted().visit(ast.parse(text, mode="eval")))
+
+
+#: Numbers of dtypes in torch's C++ (``c10/core/ScalarType.h``), of those that a default or autocast may be.
+_DTYPES = {4: "torch.int64", 5: "torch.float16", 6: "torch.float32", 7: "torch.float64", 9: "torch.complex64",
+           10: "torch.complex128", 15: "torch.bfloat16"}
+#: Devices in the order of the lists of autocast (``at::autocast::_AUTOCAST_SUPPORTED_DEVICES``).
+_AUTOCAST_DEVICES = ("cpu", "cuda", "mtia", "maia", "xpu", "ipu", "hpu", "xla", "privateuseone", "mps")
+
+
+def _global_state(condition: str) -> str:
+    """Torch's state as arguments: ``grad_mode=False, autocast={}, default_dtype=torch.float32, ...``."""
+    try:
+        state = json.loads(condition.partition(" against ")[2])
+        found = {name: repr(value) for name, value in state.items() if isinstance(value, bool | int | str)}
+        if "default_dtype" in found:
+            found["default_dtype"] = _DTYPES.get(state["default_dtype"], found["default_dtype"])
+        cast = state.get("autocast_state") or {}
+        on = [(device, number) for device, number, enabled
+              in zip(_AUTOCAST_DEVICES, cast.get("dtype", ()), cast.get("enabled", ())) if enabled]
+        casts = ", ".join(f"{device!r}: {_DTYPES.get(number, number)}" for device, number in on)
+        found["autocast"] = f"{{{casts}}}"
+    except (ValueError, TypeError, AttributeError):
+        return ""
+    order = sorted(found, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
+    return ", ".join(f"{name}={found[name]}" for name in order if name.isidentifier())
+
+
+_FIRST = ("grad_mode", "autocast", "default_dtype")
+
+
+def _tensor(found: re.Match[str]) -> str:
+    device = next((_DEVICES[k.strip()] for k in found["keys"].split(",") if k.strip() in _DEVICES), "")
+    if found["device"] not in ("None", ""):
+        device = f"{device}:{found['device']}"
+    cls = "" if found["cls"] == "Tensor" else f", cls={found['cls']!r}"
+    text = (f"check_tensor({found['source']}, dtype={found['dtype']}, device={device!r}, "
+            f"size={_tuple(found['size'])}, stride={_tuple(found['stride'])}, "
+            f"requires_grad={found['grad']}{cls})")
+    # What is ours in the text is Python, and so are numbers: no need to parse it.
+    plain = _NUMBERS.fullmatch(found["size"]) and _NUMBERS.fullmatch(found["stride"])
+    return text if is_expression(found["source"] if plain else text) else f"torch_guard({found.group(0)!r})"
+
+
+def _tuple(items: str) -> str:
+    parts = [part.strip() for part in items.split(",") if part.strip()]
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _maybe_inside_string(text: str) -> bool:
+    """Return whether a text may end inside a string literal. (Quotes are cheaper to count than to parse.)"""
+    return bool(text.count("'") % 2 or text.count('"') % 2 or "\\" in text)
+
+
+def is_expression(text: str) -> bool:
+    """Return whether a text is one Python expression."""
+    if "\n" in text:
+        return False
+    # Guards on the layers of a model differ in objects, names and numbers only, and one is as good as another. (But for
+    # a number that begins with 0, which Python refuses.)
+    form = FRAME_PATH.sub("x", text)
+    if '"' not in form:
+        form = _STRING.sub("''", form)
+    if not _LEADING_ZERO.search(form):
+        form = _DIGITS.sub("1", form)
+    return _parses(form) or form != text and _parses(text)
+
+
+_STRING = re.compile(r"'[^'\\\n]*'")
+_DIGITS = re.compile(r"\d+")
+_LEADING_ZERO = re.compile(r"(?<![\w.])0\d")
+
+
+@functools.lru_cache(maxsize=4096)
+def _parses(text: str) -> bool:
+    return parsed_expression(text) is not None

@@ -1,0 +1,101 @@
+"""Torch's stacks of modules -> :class:`~depyf.records.model.ModuleCall` records, and what called into torch's own
+code -> :class:`~depyf.records.model.Caller` records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
+from ..records.model import Caller, ModuleCall, SourceLocation
+
+#: Dictionaries in which a module keeps its parts: the name of the part follows.
+_HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
+
+
+def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -> tuple[ModuleCall, ...]:
+    """The calls that nodes were made in.
+
+    Args:
+        stacks: ``(node, [(key, path, class), ...])``, outermost first; ``key`` tells calls of one module apart, and
+            ``path`` is as torch writes it.
+    """
+    numbers: dict[tuple[str, ...], int] = {}
+    found: list[tuple[str, str, int, list[str]]] = []
+    for node, stack in stacks:
+        outer = -1
+        keys: tuple[str, ...] = ()
+        for key, path, cls in stack:
+            keys = (*keys, key)
+            number = numbers.get(keys)
+            if number is None:
+                number = numbers[keys] = len(found)
+                found.append((module_path(path), cls.rpartition(".")[2], outer, []))
+            outer = number
+        if outer >= 0:
+            found[outer][3].append(node)
+    return tuple(ModuleCall(path, cls, outer, tuple(nodes)) for path, cls, outer, nodes in found)
+
+
+def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Caller, ...]:
+    """The lines of the user's that led into Python code of torch's, in the order in which they come.
+
+    Args:
+        places: ``(node, (file, line, function, text))``.
+    """
+    found: dict[tuple[str, int, str, str], list[str]] = {}
+    for node, place in places:
+        found.setdefault(place, []).append(node)
+    return tuple(Caller(SourceLocation(*place), tuple(nodes)) for place, nodes in found.items())
+
+
+def module_path(expression: str) -> str:
+    """The path of a module that torch writes as an expression.
+
+    ``L['self'].layers[0].q_proj``, ``L['self']._modules['layers']._modules['0'].q_proj`` and
+    ``L['self'].layers.0.q_proj`` are ``layers.0.q_proj``; ``G['model'].norm`` is ``model.norm``; a cell,
+    ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text stays as it is.
+    """
+    parts = _parts(expression)
+    if parts is None:
+        return expression
+    if parts[:1] in (["L"], ["G"]) and len(parts) > 1:
+        local = parts[0] == "L"
+        parts = parts[1:]
+        if local and parts[0] == "self":
+            parts = parts[1:]
+    elif parts[:1] == ["self"]:
+        parts = parts[1:]
+    if "cell_contents" in parts:
+        parts = parts[len(parts) - parts[::-1].index("cell_contents") :]
+    return ".".join(part for part in parts if part not in _HOLDERS)
+
+
+def _parts(expression: str) -> list[str] | None:
+    """``L['self'].layers[0].a-b`` -> ``["L", "self", "layers", "0", "a-b"]``: the names are torch's, which are no
+    identifiers always, so that this is no Python."""
+    parts, at = [], 0
+    while at < len(expression):
+        if expression[at] == "[":
+            quote = expression[at + 1 : at + 2]
+            if quote in ("'", '"'):
+                end = expression.find(quote + "]", at + 2)
+                if end < 0:
+                    return None
+                parts.append(expression[at + 2 : end])
+                at = end + 2
+            else:
+                end = expression.find("]", at)
+                if end < 0:
+                    return None
+                parts.append(expression[at + 1 : end])
+                at = end + 1
+        else:
+            at += expression[at] == "."
+            end = at
+            while end < len(expression) and expression[end] not in ".[":
+                end += 1
+            if end == at or not set(" ()").isdisjoint(expression[at:end]):
+                return None
+            parts.append(expression[at:end])
+            at = end
+    return parts

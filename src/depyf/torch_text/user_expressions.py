@@ -1,0 +1,205 @@
+"""Torch's source expressions as the user would write them.
+
+Torch names each value by how it reads it from a frame (``torch/_guards.py``, ``Source.name``)::
+
+    L['self']._modules['layers']._modules['0'].self_attn._parameters['weight']    torch
+    self.layers[0].self_attn.weight                                               the user
+
+This is a matter of words only: whether ``self.layers`` really gives what ``self._modules['layers']`` holds is checked
+on the live modules, by those who need to know (transformed code does; a label does not).
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from ..decompiler.dynamo.global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, MODULE_DICTIONARIES, module_of_import
+
+
+def parsed_expression(text: str) -> ast.expr | None:
+    """Return the syntax tree of an expression; ``None`` where the text is none, or one too large for this Python."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
+    """Return a source expression of torch's in the user's words.
+
+    Args:
+        source: an expression, ``L['self']._modules['norm']``; a longer one (a condition) may hold such expressions.
+        names: what other globals of torch's are, by their name: ``{"_140084081999072_c3": "my_config"}``.
+
+    Returns:
+        The expression rewritten. Where it is no Python expression, ``source`` itself, or with its simple parts
+        rewritten.
+    """
+    source = _MEMBER_OF_DICTIONARY.sub(r".\1", source)
+    plain = None if names else _plain(source)
+    return _rewritten(source, tuple(sorted((names or {}).items()))) if plain is None else plain
+
+
+#: By which torch reads members of a module whose attributes are set while it is traced.
+_MEMBER_OF_DICTIONARY = re.compile(r"\.__dict__\['(_modules|_parameters|_buffers)'\](?=\[')")
+_KEYWORDS = "|".join(keyword.kwlist)
+#: A path of torch's from a frame to a value: ``L['self']._modules['norm'].weight``. It is one Python expression.
+FRAME_PATH = re.compile(
+    rf"(?<![\w'])[LG]\['[^'\\\n]*'\](?:\.(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*|\[(?:'[^'\\\n]*'|0|[1-9]\d*)\])*")
+_SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
+_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
+#: Forms that have to be parsed.
+_PARSED = ('"', "\\", "\n", "dict(type(", "dict.__getitem__(", "dict.keys(")
+#: Members of modules that are not read by their names, or not from a path.
+_OTHER_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\[")
+
+
+def _plain(source: str) -> str | None:
+    """Return the expression in the user's words without parsing it; ``None`` where that could go wrong. (A large model
+    has ten thousands of conditions, many on the same objects.)"""
+    if any(form in source for form in _PARSED):
+        return None
+    parts: list[str] = []
+    at = 0
+    for path in FRAME_PATH.finditer(source):
+        words = _plain_path(path[0])
+        if words is None:
+            return None
+        parts += source[at : path.start()], words
+        at = path.end()
+    parts.append(source[at:])
+    found = "".join(parts)
+    return None if _OTHER_MEMBER.search(found) else found
+
+
+@lru_cache(maxsize=16384)
+def _plain_path(path: str) -> str | None:
+    """The same for what is read from a frame step by step."""
+    scope = _SCOPE.match(path)
+    assert scope is not None
+    members = path[scope.end() :]
+    if any(keyword.iskeyword(found["member"] or "") for found in _MEMBER.finditer(members)):
+        return None
+    members = _MEMBER.sub(lambda found: f".{found['member']}" if found["member"] else f"[{found['index']}]", members)
+    name, builtin = scope["name"], scope["builtin"]
+    if builtin and name.startswith(BUILTINS_PREFIX) and scope["scope"] == "G":
+        return builtin + members
+    name = module_of_import(name) or name if scope["scope"] == "G" else name
+    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
+        return None
+    if scope["scope"] == "L" and "." in name:
+        return None
+    return (f"{name}['{builtin}']" if builtin else name) + members
+
+
+@lru_cache(maxsize=65536)
+def _rewritten(source: str, names: tuple[tuple[str, str], ...]) -> str:
+    tree = parsed_expression(source.strip())
+    if tree is None:
+        return source
+    return ast.unparse(in_user_words(tree, dict(names)))
+
+
+def in_user_words(tree: ast.expr, names: Mapping[str, str] | None = None) -> ast.expr:
+    """The same for a syntax tree, which is changed."""
+    result = _UserWords(names or {}).visit(tree)
+    assert isinstance(result, ast.expr)
+    return result
+
+
+class _UserWords(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if isinstance(node.value, ast.Name) and node.value.id in ("L", "G") and isinstance(key, str):
+            return self._global(key) if node.value.id == "G" else _name(key) or node
+        if isinstance(key, str) and isinstance(node.value, ast.Name | ast.Subscript) \
+                and _root_name(node.value).startswith(BUILTINS_PREFIX):
+            return _name(key) or node
+        self.generic_visit(node)
+        inner = node.value
+        if isinstance(key, str) and key.isidentifier() and (owner := _class_of_dictionary(inner)) is not None:
+            return ast.Attribute(owner, key, ast.Load())
+        if isinstance(key, str) and isinstance(inner, ast.Attribute) and inner.attr in MODULE_DICTIONARIES:
+            return member(inner.value, key) or node
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        return _value_of_first_key(node) or _list_of_keys(node) or _class_dictionary(node) or node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._global(node.id) if node.id.startswith(IMPORT_PREFIXES) or node.id in self._names else node
+
+    def _global(self, name: str) -> ast.expr:
+        wanted = self._names.get(name) or module_of_import(name) or name
+        return parsed_expression(wanted) or ast.Name(name, ast.Load())
+
+
+def member(owner: ast.expr, key: str) -> ast.expr | None:
+    """``owner.key``, or ``owner[3]`` for the numbered members of lists of modules; ``None`` where source has no
+    such form."""
+    if key.isidentifier() and not keyword.iskeyword(key):
+        return ast.Attribute(owner, key, ast.Load())
+    if re.fullmatch(r"0|[1-9]\d*", key):
+        return ast.Subscript(owner, ast.Constant(int(key)), ast.Load())
+    return None
+
+
+def _class_dictionary(node: ast.expr) -> ast.expr | None:
+    """``type(x).__dict__`` for ``dict(type(x).__dict__)``, by which torch reads what a class itself defines."""
+    match node:
+        case ast.Call(ast.Name("dict"), [ast.Attribute(_, "__dict__") as owner], []):
+            return owner
+    return None
+
+
+def _class_of_dictionary(node: ast.expr) -> ast.expr | None:
+    """``type(x)`` of ``type(x).__dict__``, ``type(x).__mro__[1]`` of the same of that."""
+    match node:
+        case ast.Attribute(ast.Call(ast.Name("type"), [_]) as owner, "__dict__"):
+            return owner
+        case ast.Attribute(ast.Subscript(ast.Attribute(_, "__mro__")) as base, "__dict__"):
+            return base
+    return None
+
+
+def _list_of_keys(node: ast.expr) -> ast.expr | None:
+    """``list(d)`` for ``list(dict.keys(d))``."""
+    match node:
+        case ast.Call(ast.Name("list"), [ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [owner], [])], []):
+            return ast.Call(ast.Name("list", ast.Load()), [owner], [])
+    return None
+
+
+def _value_of_first_key(node: ast.expr) -> ast.expr | None:
+    """``list(d.values())[0]`` for ``dict.__getitem__(d, list(d)[0])``, by which torch reads the n-th value."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name("dict"), "__getitem__"), [owner, key], []):
+            match key:
+                case ast.Subscript(ast.Call(ast.Name("list"), [same], []), ast.Constant(int()) as index) \
+                        if ast.unparse(same) == ast.unparse(owner):
+                    values = ast.Call(ast.Attribute(owner, "values", ast.Load()), [], [])
+                    return ast.Subscript(ast.Call(ast.Name("list", ast.Load()), [values], []), index, ast.Load())
+            return ast.Subscript(owner, key, ast.Load())
+    return None
+
+
+def _name(key: str) -> ast.expr | None:
+    return ast.Name(key, ast.Load()) if key.isidentifier() and not keyword.iskeyword(key) else None
+
+
+def _root_name(node: ast.expr) -> str:
+    """``name`` of ``name`` and of ``G['name']``."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "G" \
+            and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        return node.slice.value
+    return ""

@@ -1,0 +1,198 @@
+"""Long statements and comments of generated code, broken at a column.
+
+Only the form of torch's prints is known here: one statement a line, no comment behind it, strings in simple quotes. The
+text that comes out is the same syntax tree. What cannot be broken (a name longer than a line) stays long.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+
+from ..decompiler.emit.layout import WIDTH
+
+INDENT = 4
+
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[()\[\]{},]')
+_STRING = re.compile(r'(?P<before>\w+ = )?(?P<string>"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')(?P<after>,?)$')
+_ASSIGNED = re.compile(r'(?P<target>\w+)(?P<annotation>: "(?:[^"\\]|\\.)*")? = (?P<value>.*)$')
+_UNPACKED = re.compile(r"(?P<targets>(?:\w+, ?)+) ?= (?P<value>.*)$")
+_OPERATOR = re.compile(r" (?:[-+*/%@&|^<>]|//|\*\*|<<|>>|[<>=!]=) ")
+
+
+def wrapped(code: str, indent: int) -> list[str]:
+    """Return the lines of one statement at an indentation."""
+    return _first(code, indent, _in_brackets, _of_names, _in_parentheses)
+
+
+def _inside(code: str, indent: int) -> list[str]:
+    """The same for a part of a statement that stands in brackets already, a comma behind it."""
+    return _first(code, indent, _in_brackets, _of_string, _at_operator)
+
+
+def _first(code: str, indent: int, *forms: Callable[[str, int], list[str]]) -> list[str]:
+    if indent + len(code) <= WIDTH:
+        return [" " * indent + code]
+    return next(filter(None, (form(code, indent) for form in forms)), [" " * indent + code])
+
+
+def comment(text: str, indent: int = 0, deeper: int = 4) -> list[str]:
+    """Return a comment as lines.
+
+    Args:
+        text: without the mark.
+        indent: of the comment.
+        deeper: how much deeper all lines but the first are.
+    """
+    mark = " " * indent + "# "
+    return prose(text, mark, mark + " " * deeper)
+
+
+def prose(text: str, begin: str, behind: str) -> list[str]:
+    """Return words as lines. A path that does not fit is broken behind one of its folders.
+
+    Args:
+        text: the words.
+        begin: what the first line begins with.
+        behind: what the others begin with.
+    """
+    if len(begin) + len(text) <= WIDTH:
+        return [begin + text]
+    lines: list[str] = []
+    for line in textwrap.wrap(text, WIDTH, initial_indent=begin, subsequent_indent=behind, break_long_words=False,
+                              break_on_hyphens=False):
+        while len(line) > WIDTH:
+            place = line.rfind("/", len(behind) + 4, WIDTH) + 1 or WIDTH
+            lines.append(line[:place])
+            line = behind + line[place:]
+        lines.append(line)
+    return lines
+
+
+def top_level(text: str) -> Iterator[tuple[str, int]]:
+    """Each comma and each bracket of a text that lies in no other bracket, with its place."""
+    depth = 0
+    for mark in _MARKS.finditer(text):
+        letter = mark[0]
+        if letter in "([{":
+            if depth == 0:
+                yield letter, mark.start()
+            depth += 1
+        elif letter in ")]}" and depth:
+            depth -= 1
+            if depth == 0:
+                yield letter, mark.start()
+        elif letter == "," and depth == 0:
+            yield letter, mark.start()
+
+
+def items(text: str) -> list[str]:
+    """The parts of a text between commas that lie in no bracket."""
+    found, begin = [], 0
+    for letter, place in top_level(text):
+        if letter == ",":
+            found.append(text[begin:place].strip())
+            begin = place + 1
+    last = text[begin:].strip()
+    return [*found, last] if last else found
+
+
+def _in_brackets(code: str, indent: int) -> list[str]:
+    """``f(`` / the arguments, as many a line as fit / ``)``, of the longest brackets that begin on the line."""
+    opened, longest = 0, (0, 0)
+    for letter, place in top_level(code):
+        if letter in "([{":
+            opened = place
+        elif letter in ")]}" and place - opened > longest[1] - longest[0] and indent + opened < WIDTH:
+            longest = opened, place
+    begin, end = longest
+    if end - begin < 2:
+        return []
+    inner = code[begin + 1 : end]
+    return [" " * indent + code[: begin + 1], *_filled(inner, indent + INDENT), *wrapped(code[end:], indent)]
+
+
+def _filled(inner: str, indent: int) -> list[str]:
+    parts = items(inner)
+    comma = "," if inner.rstrip().endswith(",") else ""
+    lines: list[str] = []
+    line = ""
+    for number, part in enumerate(parts):
+        part += "," if number + 1 < len(parts) else comma
+        longer = f"{line} {part}" if line else part
+        if indent + len(longer) <= WIDTH:
+            line = longer
+            continue
+        if line:
+            lines.append(" " * indent + line)
+        line = part
+        if indent + len(part) > WIDTH:
+            lines += _inside(part, indent)
+            line = ""
+    return [*lines, " " * indent + line] if line else lines
+
+
+def _of_names(code: str, indent: int) -> list[str]:
+    """``a, b, = f(x)``"""
+    found = _UNPACKED.match(code)
+    if found is None:
+        return []
+    return [" " * indent + "(", *_filled(found["targets"].rstrip(), indent + INDENT),
+            *wrapped(f") = {found['value']}", indent)]
+
+
+def _in_parentheses(code: str, indent: int) -> list[str]:
+    """``x: "f32[2]" = (`` / the value / ``)``; the annotation in parts where it is longer than a line."""
+    found = _ASSIGNED.match(code)
+    if found is None:
+        if not code.startswith("return ") or code.startswith("return ("):
+            return []
+        return [" " * indent + "return (", *_inside(code[len("return ") :], indent + INDENT), " " * indent + ")"]
+    target, annotation, value = found["target"], found["annotation"] or "", found["value"]
+    if value.startswith("(") and value.endswith(")") and not annotation:
+        return []
+    end = [*_inside(value, indent + INDENT), " " * indent + ")"]
+    if indent + len(target) + len(annotation) + 4 <= WIDTH:
+        return [f"{' ' * indent}{target}{annotation} = (", *end]
+    parts = _of_string(annotation[2:], indent + INDENT) or [" " * (indent + INDENT) + annotation[2:]]
+    return [f"{' ' * indent}{target}: (", *parts, " " * indent + ") = (", *end]
+
+
+def _of_string(code: str, indent: int) -> list[str]:
+    """One string as several that follow each other."""
+    found = _STRING.match(code)
+    if found is None:
+        return []
+    inner = indent + INDENT if found["before"] else indent
+    text, size = ast.literal_eval(found["string"]), WIDTH - inner - 12
+    pieces, begin = [], 0
+    while begin < len(text):
+        end = begin + size
+        while len(repr(text[begin:end])) > size + 10 and end > begin + 1:
+            end -= 1
+        pieces.append(_quoted(text[begin:end], found["string"][0]))
+        begin = end
+    if found["before"]:
+        return [f"{' ' * indent}{found['before']}(", *(" " * inner + piece for piece in pieces),
+                f"{' ' * indent}){found['after']}"]
+    return [" " * inner + piece for piece in pieces[:-1]] + [" " * inner + pieces[-1] + found["after"]]
+
+
+def _quoted(text: str, quote: str) -> str:
+    shown = repr(text)
+    return f'"{shown[1:-1]}"' if quote == '"' and shown[0] == "'" and '"' not in shown else shown
+
+
+def _at_operator(code: str, indent: int) -> list[str]:
+    """``a`` / ``+ b``"""
+    depth, cut = 0, 0
+    for mark in re.finditer(rf"{_MARKS.pattern}|{_OPERATOR.pattern}", code):
+        letter = mark[0]
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth == 0 and letter.startswith(" ") and indent + mark.start() <= WIDTH:
+            cut = mark.start()
+    if not cut:
+        return []
+    return [" " * indent + code[:cut], *_inside(code[cut + 1 :], indent)]

@@ -1,0 +1,173 @@
+"""The cause of a graph break, in one sentence, in the words of the program that did it.
+
+Torch names the kind of each break (``GB0170``, "Data-dependent branching") and explains it in general. Here the kinds
+that programs meet most are said of the line at hand; for every other kind torch's heading is the sentence.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterable
+
+from ..decompiler.names import free_name
+from ..records.model import GraphBreak
+from .markdown import code
+
+#: Longer calls are told without their arguments.
+_SHORT = 24
+_QUOTED = r"`(?P<what>[^`]+)`"
+
+
+def cause(found: GraphBreak) -> str:
+    """Return why the graph broke, as the end of a sentence: "its branch depends on values in a tensor".
+
+    Names of the program stand in backticks, as in torch's sentences.
+    """
+    for heading, say in _KINDS:
+        if re.search(heading, found.reason):
+            said = say(found)
+            if said:
+                return said
+    return found.reason.rstrip(".") or "torch gives no reason"
+
+
+def statement(line: str) -> str:
+    """A line of the user's as it reads in a sentence: ``if x.abs().max() > 3.0``."""
+    text = line.strip()
+    return text[:-1].rstrip() if text.endswith(":") else text
+
+
+def operation(found: GraphBreak) -> str:
+    """Return the call of the user's line that torch could not trace, ``"loss.item()"``; ``""`` where the line has none
+    that torch's explanation or its heading names, or several."""
+    text, node = _parsed(found)
+    call = _breaking(found, node)
+    return (ast.get_source_segment(text, call) or "") if call is not None else ""
+
+
+def in_plain_python(found: GraphBreak) -> str:
+    """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``, ``print(...)``; ``""`` where
+    torch does not tell."""
+    text, node = _parsed(found)
+    if re.search(r"^Data-dependent (branching|jump)", found.reason):
+        tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
+        return f"the choice by {code(ast.get_source_segment(text, tests[0]) or '')}" if len(tests) == 1 else ""
+    call = _breaking(found, node)
+    whole = call and ast.get_source_segment(text, call)
+    if call is None or not whole:
+        return ""
+    return code(whole if len(whole) <= _SHORT else f"{ast.get_source_segment(text, call.func)}(...)")
+
+
+def in_two_steps(found: GraphBreak) -> tuple[str, str] | None:
+    """Return the method that the user's line calls with what breaks the graph as an argument, and the line in two
+    steps: ``"self.log.append"``, "first `value = x.item()`, then `self.log.append(value)`"."""
+    text, node = _parsed(found)
+    inner = operation(found)
+    match node:
+        case ast.Module([ast.Expr(ast.Call(ast.Attribute() as method) as call)]) if inner:
+            name = free_name("value", {each.id for each in ast.walk(call) if isinstance(each, ast.Name)})
+            if text.count(inner) == 1 and inner not in ast.unparse(method) and text != inner:
+                return ast.unparse(method), f"first {code(f'{name} = {inner}')}, then {code(text.replace(inner, name))}"
+    return None
+
+
+def _breaking(found: GraphBreak, node: ast.Module) -> ast.Call | None:
+    name = next((name for heading, name in _CALLS if re.search(heading, found.reason)), None)
+    wanted = name or _in(r"function `(?P<what>[^`]+)`", found.explanation) or _in(_QUOTED, found.explanation)
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)
+             and _called(each) == wanted.rpartition(".")[2]]
+    return calls[0] if wanted and len(calls) == 1 else None
+
+
+def _parsed(found: GraphBreak) -> tuple[str, ast.Module]:
+    """The user's line and what it says, where it is a statement by itself."""
+    text = found.location.text.strip() if found.location else ""
+    for each in (text, f"{text} pass"):
+        try:
+            return each, ast.parse(each)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return text, ast.Module([], [])
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(name) | ast.Attribute(_, name):
+            return name
+    return ""
+
+
+#: Headings of breaks that name a method themselves.
+_CALLS = ((r"^Unsupported Tensor\.item\(\)", "item"), (r"^Unsupported Tensor\.backward\(\)", "backward"),
+          (r"^Call to `torch\._dynamo\.graph_break\(\)`", "graph_break"))
+
+
+def _in(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    return found["what"] if found else ""
+
+
+def _named(template: str, pattern: str = _QUOTED) -> Callable[[GraphBreak], str]:
+    """A sentence with the name that torch's explanation gives; none where it gives none."""
+
+    def say(found: GraphBreak) -> str:
+        name = _in(pattern, found.explanation)
+        return template.format(name) if name else ""
+
+    return say
+
+
+def _always(sentence: str) -> Callable[[GraphBreak], str]:
+    return lambda found: sentence
+
+
+def _graph_break(found: GraphBreak) -> str:
+    message = found.explanation.partition("Message: ")[2].strip().rstrip(".")
+    asked = "the program asks for a graph break here (`torch._dynamo.graph_break()`)"
+    return asked if message in ("", "None") else f"{asked}: {message}"
+
+
+def _method(found: GraphBreak) -> str:
+    names = re.search(r"method `([^`]+)` of class `([^`]+)`", found.explanation)
+    return f"torch cannot trace the method `{names[1]}` of `{names[2]}`" if names else ""
+
+
+def _builtin(found: GraphBreak) -> str:
+    name = _in(_QUOTED, found.explanation)
+    if name == "print":
+        return "a graph cannot `print`"
+    return f"torch cannot trace the built-in `{name}`" if name else ""
+
+
+#: Torch's headings (torch/_dynamo/graph_break_registry.json), and what to say of each.
+_KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
+    (r"^Data-dependent (branching|jump)", _always(
+        "which branch is taken depends on values in a tensor, and a graph has none while it is captured")),
+    (r"^Unsupported Tensor\.item\(\)", _always(
+        "`.item()` needs a value out of a tensor, and a graph has none while it is captured")),
+    (r"^Unsupported Tensor\.backward\(\)", _always("torch does not trace `.backward()`")),
+    (r"^Data-dependent", _always("it depends on values in a tensor, and a graph has none while it is captured")),
+    (r"^Call to `torch\._dynamo\.graph_break\(\)`", _graph_break),
+    (r"^Failed to trace builtin operator", _builtin),
+    (r"^Attempted to (call|inline) function marked as skipped",
+     _named("torch does not trace `{}`", r"function `(?P<what>[^`]+)`")),
+    (r"^Unsupported method call", _method),
+    (r"^Unsupported context manager", _named("torch cannot enter the context manager `{}`")),
+    (r"^Dynamic shape operator", _named("the size of what `{}` returns depends on values in a tensor")),
+    (r"^Attempted to copy\.deepcopy a tensor", _always("torch cannot trace `copy.deepcopy` of a tensor")),
+    (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
+    (r"^Backend compiler exception|^Backend compiler failed", _always("the backend could not compile the graph")),
+)
+
+
+def sentences(breaks: Iterable[GraphBreak]) -> list[str]:
+    """Return a sentence for each graph break: where and why a graph ends before the function does."""
+    found = []
+    for each in breaks:
+        where = each.location
+        at = f" at {os.path.basename(where.filename)}:{where.line} ({statement(where.text)})" if where else ""
+        found.append(f"graph break{at}: {cause(each)}")
+    return found

@@ -1,0 +1,276 @@
+"""The changes at a recompile: argument, from, to.
+
+Torch names for each version the first guard that failed. Those that failed for the same thing belong together, and the
+thing that most versions failed for is what changed::
+
+    [0/6]  table is None            for [0/5], [0/1], [0/0]     -> `table`: None -> a dict
+           mode == 'mean'           for [0/4]                      (older versions)
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..records.model import Compilation, GuardFailure
+from ..torch_text.guard_failures import comparison
+from ..torch_text.user_expressions import parsed_expression, user_expression
+from .markdown import code, one_line, prose, some
+
+_SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
+_STACK_VALUE = re.compile(r"___stack\d+")
+_STACK = re.compile(r"\b___stack\d+\b(?P<part>\.|\[)?")
+#: What a wrapper of the user's function takes by name.
+_KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
+_CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
+_CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
+#: An expectation that is no single value.
+_RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
+#: Things that changed at once that one row tells.
+_MOST = 3
+#: Types of objects that Python makes anew each time that an attribute is read.
+_BOUND = ("builtin_function_or_method", "method", "method-wrapper")
+
+
+def is_made_anew(found: GuardFailure) -> bool:
+    """Return whether a value failed to be a certain object that Python makes anew each time: a bound method."""
+    return found.expected == "the same object" and (
+        found.seen == "gone" or any(found.seen.endswith(f" {kind}") for kind in _BOUND))
+
+
+def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
+    """Return the values on the stack at a graph break, ``___stack0``, that are another object at each call, as the
+    recompiles for them tell: a version that wants one of them serves no call but the one that it was compiled for."""
+    return {name[0] for compilation in compilations for found in compilation.guard_failures
+            if is_made_anew(found) and (name := _STACK_VALUE.fullmatch(user_expression(found.source)))}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change that one recompile was for.
+
+    Attributes:
+        subject: in the user's words: ``x.shape[0]``.
+        was: what the versions expected, that of the version used last first: ``"4"``, ``"2 or more"``.
+        now: what this call had; ``""`` where unknown.
+        failures: torch's accounts of it.
+        others: of the versions that failed for another thing.
+        on_stack: the subject is a value that was on the stack at a graph break.
+        keywords: where the number of keyword arguments changed, which ones, and whether this call has them.
+    """
+
+    subject: str
+    was: tuple[str, ...]
+    now: str
+    failures: tuple[GuardFailure, ...]
+    others: tuple[GuardFailure, ...] = ()
+    on_stack: bool = False
+    keywords: tuple[tuple[str, bool], ...] = ()
+
+    @property
+    def entries(self) -> str:
+        """The versions that failed for it, as Markdown."""
+        return some(list(dict.fromkeys(code(str(found.entry)) for found in self.failures if found.entry)), 3)
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether another call can match the version at all: a bound method is another object each time."""
+        return not (self.on_stack and is_made_anew(self.failures[0]))
+
+    def row(self) -> str:
+        """``x.shape[0]``: 4 → 6, as Markdown."""
+        if not self.lasts:
+            of = self.entries or "a version"
+            return f"{code(self.subject)} is a new bound method at each call, so {of} could serve one call only"
+        if self.keywords:
+            return ", ".join(f"{code(name)} is passed: {'no → yes' if given else 'yes → no'}"
+                             for name, given in self.keywords)
+        was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
+        if was == "the same object":
+            now = "" if now == "another object" else f" ({now.removeprefix('an object ')})"
+            return f"{code(self.subject)} is another object{now} than when the version was compiled"
+        if was and now:
+            return f"{self.subject_text()}: {was} → {now}"
+        return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"
+
+    def sentence(self) -> str:
+        """Return the change as a clause: "`x.shape[0]` was 4 and is 6"."""
+        was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
+        if not self.lasts:
+            return f"{code(self.subject)} is a new bound method at each call, so no version lasts longer than its call"
+        if self.keywords:
+            return " and ".join(f"{code(name)} was {'not ' if given else ''}passed and is {'' if given else 'not '}now"
+                                for name, given in self.keywords)
+        if was == "the same object":
+            return self.row()
+        if _RANGE.search(was) and now:
+            return f"{self.subject_text()} had to be {was} and is {now}"
+        if was and now:
+            return f"{self.subject_text()} was {was} and is {now}"
+        return f"{self.subject_text()} is no longer {was}" if was else f"{self.subject_text()} changed"
+
+    def subject_text(self) -> str:
+        """The subject as Markdown."""
+        return code(self.subject) if _is_python(self.subject) else prose(self.subject)
+
+
+def row(found: Sequence[Change]) -> str:
+    """Return the changes as Markdown: where versions failed for different things, each of them with its versions."""
+    if len(found) < 2 or not found[0].lasts:
+        return found[0].row() if found else ""
+    rows = [change.row() + (f" (of {change.entries})" if change.entries and change.lasts else "") for change in found]
+    return "; ".join(rows[:_MOST]) + (f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else "")
+
+
+def changes(
+    compilation: Compilation, names: Mapping[str, str], known: set[tuple[str, str]] | None = None
+) -> tuple[Change, ...]:
+    """Return the changes since each version was compiled, the most telling first; one at least for a recompile.
+
+    Most telling is what no earlier version of the function met; then what most versions failed for; then what the
+    version failed for that was used last.
+
+    Args:
+        compilation: a recompile, or one that reached the limit.
+        names: expressions of values that torch names by place: ``{"___stack0": "self.log.append"}``.
+        known: ``(subject, value)`` that earlier versions of the function expect; what this one tells is added.
+    """
+    known = set() if known is None else known
+    groups: dict[str, list[GuardFailure]] = {}
+    for found in compilation.guard_failures:
+        groups.setdefault(_subject(found, names), []).append(found)
+
+    def weight(subject: str) -> tuple[bool, int]:
+        return (subject, groups[subject][0].seen) in known, -len(groups[subject])
+
+    order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
+    for subject, members in groups.items():
+        known.update((subject, value) for found in members for value in (found.expected, found.seen) if value)
+    return tuple(
+        Change(subject, tuple(found.expected for found in groups[subject]), groups[subject][0].seen,
+               tuple(groups[subject]),
+               tuple(found for found in compilation.guard_failures if found not in groups[subject]),
+               any(_STACK.search(found.subject) for found in groups[subject]))
+        for subject in order)
+
+
+def _subject(found: GuardFailure, names: Mapping[str, str]) -> str:
+    subject = found.subject or comparison(found.text, lambda expression: "").subject  # (of an older dump)
+    closure = _CLOSURE_HINT.search(found.hint)
+    if closure is not None:
+        subject = _CELL.sub(lambda _: closure["name"], subject)
+    return in_words(subject, names)
+
+
+def in_words(expression: str, names: Mapping[str, str]) -> str:
+    """An expression of torch's in the user's words, ``___stack0`` and sizes included."""
+    text = _KEYWORD.sub(r"\g<name>", one_line(user_expression(expression)))
+    text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
+
+    def named(found: re.Match[str]) -> str:
+        place, part = found[0].rstrip(".["), found["part"] or ""
+        known = names.get(place, "")
+        if not known:
+            return found[0]
+        return (f"({known})" if part and not _is_atom(known) else known) + part
+
+    return _STACK.sub(named, text)
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """The circumstances that advice on a change depends on.
+
+    Attributes:
+        fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
+            ``{"x.shape[1]": "`conv.py:560`"}``.
+        modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
+        ranges: sizes that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``.
+        calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
+            ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
+        in_library: the function is called from a file that is not the user's.
+    """
+
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, int] = field(default_factory=dict)
+    ranges: Mapping[str, str] = field(default_factory=dict)
+    calls: Mapping[str, str] = field(default_factory=dict)
+    in_library: bool = False
+
+
+def advice(change: Change, at: Circumstances) -> str:
+    """Return advice on how to spare torch compiling again, as Markdown; ``""`` where there is nothing general to say,
+    or nothing that the user has in hand."""
+    text = _advice(change, at)
+    subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
+    return f"{subject}: {text}" if text else ""
+
+
+def _advice(change: Change, at: Circumstances) -> str:
+    hint = next((_CLOSURE_HINT.sub("", found.hint).strip() for found in change.failures if found.hint), "")
+    if hint and not hint.startswith("type "):
+        return prose(hint)
+    size = re.fullmatch(r"(?P<tensor>.+)\.shape\[(?P<index>\d+)\]", change.subject)
+    special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
+    if special:
+        return f"torch compiles a version of its own for size {special}; pad, or keep such calls away"
+    limit = "allow more versions: `torch._dynamo.config.recompile_limit`"
+    if change.subject in at.modules:
+        return (f"each module that it is called on has tensors of other sizes, {at.modules[change.subject]} of them in "
+                f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "
+                f"calls these modules as one graph, or {limit}")
+    if change.subject in at.fixed:
+        return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
+                f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
+    if size and "`" not in change.subject and all(expected.isdigit() and int(expected) > 1 for expected in change.was):
+        known = at.ranges.get(change.subject, "")
+        return (f"mark it dynamic before the first call, and one version serves {known or 'many sizes'}: "
+                f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`. A tensor that is made inside of "
+                "what you compile cannot be marked: compile that with `dynamic=True`")
+    if not change.lasts:
+        steps = f": {at.calls[change.subject]}" if change.subject in at.calls else ""
+        return f"move its call out of the compiled function, or compute its arguments before it{steps}"
+    return _advice_on_values(change, at)
+
+
+def _advice_on_values(change: Change, at: Circumstances) -> str:
+    if change.subject == "len(kwargs)":
+        return "" if at.in_library else (
+            "calls with it and calls without it have a version each; pass it at each call" if change.keywords else
+            "calls with other keyword arguments have a version of their own; give the same ones at each call")
+    if re.fullmatch(r"len\(.+\)", change.subject):
+        return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
+    if at.in_library or not isinstance(parsed_expression(change.subject), (ast.Name, ast.Attribute, ast.Subscript)):
+        return ""
+    if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
+        return "each of its values has a version of its own; keep one where you can"
+    if re.fullmatch(r"-?\d+\.\d+(?:e[+-]?\d+)?", change.now):
+        return "make it a tensor, and the first version serves all of its values"
+    return ""
+
+
+def value(text: str) -> str:
+    """A value in Markdown: code where it is Python, else words."""
+    text = one_line(text).removeprefix("__main__.")
+    if not text:
+        return ""
+    if _RANGE.search(text) or re.fullmatch(r"-?\d+(\.\d+)?", text):
+        return text
+    return code(text) if _is_python(text) else prose(text)
+
+
+def _is_python(text: str) -> bool:
+    node = parsed_expression(text)
+    if node is None:
+        return False
+    return not isinstance(node, ast.Name) or text in ("True", "False", "None") or text.isidentifier() and text not in (
+        "there", "missing", "gone")
+
+
+def _is_atom(text: str) -> bool:
+    node = parsed_expression(text)
+    if node is None:
+        return False
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant))

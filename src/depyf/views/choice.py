@@ -1,0 +1,97 @@
+"""The choice of functions and stages to write: a part of the records of a run. What is compiled is never chosen."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ..provenance.sources import collect
+from ..records.model import Capture, CompiledGraph
+from .story import Story, Unit
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice of what to keep. An empty tuple keeps all.
+
+    Attributes:
+        include, exclude: patterns of the shell for functions. One that holds a ``/`` or ends in ``.py`` fits the file
+            of a function (its whole path or an end of it), any other its qualified name or the last part of it. A
+            function is kept or left out together with its resume functions, graphs, breaks and recompiles.
+        backends: names of backends, of whose graphs to keep the stages and kernels.
+        stages: as ``GraphStage.stage`` has them, and ``"kernels"``. Links from line to kernel that lead through a
+            stage which is left out are lost.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.include or self.exclude or self.backends or self.stages)
+
+    def of(self, capture: Capture) -> Capture:
+        """The part of a run that is chosen. A note says that there was more."""
+        if not self:
+            return capture
+        kept = [unit for unit in Story(capture).units if self._fits(unit)]
+        functions = {id(unit.function) for unit in kept}
+        compilations = {compilation.compile_id.key for unit in kept for compilation in unit.compilations}
+        entries = {entry.compile_id.key for unit in kept if unit.function
+                   for frame in unit.function.frames for entry in frame.entries}
+        chosen = replace(
+            capture,
+            functions=tuple(each for each in capture.functions if id(each) in functions),
+            compilations=tuple(each for each in capture.compilations if each.compile_id.key in compilations),
+            graphs=tuple(self._graph(each) for each in capture.graphs
+                         if each.compile_id.key in compilations | entries))
+        left_out = len(capture.functions) - len(chosen.functions)
+        note = "only a part of the run is here, as it was asked for: " + ", ".join(filter(None, (
+            _words("functions like", self.include), _words("no functions like", self.exclude),
+            _words("graphs of", self.backends), _words("of graphs only", self.stages)))) \
+            + (f" ({left_out} compiled functions are left out)" if left_out else "")
+        named = {each.path for each in collect(chosen)}
+        return replace(
+            chosen, notes=(note, *chosen.notes), sources=tuple(each for each in chosen.sources if each.path in named))
+
+    def _fits(self, unit: Unit) -> bool:
+        return (not self.include or any(fits(pattern, unit) for pattern in self.include)) \
+            and not any(fits(pattern, unit) for pattern in self.exclude)
+
+    def _graph(self, graph: CompiledGraph) -> CompiledGraph:
+        if self.backends and graph.backend not in self.backends:
+            return replace(graph, stages=(), kernels=())
+        if not self.stages:
+            return graph
+        return replace(
+            graph, stages=tuple(stage for stage in graph.stages if stage.stage in self.stages or stage.internal),
+            kernels=graph.kernels if "kernels" in self.stages else ())
+
+
+def fits(pattern: str, unit: Unit) -> bool:
+    """Return whether a pattern means a function."""
+    if "/" in pattern or os.sep in pattern or pattern.endswith(".py"):
+        path = (unit.location.filename if unit.location else "").replace(os.sep, "/")
+        pattern = pattern.replace(os.sep, "/")
+        return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"*/{pattern.removeprefix('./')}")
+    names = {unit.title, unit.name, unit.title.rpartition(".")[2]}
+    return any(fnmatch.fnmatchcase(name, pattern) for name in names)
+
+
+def _words(what: str, items: Iterable[str]) -> str:
+    items = list(items)
+    return f"{what} {', '.join(items)}" if items else ""
+
+
+def files_of(capture: Capture) -> set[str]:
+    """Names of the files that the records of a run name."""
+    found = {function.file for function in capture.functions}
+    found |= {entry.transformed.file for function in capture.functions for frame in function.frames
+              for entry in frame.entries}
+    for graph in capture.graphs:
+        found |= {name for stage in graph.stages for name in (stage.file, stage.outline)}
+        found |= {name for kernel in graph.kernels for name in (kernel.file, kernel.outline)}
+    return found - {""}

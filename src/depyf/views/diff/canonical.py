@@ -1,0 +1,160 @@
+"""Texts of graphs, kernels and guards without what differs between two runs of the same program: numbers that torch
+counts up, ids of objects, hashes, paths of caches."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterable
+
+from ...records.model import GraphStage, Guard, Kernel
+from ...torch_text.graph_text import Graph, Node, read_graph
+
+#: Addresses, ids of objects in names (with the id of a compilation), hashes, numbers of graphs and frames.
+_IDS = re.compile(
+    r"0x[0-9a-f]+|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?\b|\b[a-z0-9]{40,}\b|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?"
+    r"|(?<=__builtins_dict__)_\d+|(?<=__resume_at_)\d+_\d+")
+#: In a guard a number like that is where an object lies. (In a graph it is a number.)
+_OBJECT = re.compile(r"\b\d{12,}\b")
+#: Python counts up the version of a dictionary with each change of any.
+_DICT_VERSION = re.compile(r"(\bdict_version\(.*\) == )\d+")
+#: What a set or a dictionary shows of itself.
+_SET = re.compile(r"\{([^{}]*)\}")
+_COMMUTES = re.compile(r" [+*] |[\w)\]]\*|\bm(?:ax|in)\(")
+_SYMBOL = re.compile(r"\b[suz]f?\d+\b")
+#: A name that is no attribute: ``relu`` in ``relu = torch.relu(x)`` once.
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b")
+#: Values that are let go of behind a statement: ``x = a + b;  a = b = None``.
+_LET_GO = re.compile(r";\s+[\w\s=]+= None(?=\s*$)")
+#: Lines of a generated module that say where torch keeps it, or when it was made.
+_OF_THIS_RUN = re.compile(r"^\s*(#|//).*|.*\b(kernel_path|compile_id|AOT ID)\b.*")
+_DEF, _PARAMETER = re.compile(r"\s*def \w+\("), re.compile(r", (?=\w+(?:: \"|,|\)))")
+_COUNTED = re.compile(r"(?<=[a-z])(_\d+)+$")
+
+
+def graph_lines(stage: GraphStage) -> tuple[str, ...]:
+    """The statements of a graph, to be compared: names of nodes and symbols are numbered by their first use, so two
+    graphs are the same if their lines are."""
+    return _compared(stage.text)
+
+
+@functools.lru_cache(maxsize=1000)
+def _compared(text: str) -> tuple[str, ...]:
+    names = _node_names(text)
+    numbers: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        word = match[0]
+        if word in names and not _SYMBOL.fullmatch(word):
+            return numbers.setdefault(word, f"%{len(numbers)}")
+        return word
+
+    return tuple(_WORD.sub(renamed, line) for line in _statements(text))
+
+
+def shown_lines(stage: GraphStage) -> list[str]:
+    """The same for people: names without the numbers that torch counts up, and user lines as comments."""
+    names = _node_names(stage.text)
+
+    def renamed(match: re.Match[str]) -> str:
+        return _COUNTED.sub("", match[0]) if match[0] in names else match[0]
+
+    return [_WORD.sub(renamed, line) for line in _statements(stage.text)]
+
+
+def _node_names(text: str) -> set[str]:
+    return {node.name for _, node in read_graph(text).named_nodes()}
+
+
+def _statements(text: str) -> list[str]:
+    symbols: dict[str, str] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return symbols.setdefault(match[0], f"{match[0][0]}{len(symbols)}")
+
+    found = []
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            line = _IDS.sub("_", _SYMBOL.sub(numbered, _LET_GO.sub("", line.rstrip())))
+            # (a line for each parameter: a model has hundreds)
+            found += _PARAMETER.sub(",\n            ", line).split("\n") if _DEF.match(line) else [line]
+    return found
+
+
+def excerpts(first: str, second: str, longest: int = 100) -> tuple[str, str]:
+    """Two different lines, cut so that it can be seen where they differ."""
+    common = next((at for at, pair in enumerate(zip(first, second)) if pair[0] != pair[1]),
+                  min(len(first), len(second)))
+    begin = max(0, common - longest // 3) if max(len(first), len(second)) > longest else 0
+
+    def cut(line: str) -> str:
+        return ("... " if begin else "") + line[begin : begin + longest] + (
+            " ..." if len(line) > begin + longest else "")
+
+    return cut(first), cut(second)
+
+
+def calls(graph: Graph) -> Iterable[tuple[str, Node]]:
+    """The operations of a graph and of those within it, with their names in the records of modules."""
+    return ((name, node) for name, node in graph.named_nodes() if node.is_call)
+
+
+def kernel_lines(kernel: Kernel) -> list[str]:
+    """A generated module, without comments, paths and hashes."""
+    return [_IDS.sub("_", line.rstrip()) for line in kernel.text.splitlines()
+            if line.strip() and not _OF_THIS_RUN.fullmatch(line)]
+
+
+def kernel_name(name: str) -> str:
+    """``cpp_fused_add_relu`` for ``cpp_fused_add_relu_0``."""
+    return _COUNTED.sub("", name)
+
+
+def guard_text(guard: Guard) -> str:
+    """A condition, without ids of objects, versions of dictionaries, and the order of what has none."""
+    text = _IDS.sub("_", _OBJECT.sub("_", _DICT_VERSION.sub(r"\1_", guard.expression)))
+    if _COMMUTES.search(text):
+        text = _in_order(text)
+    return _SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", text)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _in_order(expression: str) -> str:
+    """An expression over sizes with the operands of sums, products, ``max`` and ``min`` sorted: sympy holds them in
+    sets, which have another order in each process."""
+    try:
+        return ast.unparse(_Sorted().visit(ast.parse(expression, mode="eval")))
+    except (SyntaxError, ValueError, RecursionError):
+        return expression
+
+
+class _Sorted(ast.NodeTransformer):
+    """Sorts what commutes."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        kind = type(node.op)
+        if kind not in (ast.Add, ast.Mult):
+            self.generic_visit(node)
+            return node
+        operands, pending = [], [node.right, node.left]
+        while pending:
+            operand = pending.pop()
+            if isinstance(operand, ast.BinOp) and type(operand.op) is kind:
+                pending += [operand.right, operand.left]
+            else:
+                operands.append(self.visit(operand))
+        operands.sort(key=ast.unparse)
+        return functools.reduce(lambda left, right: ast.BinOp(left, kind(), right), operands)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
+            node.args.sort(key=ast.unparse)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            node.left, node.comparators[0] = sorted((node.left, node.comparators[0]), key=ast.unparse)
+        return node

@@ -1,0 +1,425 @@
+"""The difference between two runs: breaks, recompiles, what was not compiled, graphs, guards, kernels.
+
+Works from records alone. What belongs together says :mod:`depyf.views.diff.pairing`; what is no difference says
+:mod:`depyf.views.diff.canonical`. The text is Markdown, as that of ``index.md``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
+from ...records.store import NOT_ENDED
+from ...torch_text.graph_text import read_graph
+from ...torch_text.resumes import plain_name
+from ..dump.outline import layer_pattern, layer_ranges
+from ..index.totals import seconds_by_phase
+from ..markdown import code, count, fenced, prose, some, table
+from ..story import VALUES, Story, Unit, kind_of_failure
+from ..words import OUTCOME_OF_ONE, OUTCOMES, stage_name
+from .canonical import calls, excerpts, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
+from .pairing import Place, base_name, entries, frames, paired, places, source_lines, units
+
+#: How many of a kind are told one by one, unless all are wanted.
+ROWS = 8
+#: Stands for a version until it is known how many changed in the same way. (No text of others holds it.)
+_VERSION = "\ue020"
+#: What is counted, in the first run and in the second.
+Number = tuple[str, int, int]
+_NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
+
+
+@dataclass
+class Difference:
+    """The changes from one run to another.
+
+    Attributes:
+        head: in which versions of Python and torch the runs took place, and whether they ended.
+        numbers: of the whole run, those that changed: ``("graph breaks", 4, 8)``.
+        functions: by function, what changed in it, as items of a list (Markdown).
+        times: seconds by part of torch, of both runs. They are no difference.
+    """
+
+    head: list[str] = field(default_factory=list)
+    numbers: list[Number] = field(default_factory=list)
+    functions: dict[str, list[str]] = field(default_factory=dict)
+    times: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.functions or self.numbers)
+
+
+def difference(before: Capture, after: Capture, full: bool = False) -> Difference:
+    """Return the difference between two runs.
+
+    Args:
+        before, after: the two runs.
+        full: every change, and those of graphs and kernels line by line.
+    """
+    old, new = Story(before), Story(after)
+    found = Difference(_heads(before, after), _changed(_numbers(old.units, old), _numbers(new.units, new)))
+    compare = _Comparison(old, new, full)
+    for unit, other in units(old.units, new.units):
+        lines = compare.unit(unit, other)
+        if lines:
+            shown = other or unit
+            assert shown is not None
+            story = new if other else old
+            title = code(shown.title) + _place(story, shown.location)
+            if unit and other:
+                changed = _changed(_numbers([unit], old), _numbers([other], new))
+                title += f": {_arrows(changed)}" if changed and changed != found.numbers else ""
+            found.functions.setdefault(title, []).extend(lines)
+    found.times = _times(before, after)
+    return found
+
+
+def text(found: Difference, names: tuple[str, str]) -> str:
+    """The difference as Markdown.
+
+    Args:
+        found: the difference.
+        names: of the two runs.
+    """
+    lines = [f"# What changed from {code(names[0])} to {code(names[1])}"]
+    if found.numbers:
+        lines += ["", f"{_arrows(found.numbers)}."]
+    if found.head:
+        lines += ["", *found.head]
+    for title, items in found.functions.items():
+        lines += ["", f"### {title}", "", *items]
+    if not found:
+        lines += ["", "No difference."]
+        lines += [f"Compile time: {first:.2f} s, now {second:.2f} s." for _, first, second in found.times[:1]]
+    elif found.times:
+        lines += ["", "## Time", "", "Compile time differs from run to run; it is no difference.", "",
+                  *table(("part", "before", "after"), [
+                      (prose(name), f"{first:.2f} s", f"{second:.2f} s") for name, first, second in found.times])]
+    return "\n".join(lines) + "\n"
+
+
+class _Comparison:
+    """A comparison, with what is known of both runs."""
+
+    def __init__(self, old: Story, new: Story, full: bool) -> None:
+        self.old, self.new, self.full = old, new, full
+        self.sources = source_lines(old.capture), source_lines(new.capture)
+
+    def unit(self, old: Unit | None, new: Unit | None) -> list[str]:
+        """Items for what changed in a function."""
+        if old is None or new is None:
+            unit, story, word = (new, self.new, "new") if old is None else (old, self.old, "gone")
+            assert unit is not None
+            graphs = {name for each in unit.done for name in story.graph_names(each)}
+            breaks = sum(len(each.breaks) for each in unit.compilations)
+            what = f"{count(len(unit.done), 'version')}, {count(len(graphs), 'graph')}" + (
+                f", {count(breaks, 'graph break')}" if breaks else "")
+            return [f"* **{word}** in this run: {what}"] if word == "new" else [f"* **gone**: it had {what}"]
+        lines = self._facts(old, new)
+        # (A function of which nothing was compiled has no places.)
+        first, second = (places(unit.function, sources) if unit.function else []
+                         for unit, sources in zip((old, new), self.sources))
+        for place, other in frames(first, second):
+            lines += self._frame(place, other)
+        return lines
+
+    # --- breaks, recompiles, what was not compiled ---
+    def _facts(self, old: Unit, new: Unit) -> list[str]:
+        lines: list[str] = []
+        for what, facts in (("graph break", _breaks), ("recompile", _recompiles), ("not compiled", _left_alone)):
+            before, after = Counter(facts(self.old, old)), Counter(facts(self.new, new))
+            for fact in dict.fromkeys([*after, *before]):
+                first, second = before[fact], after[fact]
+                if first == second:
+                    continue
+                word = "**new**" if not first else "**gone**" if not second else (
+                    f"({_often(first)}, now {_often(second)})")
+                times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
+                lines.append(f"* {what} {word}: {fact.text}{times}")
+        return lines
+
+    # --- graphs, guards, kernels ---
+    def _frame(self, old: Place | None, new: Place | None) -> list[str]:
+        shown = new or old
+        assert shown is not None
+        where = f" {prose(shown.title)}" if shown.title else ""
+        name = f" of {code(shown.name)}{where}" if shown.title else ""
+        if old is None or new is None:
+            story, place, word = (self.new, new, "new") if old is None else (self.old, old, "gone")
+            assert place is not None
+            what = [self._sizes(story, entry) for entry in place.frame.entries]
+            return [f"* version{name} {word}: {each}" for each in what[:ROWS]]
+        marks = {id(entry): self._mark(story, entry) for story, place in ((self.old, old), (self.new, new))
+                 for entry in place.frame.entries}
+        pairs = entries(old.frame.entries, new.frame.entries, lambda entry: marks[id(entry)])
+        # Versions that changed in the same way are told together.
+        changes: dict[tuple[str, ...], list[int]] = {}
+        for number, (entry, other) in enumerate(pairs, 1):
+            for change in _items(self._version(entry, other)):
+                changes.setdefault(tuple(change), []).append(number)
+        found: list[str] = []
+        for together, numbers in changes.items():
+            shown_numbers = f" {some(list(map(str, numbers)), 6)}" if len(pairs) > 1 else ""
+            version = f"version{'s' * (len(numbers) > 1)}{shown_numbers}{name}"
+            found += [line.replace(_VERSION, version).replace(f" of {version}", "") if version == "version" else
+                      line.replace(_VERSION, version) for line in together]
+        return found
+
+    def _version(self, entry: CacheEntry | None, other: CacheEntry | None) -> list[str]:
+        """Return items for what changed in a version, which is called :data:`_VERSION`."""
+        if entry is None or other is None:
+            word, story = ("new", self.new) if entry is None else ("gone", self.old)
+            present = other if entry is None else entry
+            assert present is not None
+            return [f"* {_VERSION} {word}: {self._sizes(story, present)}"]
+        of = f" of {_VERSION}"
+        lines = self._guards(entry, other, of)
+        graphs = [[story.graphs[each] for each in here.graph_names if each in story.graphs]
+                  for story, here in ((self.old, entry), (self.new, other))]
+        for at, (graph, changed) in enumerate(paired(graphs[0], graphs[1], lambda _: 0), 1):
+            which = f"graph {at}{of}" if max(map(len, graphs)) > 1 else f"graph{of}"
+            lines += self._graph(graph, changed, which)
+        return lines
+
+    def _mark(self, story: Story, entry: CacheEntry) -> object:
+        """Equal for two versions whose captured graphs are the same."""
+        return tuple(graph_lines(stage) for name in entry.graph_names if name in story.graphs
+                     for stage in story.graphs[name].stages if stage.stage == "Captured_Graph")
+
+    def _sizes(self, story: Story, entry: CacheEntry) -> str:
+        graphs = [story.graphs[name] for name in entry.graph_names if name in story.graphs]
+        parts = [count(len(entry.guards), "guard")]
+        for graph in graphs:
+            parts.append(f"a graph of {_operations(graph)}")
+        return ", ".join(parts) if graphs else f"{parts[0]}, no graph"
+
+    def _guards(self, old: CacheEntry, new: CacheEntry, of: str) -> list[str]:
+        before, after = (Counter(map(guard_text, entry.guards)) for entry in (old, new))
+        gone, come = before - after, after - before
+        if not gone and not come:
+            return []
+        numbers = " and ".join(f"{sum(each.values())} {word}" for word, each in (("gone", gone), ("new", come)) if each)
+        items = [f"{sign} {each}" for sign, group in (("-", gone), ("+", come)) for each in _folded(group)]
+        return [f"* guards{of}: {numbers}", *self._block(items)]
+
+    def _graph(self, old: CompiledGraph | None, new: CompiledGraph | None, which: str) -> list[str]:
+        if old is None or new is None:
+            present = new or old
+            assert present is not None
+            return [f"* {which} is {'new' if old is None else 'gone'}: {_operations(present)}"]
+        lines: list[str] = []
+        changed: list[tuple[GraphStage, GraphStage]] = []
+        for stage, other in paired(old.stages, new.stages, lambda each: (each.stage, each.index)):
+            if stage is None or other is None:
+                present_stage = other or stage
+                assert present_stage is not None
+                if not present_stage.internal:
+                    word = "new" if stage is None else "gone"
+                    lines.append(f"* {which}: its {stage_name(present_stage)} graph is {word}")
+            elif graph_lines(stage) != graph_lines(other):
+                changed.append((stage, other))
+        if old.backend != new.backend and old.backend and new.backend:  # (a log names none)
+            lines.append(f"* {which}: backend {code(old.backend)}, now {code(new.backend)}")
+        if changed:
+            stage, other = changed[0]
+            more = [stage_name(each) for each, _ in changed[1:]]
+            lines.append(f"* {which} changed: the {stage_name(stage)} one"
+                         + (f", and so {some(more, 8)}" if more and stage.stage == "Captured_Graph" else
+                            f", also {some(more, 8)}" if more else ""))
+            lines += self._operations(stage, other)
+            if self.full:
+                for stage, other in changed:
+                    lines += _unified(stage_name(stage), shown_lines(stage), shown_lines(other))
+        return lines + self._kernels(old, new, which)
+
+    def _operations(self, old: GraphStage, new: GraphStage) -> list[str]:
+        """Operations that came and went, by module, those of layers folded."""
+        before, after = _counts(old), _counts(new)
+        by_change: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for path in dict.fromkeys([*after, *before]):
+            first, second = before.get(path, Counter()), after.get(path, Counter())
+            words = [f"+ {_times_of(name, number)}" for name, number in (second - first).items()]
+            words += [f"- {_times_of(name, number)}" for name, number in (first - second).items()]
+            if words:
+                by_change.setdefault((layer_pattern(path), tuple(words)), []).append(path)
+        if not by_change:
+            for line, other in zip(shown_lines(old), shown_lines(new)):
+                if line != other:
+                    cut = excerpts(line.strip(), other.strip())
+                    return ["  * the same operations; the first line that differs:",
+                            *self._block([f"- {cut[0]}", f"+ {cut[1]}"])]
+            return ["  * the same operations, on other values"]
+        lines = []
+        for (_, changes), paths in by_change.items():
+            where = code(layer_ranges(paths) if len(paths) > 1 else paths[0]) if paths[0] else "in no module"
+            lines.append(f"  * {where}: " + ", ".join(code(word) for word in changes))
+        return self._cut(lines)
+
+    def _kernels(self, old: CompiledGraph, new: CompiledGraph, which: str) -> list[str]:
+        before, after = (Counter(f"{kernel_name(call.name)} ({call.kind})" for kernel in graph.kernels
+                                 for call in kernel.calls) for graph in (old, new))
+        gone, come = before - after, after - before
+        lines: list[str] = []
+        if gone or come:
+            lines.append(f"* kernels of the {which}: {sum(before.values())} calls, now {sum(after.values())}")
+            lines += self._block([f"{sign} {_times_of(name, number)}" for sign, group in (("-", gone), ("+", come))
+                                  for name, number in group.items()])
+        elif [kernel_lines(each) for each in old.kernels] != [kernel_lines(each) for each in new.kernels]:
+            lines.append(f"* kernels of the {which}: the same calls, other code in them")
+        if self.full:
+            for kernel, other in paired(old.kernels, new.kernels, lambda each: each.index):
+                if kernel and other and kernel_lines(kernel) != kernel_lines(other):
+                    lines += _unified(f"kernel {kernel.index}", kernel_lines(kernel), kernel_lines(other))
+        return lines
+
+    # --- text ---
+    def _block(self, items: Sequence[str]) -> list[str]:
+        return ["", *(f"  {line}" for line in fenced("\n".join(self._cut(items)), "diff")), ""]
+
+    def _cut(self, lines: Sequence[str]) -> list[str]:
+        if self.full or len(lines) <= ROWS + 1:
+            return list(lines)
+        sign = "  * " if lines[0].startswith("  * ") else ""
+        return [*lines[:ROWS], f"{sign}... and {len(lines) - ROWS} more (--full shows all)"]
+
+
+# --- facts of a function ----------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Fact:
+    """Something that happened: two are equal if what they are compared by is.
+
+    Attributes:
+        text: as Markdown.
+        key: what it is compared by.
+    """
+
+    text: str = field(compare=False)
+    key: object
+
+
+def _breaks(story: Story, unit: Unit) -> Iterator[_Fact]:
+    for compilation in unit.compilations:
+        for found in compilation.breaks:
+            where = found.location
+            shown = _place(story, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
+            text = where.text if where and where.text else where and where.line
+            yield _Fact(f"{shown} ({prose(found.reason, 100)})",
+                        (VALUES.sub("_", found.reason), where and base_name(where.filename), text))
+
+
+def _recompiles(story: Story, unit: Unit) -> Iterator[_Fact]:
+    for compilation in unit.recompiles:
+        found = compilation.guard_failures[0]
+        changes = story.changes(compilation)
+        what = changes[0].row() if changes else code(found.text, 160)
+        yield _Fact(f"{what} in {story.name_of(compilation)}",
+                    (plain_name(compilation.function), kind_of_failure(found)))
+
+
+def _left_alone(story: Story, unit: Unit) -> Iterator[_Fact]:
+    for compilation in unit.compilations:
+        if compilation.outcome == "compiled":
+            continue
+        failure = compilation.failure
+        reason = failure.reason.partition("\n")[0] if failure else ""
+        yield _Fact(OUTCOME_OF_ONE.get(compilation.outcome, compilation.outcome)
+                    + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""),
+                    (compilation.outcome, plain_name(compilation.function), failure and failure.kind,
+                     VALUES.sub("_", reason)))
+
+
+# --- numbers ---------------------------------------------------------------------------------------------
+def _numbers(units: Sequence[Unit], story: Story) -> dict[str, int]:
+    """Return the number of each kind of thing in functions, the weightiest first."""
+    outcomes = Counter(each.outcome for unit in units for each in unit.compilations)
+    return {
+        "graph breaks": sum(len(each.breaks) for unit in units for each in unit.compilations),
+        "recompiles": sum(len(unit.recompiles) for unit in units),
+        **{OUTCOMES.get(outcome, outcome): outcomes[outcome] for outcome in sorted(outcomes)
+           if outcome != "compiled"},
+        "versions": outcomes["compiled"],
+        "graphs": len({name for unit in units for each in unit.done for name in story.graph_names(each)})}
+
+
+def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[Number]:
+    """The numbers that are not the same."""
+    rows = [(name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after}]
+    return [row for row in rows if row[1] != row[2]]
+
+
+def _arrows(numbers: Sequence[Number]) -> str:
+    return ", ".join(f"{name} {first} \u2192 {second}" for name, first, second in numbers)
+
+
+# --- small things ------------------------------------------------------------------------------------
+def _heads(before: Capture, after: Capture) -> list[str]:
+    lines = []
+    for key, word in (("torch", "torch"), ("python", "Python"), ("world_size", "ranks")):
+        # (a log has more behind the version)
+        first, second = (capture.environment.get(key, "").partition(" ")[0] for capture in (before, after))
+        if first != second:
+            lines.append(f"{word} {prose(first) or 'unknown'}, now {prose(second) or 'unknown'}.")
+    lines += [f"The {word} run did not end: what it lacks may only not have been recorded."
+              for word, capture in (("first", before), ("second", after)) if NOT_ENDED in capture.notes]
+    return lines
+
+
+def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
+    first, second = ({"all": sum((c.seconds for c in capture.compilations), 0.0)}
+                     | seconds_by_phase(capture.compilations) for capture in (before, after))
+    found = [(name, first.get(name, 0.0), second.get(name, 0.0)) for name in first | second]
+    return [each for each in found if max(each[1:]) >= 0.005]
+
+
+def _place(story: Story, where: SourceLocation | None, comma: str = ", ") -> str:
+    return f"{comma}{code(f'{story.short.get(where.filename, where.filename)}:{where.line}')}" if where else ""
+
+
+def _operations(graph: CompiledGraph) -> str:
+    captured = next((stage for stage in graph.stages if stage.stage == "Captured_Graph"), None)
+    return "an unknown number of operations" if captured is None else count(
+        sum(1 for _ in calls(read_graph(captured.text))), "operation")
+
+
+def _counts(stage: GraphStage) -> dict[str, Counter[str]]:
+    """Operations by the path of the module that they were called in."""
+    paths = {node: call.path for call in stage.modules for node in call.nodes}
+    found: dict[str, Counter[str]] = {}
+    for name, node in calls(read_graph(stage.text)):
+        found.setdefault(paths.get(name, ""), Counter())[node.operation] += 1
+    return found
+
+
+def _items(lines: Iterable[str]) -> list[list[str]]:
+    """The items of a list, each with what is below it."""
+    found: list[list[str]] = []
+    for line in lines:
+        if line.startswith("* "):
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
+def _often(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def _times_of(name: str, number: int) -> str:
+    return f"{name} ({number} times)" if number > 1 else name
+
+
+def _folded(group: Mapping[str, int]) -> list[str]:
+    """Conditions that differ in the number of a layer only, once with their count."""
+    kinds: dict[str, list[str]] = {}
+    for text, number in group.items():
+        kinds.setdefault(_NUMBER.sub("#", text), []).extend([text] * number)
+    return [texts[0] if len(texts) == 1 else _times_of(kind, len(texts)) for kind, texts in kinds.items()]
+
+
+def _unified(name: str, old: Sequence[str], new: Sequence[str]) -> list[str]:
+    lines = difflib.unified_diff(old, new, f"before: {name}", f"after: {name}", lineterm="", n=2)
+    return ["", *(f"  {line}" for line in fenced("\n".join(lines), "diff")), ""]

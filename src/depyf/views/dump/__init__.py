@@ -1,0 +1,1 @@
+"""The files of a dump, each a view of records."""

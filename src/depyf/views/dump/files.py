@@ -1,0 +1,228 @@
+"""Every file of a dump that is made of records alone: at the end of a run, and again from ``records.jsonl``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from ... import page as pages
+from ...attempt import attempt
+from ...provenance.lines import Provenance
+from ...records import store
+from ...records.model import Capture, CompiledFunction, CompiledGraph, UserFunction
+from ...records.naming import Numbers, legal_identifier
+from ..index import index
+from ..remembered import remembered
+from .directory import Directory
+from .full_code import all_graphs, full_code
+from .graph_file import graph_file
+from .guards.versions import by_compile_id, guards_name, in_order, nearest, versions
+from .guards.whole import guards_file
+from .kernel_outline import kernel_outline
+from .outline import outline
+
+NOTES = "notes.txt"
+#: ``progress("outlines", 3, 48)``: the fourth of 48 is next.
+Progress = Callable[[str, int, int], None]
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+def write_artefacts(capture: Capture, directory: Directory) -> Capture:
+    """Writes the texts of a run that was recorded: graphs, kernels, transformed code. (While a run goes on they are
+    written one by one.)
+
+    Returns:
+        The capture with the names of the files.
+    """
+    graphs = []
+    for graph in capture.graphs:
+        stages = tuple(
+            replace(stage, file=_name(directory.graph(graph.name, stage, graph.inputs))) for stage in graph.stages)
+        kernels = tuple(replace(kernel, file=_name(directory.kernel(graph.name, kernel))) for kernel in graph.kernels)
+        graphs.append(replace(graph, stages=stages, kernels=kernels))
+    functions = []
+    known = by_compile_id(capture.compilations)
+    for function in capture.functions:
+        frames = []
+        for frame in function.frames:
+            entries = []
+            for entry in frame.entries:
+                code = entry.transformed
+                if code.known:
+                    found = directory.transformed(code, UserFunction(
+                        frame.title or frame.name, frame.location, frame.wrappers),
+                        known[code.compile_id.key].breaks if code.compile_id.key in known else (), frame.branch)
+                    code = replace(code, file=_name(found[0] if found else None))
+                entries.append(replace(entry, transformed=code))
+            frames.append(replace(frame, entries=tuple(entries)))
+        functions.append(replace(function, frames=tuple(frames)))
+    return replace(capture, graphs=tuple(graphs), functions=tuple(functions))
+
+
+def _name(path: str | None) -> str:
+    return os.path.basename(path) if path else ""
+
+
+@remembered()
+def write_views(
+    capture: Capture, directory: Directory, report: Callable[[Exception], None], notes: Iterable[str] = (),
+    clean: bool = False, page: bool | None = None, progress: Progress = silent,
+) -> Capture:
+    """Writes what is made of the whole: full code, outlines, notes, ``records.jsonl``, ``index.html`` and ``index.md``.
+
+    Args:
+        capture: the run; its artefacts are written already, and their records name the files.
+        directory: where they are.
+        report: told of an error of ours, which costs the file that it concerns.
+        notes: more than those of the capture.
+        clean: remove the files of graphs that no compiled function calls.
+        page: write ``index.html``; ``None``: unless that takes long (:func:`depyf.page.is_large`).
+        progress: told what is being written (see :data:`Progress`).
+
+    Returns:
+        The capture as it was recorded, with the names of all files.
+    """
+    errors: list[str] = []
+
+    def noted(error: Exception) -> None:
+        errors.append(f"internal error: {type(error).__name__}: {error}")
+        report(error)
+
+    given = capture
+    capture = attempt(lambda: _with_full_code(given, directory, noted, progress), given, noted)
+    if clean:
+        whole = capture
+        capture = attempt(lambda: _without_wild(whole, directory), whole, noted)
+    known: dict[str, Provenance] = {}
+    graphs = []
+    for number, graph in enumerate(capture.graphs):
+        progress("outlines", number, len(capture.graphs))
+        graphs.append(attempt(lambda: _with_outlines(graph, directory, known), graph, noted))
+    capture = replace(capture, graphs=tuple(graphs))
+    said = _notes(capture, notes, errors, directory)
+    notes_file = _write_notes(said, directory)
+    final = replace(capture, notes=said)
+    progress("records", 0, 1)
+    # Records that cannot be written leave what was written while the run went on.
+    attempt(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
+    wanted = not pages.is_large(final) if page is None else page
+    progress("the page" if wanted else "the index", 0, 1)
+    shown = attempt(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
+        if wanted else ""
+    attempt(lambda: directory.write(index.FILE, index.index(final, notes_file, shown)), None, noted)
+    later = _notes(capture, notes, errors, directory)
+    if later != said:
+        _write_notes(later, directory)
+    return final
+
+
+def _notes(
+    capture: Capture, notes: Iterable[str], errors: Iterable[str], directory: Directory
+) -> tuple[str, ...]:
+    """Return the notes on the run so far."""
+    lost = ["not written: " + ", ".join(dict.fromkeys(directory.lost))] if directory.lost else []
+    return tuple(dict.fromkeys([*capture.notes, *notes, *errors, *lost]))
+
+
+def _write_notes(notes: tuple[str, ...], directory: Directory) -> str:
+    """Writes them; the name of the file, if there is one."""
+    if not notes or directory.write(NOTES, "\n".join(notes) + "\n") is None:
+        return ""
+    return NOTES
+
+
+def _with_full_code(
+    capture: Capture, directory: Directory, report: Callable[[Exception], None], progress: Progress
+) -> Capture:
+    """The capture with a file of full code for each function."""
+    graphs = all_graphs(capture.graphs)
+    numbers = Numbers()
+    old_numbers = Numbers()
+    functions = []
+    for done, function in enumerate(capture.functions):
+        progress("full code", done, len(capture.functions))
+        name = numbers.next(f"full_code_for_{legal_identifier(function.name)}") + ".py"
+        old_name = old_numbers.next(f"full_code_for_{legal_identifier(function.frames[0].code_name)}") + ".py"
+        plain = function
+        function = attempt(lambda: _with_guards(plain, directory), plain, report)
+        written = attempt(lambda: directory.write(
+            name, full_code(function, graphs, capture.compilations, capture.notes)), None, report)
+        function = attempt(lambda: _write_guards(function, directory, capture), plain, report)
+        functions.append(replace(function, file=name if written is not None else "", old_file=old_name))
+    return replace(capture, functions=tuple(functions))
+
+
+def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFunction:
+    """The function with names for the files of guards. (Before any view asks for the versions of its frames, as they
+    are made once for a frame.)"""
+    frames = []
+    for frame in function.frames:
+        names = {id(entry): directory.names.give(
+            ("guards", entry.compile_id.key, frame.code_name), f"{guards_name(frame, number)}.py")
+            for number, entry in enumerate(in_order(frame))}
+        frames.append(replace(frame, entries=tuple(
+            replace(entry, guards_file=names[id(entry)]) for entry in frame.entries)))
+    return replace(function, frames=tuple(frames))
+
+
+def _write_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> CompiledFunction:
+    """Writes a file of all guards for each version; one that could not be written has no name."""
+    known = by_compile_id(capture.compilations)
+    frames = []
+    for frame in function.frames:
+        compiled = versions(frame, known)
+        lost = {id(version.entry) for version in compiled if version.entry.guards_file and directory.write(
+            version.entry.guards_file, guards_file(version, nearest(version, compiled))) is None}
+        frames.append(frame if not lost else replace(frame, entries=tuple(
+            replace(entry, guards_file="") if id(entry) in lost else entry for entry in frame.entries)))
+    return replace(function, frames=tuple(frames))
+
+
+def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, Provenance]) -> CompiledGraph:
+    """The graph with the calls of its kernels, and an outline written beside the file of each stage, if modules are
+    called in it, and of each generated module. What was found of its nodes is left in ``known``."""
+    modules = any(stage.modules for stage in graph.stages)
+    if not modules and not graph.kernels:
+        return graph
+    provenance = known[graph.name] = Provenance(graph)
+    kernels = []
+    for kernel in provenance.kernels:
+        if kernel.file in directory.files:
+            name = kernel.file.removesuffix(".py") + ".outline.txt"
+            ids = f" of compilation {kernel.compile_id}" if kernel.compile_id else ""
+            text = kernel_outline(provenance, kernel, f"{graph.name}: kernel {kernel.index}{ids}")
+            kernel = replace(kernel, outline=name if directory.write(name, text) else "")
+        kernels.append(kernel)
+    graph = replace(graph, kernels=tuple(kernels))
+    if not modules:
+        return graph
+    stages = []
+    for stage in provenance.stages:
+        record = stage.record
+        if record.file in directory.files and not record.internal:
+            shown = graph_file(graph.name, record, graph.inputs)
+            name = record.file.removesuffix(".py") + ".outline.txt"
+            text = outline(provenance, stage, shown.title, shown.line)
+            record = replace(record, outline=name if directory.write(name, text) else "")
+        stages.append(record)
+    return replace(graph, stages=tuple(stages))
+
+
+def _without_wild(capture: Capture, directory: Directory) -> Capture:
+    """Graphs that no compiled function calls (a backend's experiments, a compilation that failed) lose their
+    files; their records stay."""
+    called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
+    graphs = []
+    for graph in capture.graphs:
+        if graph.name not in called:
+            for name in [n for n in directory.files if n.startswith(graph.name + ".")]:
+                directory.remove(name)
+            graph = replace(
+                graph, stages=tuple(replace(stage, file="", outline="") for stage in graph.stages),
+                kernels=tuple(replace(kernel, file="", outline="") for kernel in graph.kernels))
+        graphs.append(graph)
+    return replace(capture, graphs=tuple(graphs))

@@ -1,0 +1,351 @@
+"""``full_code_for_<function>_<n>.py``: everything about one compiled function, top-down.
+
+For the function and each of its resume functions: the original, and for each compiled version what a call must satisfy,
+the graph and the transformed code; then the dispatching function, which does what torch does when the function is
+called. Definitions that only the machine needs stand last.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
+from ...records.naming import function_identifier, legal_identifier
+from ...torch_text.resumes import resumed_function
+from ...torch_text.wrapping import comment
+from ..causes import sentences
+from ..line_breaks import WIDTH, broken
+from ..markdown import some
+from ..words import after_break, called_through, remarks
+from .graph_changes import SHORT, like_before
+from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
+from .graph_function import graph_as_function
+from .guards.call import call_guards
+from .guards.changes import as_comment
+from .guards.helpers import helpers, stands
+from .guards.layers import Item, fold, unfolded
+from .guards.symbols import symbol_table
+from .guards.versions import Version, by_compile_id, nearest, of_some, versions
+from .source_copy import with_short_lines
+
+PREAMBLE = '''\
+"""Result of torch.compile for {name}.
+
+Read from the top: the original function; for each compiled version what a call must satisfy to be served by it, its
+graph, and the transformed code, which runs instead of the original; at the end of each section the function that
+chooses between the versions. Functions called __resume_at_... continue after a graph break; their sections follow.
+All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py.
+{like}{lacks}"""
+
+from __future__ import annotations
+
+{imports}import torch
+from torch import device, inf, nan
+'''
+_LIKE = f"A graph of {SHORT} statements or more that is much like one above it is shown by what differs."
+#: Lines of differences between two versions; the file of the guards has all.
+LONGEST_DIFFERENCE = 40
+#: Lines of parameters of a graph that is not shown whole.
+LONGEST_STUB = 6
+#: Arguments that a graph writes to, named at its call; those of several layers count once.
+WRITES = 12
+
+
+def full_code(
+    function: CompiledFunction, graphs: Mapping[str, CompiledGraph], compilations: Sequence[Compilation] = (),
+    notes: Sequence[str] = ()
+) -> str:
+    """The text for one compiled function.
+
+    Args:
+        function: its record.
+        graphs: all graphs by shown name.
+        compilations: of the run; they say what torch calls open sizes.
+        notes: of the run; the head has those on what the whole of it lacks.
+    """
+    title = function.frames[0].title or function.name
+    lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(notes))
+    parts: list[str] = []
+    shown: dict[str, ShownGraph] = {}
+    known = by_compile_id(compilations)
+    for frame in function.frames:
+        parts.append(_frame(frame, versions(frame, known), graphs, shown))
+    needed = helpers("\n".join(parts))
+    if needed:
+        parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
+    body = "\n\n\n".join(parts).rstrip()
+    used = [f"import {name}\n" for name in ("math", "re") if stands(rf"{name}\.", r"\w.", body)]
+    head = PREAMBLE.format(
+        name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
+        like=f"{_LIKE}\n" * any(each.like for each in shown.values()), imports="".join([*used, "\n" * bool(used)]))
+    return f"{head.rstrip()}\n\n\n{body}\n"
+
+
+@dataclass(frozen=True)
+class ShownGraph:
+    """A graph as it stands in the full code.
+
+    Attributes:
+        text: of it as a function.
+        writes: the arguments that it writes to, in the user's words.
+        may_write: those that it may write to.
+        like: it is shown by what differs from a graph above it.
+    """
+
+    text: str = ""
+    writes: tuple[str, ...] = ()
+    may_write: tuple[str, ...] = ()
+    like: bool = False
+
+
+def _frame(
+    frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph], shown: dict[str, ShownGraph]
+) -> str:
+    name = legal_identifier(frame.name)
+    resumed = resumed_function(frame.code_name)
+    parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1], frame.branch)}"
+                      if resumed else frame.title or frame.name)]
+    place = "".join(f"{line}\n" for text in [
+        *([f"{frame.location.filename}:{frame.location.line}"] if frame.location else []),
+        *called_through(frame.wrappers)] for line in comment(text, deeper=2))
+    if frame.original_is_user_text:
+        parts.append(f"{place}# the original function, as its author wrote it\n{_original(frame)}")
+    else:
+        head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)] \
+            if "def " in frame.original.text else []  # (records of a killed run have no text)
+        head += [line for number, expression in enumerate(frame.stack) if expression
+                 for line in comment(f"___stack{number}: {expression}", 0, deeper=2)]
+        parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
+    if frame.wrappers:
+        parts.append(_wrapper_stub(frame))
+    if not compiled:
+        parts.append(f"# {frame.name} was not compiled in this run.")
+        return "\n\n\n".join(parts)
+    for version in compiled:
+        before = nearest(version, compiled)
+        difference = as_comment(before, version, LONGEST_DIFFERENCE) if before is not None else []
+        parts.append("\n".join([*difference, *call_guards(version, of_some(version, compiled))]))
+        for graph_name in version.entry.graph_names:
+            if graph_name not in shown:
+                parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))
+        parts.append(_transformed(version, compiled, shown))
+    parts.append(_dispatching(frame, name, compiled))
+    return "\n\n\n".join(parts)
+
+
+def _heading(title: str) -> str:
+    rule = "# " + "=" * 78
+    return "\n".join([rule, *comment(title, deeper=0), rule])
+
+
+def _original(frame: Frame) -> str:
+    """The user's own text. Decorators become comments, and so does text that is not a function (a lambda)."""
+    text = textwrap.dedent(frame.original.text).rstrip()
+    function = _function_in(text)
+    if function is not None:
+        lines = text.splitlines()
+        above = function.lineno - 1  # the line of ``def``, below all decorators
+        return with_short_lines("\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]]))
+    commented = "\n".join(part for line in text.splitlines() for part in comment(line))
+    return f"{commented}\ndef {_called(frame)}({frame.signature}):\n    ...  # see the text above"
+
+
+def _called(frame: Frame) -> str:
+    """The name of the original function in the full code: what its text defines."""
+    text = textwrap.dedent(frame.original.text)
+    function = _function_in(text) if frame.original_is_user_text else None
+    return function.name if function is not None else legal_identifier(frame.name)
+
+
+def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function that a text begins with, if it does."""
+    try:
+        first = ast.parse(text).body[0]
+    except (SyntaxError, ValueError, IndexError):
+        return None
+    return first if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+
+
+def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph], version: Version) -> str:
+    """A graph as a function; one that is nearly equal to a graph above it by what differs."""
+    captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
+    if graph is None or captured is None:
+        shown[name] = ShownGraph()
+        return (f"def {legal_identifier(name)}(*args):\n"
+                f"    ...  # the captured graph is not available")
+    stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
+    stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]
+    head = [f"# the graph {name}" + f", compiled by {graph.backend}" * bool(graph.backend),
+            *(f"#   {s}" for s in stages), *symbol_table(captured.text, version)]
+    view = stage_view(captured, graph.inputs)
+    text = graph_as_function(name, view.text)
+    like = like_before(text, {other: graph.text for other, graph in shown.items()})
+    shown[name] = ShownGraph(text, view.writes, view.may_write, bool(like))
+    if like:
+        return "\n".join([*head, like, _stub(name, view.parameters, graph_file(name, captured, graph.inputs))])
+    return "\n".join([*head, *sizes_table(view), *files_table(view), text])
+
+
+def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
+    """A graph without its statements."""
+    lines = textwrap.wrap(", ".join(parameters), WIDTH - 4, break_long_words=False)
+    line = next((number for number, line in enumerate(file.text.splitlines(), 1) if "def forward(" in line), 1)
+    place = f"{legal_identifier(name)}.Captured_Graph.0.py, line {line}"
+    if len(lines) > LONGEST_STUB:
+        return (f"def {legal_identifier(name)}(*args):\n"
+                f"    ...  # its {len(parameters)} parameters and its statements: {place}")
+    head = [f"def {legal_identifier(name)}({''.join(lines)}):"] if len(lines) < 2 else [
+        f"def {legal_identifier(name)}(", *(f"    {line}" for line in lines), "):"]
+    return "\n".join([*broken(head[0], 0)] if len(head) == 1 else head) + f"\n    ...  # the whole of it: {place}"
+
+
+def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, ShownGraph]) -> str:
+    """The transformed code with its notes; those of an earlier version are not said again."""
+    code = version.entry.transformed.source
+    head = [f"# transformed code of version {version.label}: {code.fidelity}"]
+    alike = next((each for each in compiled[: version.number] if (code.fidelity, code.note) == (
+        each.entry.transformed.source.fidelity, each.entry.transformed.source.note)), None)
+    if alike is not None and code.note:
+        head = [f"{head[0]}, with the notes of {alike.label}"]
+    else:
+        head += _notes(code.note)
+    found = version.compilation.breaks if version.compilation is not None else ()
+    head += [line for text in sentences(found) for line in comment(text, 0, deeper=2)]
+    return "\n".join([*head, _with_writes(code.text.rstrip(), shown)])
+
+
+def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
+    """Transformed code with a comment above each call of a graph that writes to its arguments."""
+    writes = {legal_identifier(name): graph for name, graph in shown.items() if graph.writes or graph.may_write}
+    if not any(f"{name}(" in text for name in writes):
+        return text
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    above: dict[int, list[str]] = {}
+    for each in ast.walk(tree):
+        if isinstance(each, ast.stmt) and not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for node in _expressions(each):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
+                    graph = writes[node.func.id]
+                    above.setdefault(each.lineno, []).extend(
+                        f"{node.func.id} {does} {some(list(_by_layer(names)), WRITES)}"
+                        for does, names in (("writes to", graph.writes), ("may write to", graph.may_write)) if names)
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        indent = len(line) - len(line.lstrip())
+        for said in above.get(number, ()):
+            lines += comment(said, indent, deeper=2)
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _by_layer(names: Sequence[str]) -> Iterator[str]:
+    """The names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
+    for item, loops, _ in unfolded(fold([Item(name, name, None) for name in names])):
+        yield item.text + (f" ({loops})" if loops else "")
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of a statement, those of statements in it left out."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+
+
+def _notes(note: str) -> list[str]:
+    parts = [part.strip() for part in note.replace("\n", " ").split(";") if part.strip()]
+    return [line for part in parts for line in comment(f"  {part}", deeper=6)]
+
+
+def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
+    """Return the function that shows what happens at a call: each version is tried, then torch compiles another."""
+    arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
+    passed = _pass_on(frame)
+    lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
+    dead = [version.label for version in compiled if version.dead]
+    if dead:
+        lines += comment(f"left out, for they are dead (why stands at their guards): {', '.join(dead)}", 4, 2)
+    serving = [version for version in compiled if not version.dead]
+    places = [version.entry.tried for version in serving]
+    if len(serving) > 1 and None in places:
+        lines.append("    # in the order in which they were compiled; in which order torch tried them was not recorded")
+    elif len(serving) > 1:
+        lines.append("    # one after another until one fits; torch begins with the one that was used last")
+        serving.sort(key=lambda version: version.entry.tried or 0)
+    for version in serving:
+        lines += broken(f"if {version.guards_name}({passed}):", 4)
+        lines += broken(f"return {_definition(version.entry.transformed.source.text)}({passed})", 8)
+    lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
+    lines += broken(f"return {_wrapper_name(frame) or _called(frame)}({passed})", 4)
+    return "\n".join(lines)
+
+
+def _wrapper_name(frame: Frame) -> str:
+    """The name of what torch compiled, where that is a wrapper of the function that the user means."""
+    return function_identifier(frame.wrappers[0].function) if frame.wrappers else ""
+
+
+def _wrapper_stub(frame: Frame) -> str:
+    wrapper, *others = frame.wrappers
+    called = ", through the others," * bool(others)
+    return "\n".join([
+        "# what torch compiled: the wrapper" + f", which calls{called} the function above",
+        *broken(f"def {_wrapper_name(frame)}({frame.signature or ', '.join(frame.arguments)}):", 0),
+        f"    ...  # {wrapper.filename}:{wrapper.line}"])
+
+
+def _with_defaults(frame: Frame) -> str:
+    """The parameters as the author wrote them, without annotations. Defaults that only their module can compute
+    become ``...``; empty if there is no such text, or if a wrapper with parameters of its own is called."""
+    function = _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
+    if function is None or frame.wrappers:
+        return ""
+    arguments = function.args
+    for argument in ast.walk(arguments):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    arguments.defaults = [_literal(node) for node in arguments.defaults]
+    arguments.kw_defaults = [None if node is None else _literal(node) for node in arguments.kw_defaults]
+    return ast.unparse(arguments)
+
+
+def _literal(node: ast.expr) -> ast.expr:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return ast.Constant(...)
+    return node
+
+
+def _definition(text: str) -> str:
+    found = re.search(r"^(?:async )?def (\w+)", text, re.M)
+    return found.group(1) if found else "transformed"
+
+
+def _pass_on(frame: Frame) -> str:
+    """Arguments of the same call, keyword-only and starred ones included."""
+    parts: list[str] = []
+    keyword_only = False
+    for part in (frame.signature or ", ".join(frame.arguments)).split(", "):
+        if part in ("/", ""):
+            continue
+        if part == "*":
+            keyword_only = True
+        elif part.startswith("*"):
+            parts.append(part)
+            keyword_only = not part.startswith("**")
+        else:
+            parts.append(f"{part}={part}" if keyword_only else part)
+    return ", ".join(parts)
+
+
+def all_graphs(graphs: Sequence[CompiledGraph]) -> dict[str, CompiledGraph]:
+    return {graph.name: graph for graph in graphs}

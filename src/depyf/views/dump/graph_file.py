@@ -1,0 +1,84 @@
+"""The file of a graph: its head, the imports that its names need, and the view of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...records.model import GraphInput, GraphStage
+from ...records.stages import title
+from ...torch_text import wrapping
+from ..remembered import once
+from .graph_view import GraphView, graph_view
+
+_IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """A file of a graph.
+
+    Attributes:
+        title: what the graph is.
+        view: of its text.
+        text: the file.
+        first_line: at which the view begins.
+    """
+
+    title: str
+    view: GraphView
+    text: str
+    first_line: int
+
+    def line(self, line: int) -> int:
+        """The line of the file that shows what stands on a line of torch's text; 0 where none does."""
+        found = self.view.line(line)
+        return found and found + self.first_line - 1
+
+
+def graph_file(graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphFile:
+    """Return the file of one stage of a graph.
+
+    Args:
+        graph: its name.
+        stage: the stage.
+        inputs: of the captured graph.
+    """
+    ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
+    name = f"{graph}: {title(stage)}{ids}"
+    view = stage_view(stage, inputs)
+    head = "\n".join([f"# {name}", *_symbols_table(view), *sizes_table(view), *files_table(view), _IMPORTS])
+    return GraphFile(name, view, head + view.text, head.count("\n") + 1)
+
+
+def stage_view(stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphView:
+    """Return the view of a stage; arguments as of :func:`graph_file`."""
+    captured = stage.stage == "Captured_Graph"
+    return once(("view", stage.text, inputs, captured, stage.callers),
+                lambda: graph_view(stage.text, inputs, captured, stage.callers))
+
+
+def files_table(view: GraphView) -> list[str]:
+    """The paths of the files that a view names, as comments."""
+    if not view.files:
+        return []
+    lines = ["# files named below:"]
+    for short, path in view.files:
+        told = path if path == short or path.endswith((f"/{short}", f"\\{short}")) else f"{short}: {path}"
+        lines += wrapping.comment(f"  {told}", 0)
+    return lines
+
+
+def _symbols_table(view: GraphView) -> list[str]:
+    """The open sizes that the names of others are explained by, as comments; the parameters have all of them.
+
+    (What values they take is decided after the graph is captured: the full code says it.)
+    """
+    used = {word for _, size in view.sizes for word in re.findall(r"\w+", size)}
+    return [line for symbol, words in view.symbols if symbol in used
+            for line in wrapping.comment(f"{symbol}: {words}", 0)]
+
+
+def sizes_table(view: GraphView) -> list[str]:
+    """Return the meanings of the names of sizes, as comments."""
+    return [line for name, size in view.sizes for line in wrapping.comment(f"{name}: {size}", 0)]

@@ -1,0 +1,121 @@
+"""Arithmetic on sizes.
+
+Sums as people write them: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``. And
+polynomials, by which two ways to write a size are known to be the same: ``3*n*n`` and ``n*(3*n)``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Mapping
+
+from ....torch_text.user_expressions import parsed_expression
+
+
+def plain_sums(condition: str) -> str:
+    """Return a condition on sizes with numbers behind what they are added to, and differences written as such.
+
+    Sizes are integers, so that the order in which they are added does not matter.
+    """
+    node = parsed_expression(condition)
+    return condition if node is None else ast.unparse(_Sums().visit(node))
+
+
+class _Sums(ast.NodeTransformer):
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Add) and _number(node.left) is not None and _number(node.right) is None:
+            node.left, node.right = node.right, node.left
+        number = _number(node.right) if isinstance(node.op, ast.Add) else None
+        if number is not None and number < 0:
+            return ast.BinOp(node.left, ast.Sub(), ast.Constant(-number))
+        return node
+
+
+def _number(node: ast.expr) -> int | None:
+    match node:
+        case ast.Constant(int(value)) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
+            return -value
+    return None
+
+
+#: By the factors of each term, sorted, its coefficient: ``3*n*n + 1`` is ``{("n", "n"): 3, (): 1}``.
+Polynomial = Mapping[tuple[str, ...], int]
+#: The largest exponent that is multiplied out.
+_LARGEST_POWER = 8
+
+
+def polynomial(text: str, same: Mapping[str, str] | None = None) -> Polynomial | None:
+    """Return an expression on integers multiplied out; ``None`` where the text is none.
+
+    Args:
+        text: what is no sum, product or power in it counts as a variable.
+        same: by a variable, the expression that it is equal to.
+    """
+    node = parsed_expression(text)
+    return None if node is None else _multiplied_out(node, same or {})
+
+
+def _multiplied_out(node: ast.expr, same: Mapping[str, str]) -> Polynomial:
+    match node:
+        case ast.Constant(int(value)) if not isinstance(value, bool):
+            return _cleaned({(): value})
+        case ast.UnaryOp(ast.USub(), operand):
+            return _times({(): -1}, _multiplied_out(operand, same))
+        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
+            terms = Counter(_multiplied_out(left, same))
+            for factors, coefficient in _multiplied_out(right, same).items():
+                terms[factors] += coefficient if isinstance(sign, ast.Add) else -coefficient
+            return _cleaned(terms)
+        case ast.BinOp(left, ast.Mult(), right):
+            return _times(_multiplied_out(left, same), _multiplied_out(right, same))
+        case ast.BinOp(base, ast.Pow(), ast.Constant(int(exponent))) if 0 <= exponent <= _LARGEST_POWER:
+            result: Polynomial = {(): 1}
+            for _ in range(exponent):
+                result = _times(result, _multiplied_out(base, same))
+            return result
+    variable = ast.unparse(node)
+    if variable in same:
+        # (What a size is equal to is told by sizes that are open: it is not looked up again.)
+        return polynomial(same[variable]) or {}
+    return {(variable,): 1}
+
+
+def _times(first: Polynomial, second: Polynomial) -> Polynomial:
+    terms: Counter[tuple[str, ...]] = Counter()
+    for factors, coefficient in first.items():
+        for others, other in second.items():
+            terms[tuple(sorted((*factors, *others)))] += coefficient * other
+    return _cleaned(terms)
+
+
+def _cleaned(terms: Mapping[tuple[str, ...], int]) -> Polynomial:
+    return {factors: coefficient for factors, coefficient in terms.items() if coefficient}
+
+
+def least(node: ast.expr, lows: Mapping[str, int]) -> int | None:
+    """Return the least value of an expression that grows, or stays, with each of its sizes; ``None`` for any other.
+
+    Args:
+        lows: the least value of each size.
+    """
+    match node:
+        case ast.Constant(int(value)) if not isinstance(value, bool):
+            return value
+        case ast.BinOp(left, ast.Sub(), ast.Constant(int(number))):
+            first = least(left, lows)
+            return None if first is None else first - number
+        case ast.BinOp(left, ast.FloorDiv(), ast.Constant(int(number))) if number > 0:
+            first = least(left, lows)
+            return None if first is None else first // number
+        case ast.BinOp(left, ast.Add() | ast.Mult() as sign, right):
+            first, second = least(left, lows), least(right, lows)
+            if first is None or second is None:
+                return None
+            if isinstance(sign, ast.Add):
+                return first + second
+            return first * second if first >= 0 and second >= 0 else None
+    return lows.get(ast.unparse(node))

@@ -1,0 +1,318 @@
+"""Guards in the user's words, and what each is about.
+
+A guard of the records reads a frame as torch does; a condition says the same as the user would::
+
+    check_tensor(L['x'], dtype=torch.float32, device='cpu', size=(None, 4), stride=(4, 1), requires_grad=False)
+    check_tensor(x, 'f32[batch, 4] on cpu')
+
+    not dict_contains('forward', L['self']._modules['norm'].__dict__)
+    'forward' not in self.norm.__dict__
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ....records.model import Frame, Guard, SourceLocation
+from ....torch_text.user_expressions import parsed_expression, user_expression
+from .arithmetic import plain_sums
+
+#: Sections of guards: what the conditions of each are about.
+ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects", "globals", "state"
+_TENSOR = re.compile(
+    r"check_tensor\((?P<subject>.*), dtype=torch\.(?P<dtype>\w+), device='(?P<device>[^']*)', "
+    r"size=\((?P<size>[^)]*)\), stride=\((?P<stride>[^)]*)\), requires_grad=(?P<grad>True|False)"
+    r"(?:, cls='(?P<cls>[^']*)')?\)", re.S)
+_MARKS = re.compile(r"has_no_marks\((?P<subject>.*?)(?P<marks>(?:, '_dynamo_\w+')+)\)")
+_SOME_MARKS = re.compile(
+    r"\(\(getattr\((?P<subject>.*?), '(?P<mark>_dynamo_\w+)', set\(\)\)\.issubset\((?P<which>[^()]*)\)\) "
+    r"if hasattr\(.*\) else True\)")
+#: The marks that torch looks for on a tensor of which no size is marked.
+_ALL_MARKS = {"_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices",
+              "_dynamo_strict_unbacked_indices", "_dynamo_static_indices"}
+_CONTAINS = re.compile(r"(?P<not>not )?(?:___)?dict_contains\((?P<key>'[^'\\]*'), (?P<owner>.*)\)")
+_MEMBER = re.compile(r"(?P<not>not )?set\.__contains__\((?P<owner>[^(),]*), (?P<item>[^(),]*)\)")
+_DEVICE = re.compile(r"(?<![\w.])device\(type='(?P<type>\w+)'(?:, index=(?P<index>\d+))?\)")
+_ROOT = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^'\\]*)'\]")
+_OBJECT_STEP = re.compile(r"\._(?:modules|parameters|buffers)\[")
+_PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+(?!\w*\()|\[(?:\d+|'[^'\\]*')\])*")
+_SHORT = (("bfloat", "bf"), ("complex", "c"), ("float", "f"), ("uint", "u"), ("int", "i"))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """The properties that a guard wants of a tensor. A size or stride is ``None`` where any will do."""
+
+    dtype: str
+    device: str
+    size: tuple[int | None, ...]
+    stride: tuple[int | None, ...]
+    requires_grad: bool
+    cls: str
+
+    def described(self, names: Sequence[str] = (), layout: str | None = None) -> str:
+        """``"f32[batch, 4] on cpu"``, with names for open sizes.
+
+        Args:
+            names: for each dimension; those of known sizes do not matter.
+            layout: known better than from sizes and strides alone.
+        """
+        sizes = [str(size) if size is not None else (names[k] if k < len(names) and names[k] else "any")
+                 for k, size in enumerate(self.size)]
+        layout = self.layout() if layout is None else layout
+        return "".join((f"{self.cls} " if self.cls else "", f"{short_dtype(self.dtype)}[{', '.join(sizes)}]",
+                        f" {layout}" if layout else "", f" on {self.device}",
+                        ", requires grad" if self.requires_grad else ""))
+
+    def layout(self) -> str:
+        """Empty for a contiguous tensor; ``"channels last"``; otherwise its strides."""
+        for layout, order in orders_of_dimensions(len(self.size)):
+            if self._like(order):
+                return layout if layout != "contiguous" else ""
+        strides = ", ".join("any" if each is None else str(each) for each in self.stride)
+        return f"strides ({strides}{',' * (len(self.stride) == 1)})"
+
+    def _like(self, order: Iterable[int]) -> bool:
+        """Return whether strides grow in this order of dimensions, the innermost first."""
+        wanted: int | None = 1
+        for k in order:
+            if self.size[k] == 1 and self.stride[k] is not None:
+                continue  # its stride is never used
+            if self.stride[k] is None or self.stride[k] != wanted:
+                return False
+            size = self.size[k]
+            wanted = None if wanted is None or size is None else wanted * size
+        return True
+
+
+def orders_of_dimensions(count: int) -> Iterator[tuple[str, Sequence[int]]]:
+    """The layouts that have a name, with the order of dimensions in which strides grow, the innermost first."""
+    yield "contiguous", range(count - 1, -1, -1)
+    if count in (4, 5):
+        yield "channels last", [1, *range(count - 1, 1, -1), 0]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A guard in the user's words.
+
+    Attributes:
+        text: valid Python.
+        subject: the object that it is about, ``"self.layers[0].norm.weight"``; ``""`` for torch's state.
+        section: which part of a call it concerns.
+        root: the variable that the subject begins with.
+        kind: torch's guard type.
+        cause: the user line that made torch ask.
+        tensor: what it says of a tensor.
+    """
+
+    text: str
+    subject: str
+    section: str
+    root: str
+    kind: str
+    cause: SourceLocation | None = None
+    tensor: Tensor | None = None
+
+    @property
+    def is_identity(self) -> bool:
+        """Return whether the subject has to be one certain object."""
+        return self.text.startswith(f"check_same_object({self.subject}")
+
+
+def short_dtype(name: str) -> str:
+    """``f32`` for ``float32``."""
+    for long, short in _SHORT:
+        if name.startswith(long):
+            return short + name.removeprefix(long)
+    return name
+
+
+class Conditions:
+    """Puts the guards of a frame's versions into the user's words. Versions share most of their guards, which are put
+    into words once.
+
+    Args:
+        frame: whose versions they are.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._local = {*frame.arguments, *frame.freevars}
+        #: By what counts as an object of the user's.
+        self._words: dict[frozenset[str], _Words] = {}
+
+    def of(self, guards: Iterable[Guard]) -> list[Condition]:
+        """Return the guards of a version in the user's words, in torch's order: each once, without those that others
+        say too."""
+        guards = list(guards)
+        objects = {"self"}
+        for source in {guard.source for guard in guards}:
+            if _OBJECT_STEP.search(source):
+                found = _ROOT.search(source)
+                objects |= {found["name"]} if found else set()
+        words = self._words.setdefault(frozenset(objects), _Words(self._frame, self._local, objects))
+        result: dict[str, Condition] = {}
+        for guard in guards:
+            condition = words.of(guard)
+            result.setdefault(condition.text, condition)
+        said = {text for one in result.values() for text in _said_by(one)}
+        return [one for one in result.values() if one.text not in said]
+
+
+class _Words:
+    """Guards in the user's words, each put into words once.
+
+    Args:
+        frame: which they guard.
+        local: its variables.
+        objects: those that are objects of the user's.
+    """
+
+    def __init__(self, frame: Frame, local: Collection[str], objects: Collection[str]) -> None:
+        self._frame, self._local, self._objects = frame, local, objects
+        self._known: dict[int, tuple[Guard, Condition]] = {}  # by identity of the guard, which stays alive with it
+        self._owners: dict[str, tuple[str, str, str]] = {}
+
+    def of(self, guard: Guard) -> Condition:
+        if id(guard) not in self._known:
+            self._known[id(guard)] = guard, self._condition(guard)
+        return self._known[id(guard)][1]
+
+    def _condition(self, guard: Guard) -> Condition:
+        expression = _without_clashes(guard.expression, self._local)
+        subject, section, root = self._owner(guard.source) if guard.source else ("", *self._section(expression))
+        tensor = _TENSOR.fullmatch(expression) if guard.expression.startswith("check_tensor(") else None
+        if tensor is not None:
+            facts = Tensor(tensor["dtype"], tensor["device"], _numbers(tensor["size"]), _numbers(tensor["stride"]),
+                           tensor["grad"] == "True", tensor["cls"] or "")
+            subject = with_torchs_helpers(user_expression(tensor["subject"]))
+            return Condition(tensor_check(subject, facts.described()), subject, section, root, guard.kind, guard.cause,
+                             facts)
+        text = in_words(expression)
+        if not subject and section != STATE:
+            subject = _subject(text)
+        return Condition(text, subject, section, root, guard.kind, guard.cause)
+
+    def _owner(self, source: str) -> tuple[str, str, str]:
+        """The object that a guard is about, its section and the variable that it is read from."""
+        if source not in self._owners:
+            subject = with_torchs_helpers(user_expression(_without_clashes(source, self._local)))
+            self._owners[source] = subject, *self._section(source)
+        return self._owners[source]
+
+    def _section(self, text: str) -> tuple[str, str]:
+        roots = [(found["scope"], found["name"]) for found in _ROOT.finditer(text)]
+        return _section(roots, self._frame, self._objects)
+
+
+_TUPLE = re.compile(r"(?P<subject>.+) == (?P<value>\(.*\))")
+
+
+def _said_by(condition: Condition) -> Iterator[str]:
+    """Other conditions that a condition says too. (Where torch compares a value it compares its type.)"""
+    found = _TUPLE.fullmatch(condition.text) if " == (" in condition.text and condition.text.endswith(")") else None
+    value = parsed_expression(found["value"]) if found is not None else None
+    if found is not None and isinstance(value, ast.Tuple):
+        yield f"check_type({found['subject']}, 'tuple')"
+        yield f"len({found['subject']}) == {len(value.elts)}"
+    left, compared, right = condition.text.partition(" == ")
+    if compared and left == right:
+        yield condition.text  # (a name of torch's that the user's words make the value itself)
+
+
+def conditions(guards: Iterable[Guard], frame: Frame) -> list[Condition]:
+    """Return the guards of a version of a frame in the user's words, in torch's order."""
+    return Conditions(frame).of(guards)
+
+
+def tensor_check(subject: str, description: str) -> str:
+    return f"check_tensor({subject}, {description!r})"
+
+
+def in_words(expression: str) -> str:
+    """Return a condition in the user's words."""
+    marks = _MARKS.fullmatch(expression) if expression.startswith("has_no_marks(") else None
+    if marks is not None:
+        names = re.findall(r"'(_dynamo_\w+)'", marks["marks"])
+        subject = user_expression(marks["subject"])
+        if set(names) == _ALL_MARKS:
+            return f"has_no_marks({subject})"
+        return f"has_no_marks({subject}, {', '.join(map(repr, names))})"
+    some = _SOME_MARKS.fullmatch(expression) if expression.startswith("((getattr(") else None
+    if some is not None:
+        return f"has_no_marks_but({user_expression(some['subject'])}, {some['which']}, {some['mark']!r})"
+    contains = _CONTAINS.fullmatch(expression) if "dict_contains(" in expression else None
+    if contains is not None:
+        return f"{contains['key']} {'not ' if contains['not'] else ''}in {user_expression(contains['owner'])}"
+    text = with_torchs_helpers(user_expression(expression))
+    member = _MEMBER.fullmatch(text) if "set.__contains__(" in text else None
+    if member is not None:
+        return f"{member['item']} {'not ' if member['not'] else ''}in {member['owner']}"
+    if ".size()" in text:
+        text = re.sub(r"\.size\(\)(?=\[)", ".shape", text)
+        text = plain_sums(text) if "(-" in text else text
+    return re.sub(r" == (True|False|None)$", r" is \1", text) if text.endswith(("True", "False", "None")) else text
+
+
+def with_torchs_helpers(text: str) -> str:
+    """Return a condition with the names of the field for torch's helpers and classes."""
+    def device(found: re.Match[str]) -> str:
+        return f"torch.device({':'.join(filter(None, (found['type'], found['index'])))!r})"
+
+    text = text.replace("___from_numpy(", "torch.as_tensor(")
+    return _DEVICE.sub(device, text) if "device(" in text else text
+
+
+def _without_clashes(expression: str, local: Collection[str]) -> str:
+    """A global that has the name of a local variable is read from ``globals()``."""
+    if "G['" not in expression:
+        return expression
+    return _ROOT.sub(lambda found: f"globals()[{found['name']!r}]" if found["scope"] == "G" and found["name"] in local
+                     else found[0], expression)
+
+
+def _numbers(items: str) -> tuple[int | None, ...]:
+    return tuple(int(item) if item.strip().lstrip("-").isdigit() else None for item in items.split(",") if item.strip())
+
+
+def _section(roots: Sequence[tuple[str, str]], frame: Frame, objects: Collection[str]) -> tuple[str, str]:
+    """The section of a condition and the variable that it is about. (A condition on two objects is where a call can
+    break it.)"""
+    found = [(_section_of(scope, name, frame, objects), name) for scope, name in roots]
+    for wanted in (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS):
+        for section, name in found:
+            if section == wanted:
+                return section, name
+    return STATE, ""
+
+
+def _section_of(scope: str, name: str, frame: Frame, objects: Collection[str]) -> str:
+    if name in objects:
+        return OBJECTS
+    if scope == "G":
+        return GLOBALS
+    return CLOSURE if name in frame.freevars else ARGUMENTS
+
+
+def _subject(text: str) -> str:
+    """The longest path in a text: what a condition without an owner is about."""
+    paths = [path for path in _PATH.findall(text) if path not in ("not", "is", "and", "or", "type", "None")]
+    return max(paths, key=lambda path: (path.count("[") + path.count("."), len(path)), default="")
+
+
+#: (It begins with what few letters are: such a pattern is searched for much faster than one that begins with ``\b``.)
+_LOOSE = re.compile(r"[\s()\[\]{}'\"](?:or|if|else|lambda|for)\b|:=")
+
+
+def is_loose(text: str) -> bool:
+    """Return whether ``and`` beside a text would be read another way."""
+    if not text.startswith("lambda") and not _LOOSE.search(text):
+        return False
+    tree = parsed_expression(text)
+    if tree is None:
+        return True
+    return isinstance(tree, ast.BoolOp | ast.IfExp | ast.Lambda | ast.NamedExpr)

@@ -1,0 +1,275 @@
+"""Open sizes: dimensions of arguments that differ from call to call, under names that a reader knows.
+
+Torch calls them ``s77`` and says in several places what they are. Here it is one::
+
+    x.shape[0]    batch    2 to 256    (torch: s77)
+
+The name is the one that the user gave it (``b, t = x.shape``); otherwise ``batch`` for the first of several dimensions,
+and a letter for any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ....decompiler.names import free_name
+from ....records.model import Compilation, Frame
+from ....torch_text.user_expressions import parsed_expression, user_expression
+from .arithmetic import least, polynomial
+from .conditions import Condition, Tensor, orders_of_dimensions, tensor_check
+
+_SIZE = r"[A-Za-z_][^\s()]*\.shape\[\d+\]"
+_LOW = re.compile(rf"(?P<low>-?\d+) <= (?P<size>{_SIZE})(?: <= (?P<high>\d+))?")
+_HIGH = re.compile(rf"(?P<size>{_SIZE}) <= (?P<high>\d+)")
+_SAME = re.compile(rf"(?P<size>{_SIZE}) == (?P<of>.*\.shape\[\d+\].*)")
+_STRIDE = re.compile(r"(?P<of>[A-Za-z_].*?)\.stride\(\)\[(?P<k>\d+)\] == (?P<product>.*)")
+#: How far a range is looked through for where a condition begins to hold.
+_FARTHEST = 1000
+_LETTERS = "nmklpqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class OpenSize:
+    """A size that calls may choose.
+
+    Attributes:
+        expression: that gives it, ``"x.shape[0]"``.
+        name: in shapes.
+        low, high: the range that guards leave; ``None`` where there is no bound.
+        symbol: torch's name; empty where unknown.
+    """
+
+    expression: str
+    name: str
+    low: int | None = None
+    high: int | None = None
+    symbol: str = ""
+
+    def range_in_words(self) -> str:
+        if self.low is None and self.high is None:
+            return "any"
+        if self.high is None:
+            return f"{self.low} or more"
+        return f"{self.low} to {self.high}" if self.low is not None else f"at most {self.high}"
+
+
+@dataclass
+class Sizes:
+    """The open sizes of a version.
+
+    Attributes:
+        open: by expression, in the order of the arguments.
+        names: what stands in a shape for each open dimension: the name of a size, or an expression over such.
+        layouts: of the tensors whose strides are open, what the guards fix them to: ``"contiguous"`` or
+            ``"channels last"``.
+        implied: conditions that shapes and ranges say already.
+    """
+
+    open: dict[str, OpenSize] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    layouts: dict[str, str] = field(default_factory=dict)
+    implied: set[str] = field(default_factory=set)
+
+    def described(self, condition: Condition) -> str:
+        """The tensor of a condition with names for its open sizes."""
+        tensor = condition.tensor
+        assert tensor is not None
+        names = [self.names.get(f"{condition.subject}.shape[{k}]", "any") for k in range(len(tensor.size))]
+        return tensor.described(names, self.layouts.get(condition.subject))
+
+    def layout(self, condition: Condition) -> str:
+        """``"contiguous"``, ``"channels last"`` or the strides of the tensor of a condition."""
+        assert condition.tensor is not None
+        return self.layouts.get(condition.subject) or condition.tensor.layout() or "contiguous"
+
+    def check(self, condition: Condition) -> str:
+        return tensor_check(condition.subject, self.described(condition))
+
+
+def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compilation | None = None) -> Sizes:
+    """Return the open sizes that the guards of a version leave.
+
+    Args:
+        conditions: of the version.
+        frame: whose version it is.
+        compilation: of the version; says torch's names.
+    """
+    found = Sizes()
+    tensors = {one.subject: one for one in conditions if one.tensor is not None}
+    expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values() if one.tensor is not None
+                   for k, size in enumerate(one.tensor.size) if size is None]
+    same: dict[str, tuple[str, str]] = {}  # size -> the expression that it is equal to, the text that says so
+    about = [one for one in conditions if ".shape[" in one.text or ".stride()[" in one.text]
+    for one in about:
+        match = _SAME.fullmatch(one.text)
+        # (A size that is compared with an expression of itself is open, and the comparison is a condition on it.)
+        if match is not None and match["size"] in expressions and match["size"] not in match["of"]:
+            same.setdefault(match["size"], (match["of"], one.text))
+    symbols = dict(_symbols(compilation))
+    tree = _tree(frame)
+    wanted = _names_in_source(tree)
+    # A name that stands for something else in the function would mislead.
+    taken = {*frame.arguments, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))} - {*wanted.values()}
+    for expression in expressions:
+        if expression not in same:
+            name = _free(wanted.get(expression) or _usual(expression, tensors), taken)
+            taken.add(name)
+            found.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
+            found.names[expression] = name
+    for expression, (of, text) in same.items():
+        shown = re.sub(_SIZE, lambda match: found.names.get(match[0], match[0]), of)
+        found.names[expression] = shown.replace(" ", "")
+        found.implied.add(text)
+    for one in about:
+        match = _LOW.fullmatch(one.text) or _HIGH.fullmatch(one.text)
+        if match is not None and match["size"] in found.open:
+            size = found.open[match["size"]]
+            parts = match.groupdict()
+            found.open[match["size"]] = replace(
+                size, low=int(parts["low"]) if parts.get("low") else size.low,
+                high=int(parts["high"]) if parts.get("high") else size.high)
+            found.implied.add(one.text)
+    equal = {expression: of for expression, (of, _) in same.items()}
+    _narrow(found, about, equal)
+    _find_layouts(found, about, tensors, equal)
+    return found
+
+
+def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
+    """Ranges by what a size must not come to: of ``2 <= n`` and ``(n - 1) // 2 + 1 != 1`` follows ``3 <= n``, and then
+    ``n * n != 1`` says nothing more."""
+    unequal = []
+    for one in conditions:
+        match parsed_expression(one.text) if one.text.rpartition(" != ")[2].isdigit() else None:
+            case ast.Compare(left, [ast.NotEq()], [ast.Constant(int(value))]):
+                unequal.append((one.text, left, value))
+
+    for text, left, value in unequal:
+        sizes = {same.get(size, size) for size in re.findall(_SIZE, text)}
+        size = found.open.get(min(sizes)) if len(sizes) == 1 else None
+        if size is None or size.low is None:
+            continue
+        for low in range(size.low, min(size.low + _FARTHEST, size.high or size.low + _FARTHEST) + 1):
+            there = {size.expression: low} | {name: low for name, of in same.items() if of == size.expression}
+            reached = least(left, there)
+            if reached is None or reached < value:
+                break
+            if reached > value:
+                found.open[size.expression] = replace(size, low=low)
+                break
+    lows = {size.expression: size.low for size in found.open.values() if size.low is not None}
+    lows |= {name: lows[of] for name, of in same.items() if of in lows}
+    for text, left, value in unequal:
+        reached = least(left, lows)
+        if reached is not None and reached > value:
+            found.implied.add(text)
+
+
+def _find_layouts(
+    found: Sizes, conditions: Iterable[Condition], tensors: dict[str, Condition], same: Mapping[str, str]
+) -> None:
+    """Strides that are open like the sizes: ``x.stride()[0] == x.shape[1]`` of a contiguous ``x``."""
+    strides: dict[str, dict[int, tuple[str, str]]] = {}
+    for one in conditions:
+        match = _STRIDE.fullmatch(one.text)
+        if match is not None:
+            strides.setdefault(match["of"], {})[int(match["k"])] = match["product"], one.text
+    for subject, condition in tensors.items():
+        tensor = condition.tensor
+        assert tensor is not None
+        if None not in tensor.stride:
+            continue
+        for layout, order in orders_of_dimensions(len(tensor.size)):
+            said = _said_of_layout(subject, tensor, order, strides.get(subject, {}), same)
+            if said is not None:
+                found.layouts[subject] = layout
+                found.implied |= said
+                break
+
+
+def _said_of_layout(
+    subject: str, tensor: Tensor, order: Iterable[int], strides: Mapping[int, tuple[str, str]], same: Mapping[str, str]
+) -> set[str] | None:
+    """The conditions by which strides grow in an order of dimensions, the innermost first; ``None`` if they do not."""
+    wanted, said = "1", set()
+    for k in order:
+        known, (product, text) = tensor.stride[k], strides.get(k, ("", ""))
+        if polynomial(str(known) if known is not None else product, same) != polynomial(wanted, same):
+            return None
+        said |= {text} if known is None else set()
+        size = tensor.size[k]
+        wanted += f"*{size}" if size is not None else f"*{subject}.shape[{k}]"
+    return said
+
+
+def _symbols(compilation: Compilation | None) -> Iterator[tuple[str, str]]:
+    """``(expression, torch's name)`` of what a compilation left open."""
+    for decision in compilation.symbols if compilation is not None else ():
+        if decision.kind == "created" and decision.source:
+            yield in_shape_words(user_expression(decision.source)), decision.symbol
+
+
+def in_shape_words(text: str) -> str:
+    """``x.shape[0]`` for ``x.size()[0]``."""
+    return re.sub(r"\.size\(\)(?=\[)", ".shape", text)
+
+
+def symbol_names(compilation: Compilation | None) -> dict[str, str]:
+    return dict(_symbols(compilation))
+
+
+def _usual(expression: str, tensors: dict[str, Condition]) -> str:
+    subject, _, number = expression.rpartition(".shape[")
+    tensor = tensors[subject].tensor
+    assert tensor is not None
+    return "batch" if number == "0]" and len(tensor.size) > 1 else _LETTERS[0]
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    if wanted not in taken:
+        return wanted
+    if wanted == _LETTERS[0] or wanted == "batch":
+        for letter in _LETTERS:
+            if letter not in taken:
+                return letter
+    return free_name(wanted, taken, first=2)
+
+
+def _tree(frame: Frame) -> ast.Module:
+    try:
+        return ast.parse(textwrap.dedent(frame.original.text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _names_in_source(tree: ast.Module) -> dict[str, str]:
+    """Names that the function itself gives to sizes: ``b, t = x.shape``, ``n = x.size(0)``, ``n = len(x)``."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign([ast.Tuple(targets)], value) if (owner := _shape_of(value)):
+                for k, target in enumerate(targets):
+                    if isinstance(target, ast.Starred):
+                        break
+                    if isinstance(target, ast.Name) and target.id != "_":
+                        found.setdefault(f"{owner}.shape[{k}]", target.id)
+            case ast.Assign([ast.Name(name)], ast.Subscript(value, ast.Constant(int(k)))) \
+                    if (owner := _shape_of(value)):
+                found.setdefault(f"{owner}.shape[{k}]", name)
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(value, "size"), [ast.Constant(int(k))])):
+                found.setdefault(f"{ast.unparse(value)}.shape[{k}]", name)
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("len"), [value])):
+                found.setdefault(f"{ast.unparse(value)}.shape[0]", name)
+    return found
+
+
+def _shape_of(node: ast.expr) -> str:
+    """``x`` of ``x.shape`` and of ``x.size()``."""
+    match node:
+        case ast.Attribute(value, "shape") | ast.Call(ast.Attribute(value, "size"), []):
+            return ast.unparse(value)
+    return ""

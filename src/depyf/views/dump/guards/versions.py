@@ -1,0 +1,155 @@
+"""A compiled version as its reader knows it: by a number, with its conditions in the user's words."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
+
+from ....records.model import CacheEntry, Compilation, Frame
+from ....records.naming import legal_identifier
+from ...changes import in_words, made_anew_on_stack
+from ...remembered import Same, once
+from .conditions import Condition, Conditions
+from .facts import Fact, fact_of, facts
+from .sizes import Sizes, open_sizes
+
+Made = TypeVar("Made")
+Others = ParamSpec("Others")
+
+
+@dataclass(frozen=True, eq=False)
+class Version:
+    """A cache entry of a frame.
+
+    Attributes:
+        number: counts the versions of a frame in the order in which they were compiled.
+        conditions: its guards in the user's words, in torch's order.
+        sizes: the sizes that they leave open.
+        compilation: how it was compiled, where that is known.
+        dead: the value on the stack, ``___stack0``, by which it serves no call but the one that it was compiled for;
+            empty for all other versions.
+    """
+
+    frame: Frame
+    entry: CacheEntry
+    number: int
+    conditions: tuple[Condition, ...]
+    sizes: Sizes
+    compilation: Compilation | None = None
+    dead: str = ""
+
+    @property
+    def why_dead(self) -> str:
+        """Return why the version serves no more calls, as a sentence; empty if it does."""
+        name = in_words(self.dead, {f"___stack{number}": text for number, text in enumerate(self.frame.stack)})
+        return f"{name} is a new bound method at each call, so this version dies with it." if self.dead else ""
+
+    @property
+    def guards_name(self) -> str:
+        return guards_name(self.frame, self.number)
+
+    def fact_of(self, condition: Condition) -> tuple[str, Fact] | None:
+        """Return the object that one of the conditions is about, and what it says of it (:func:`.facts.fact_of`)."""
+        return self._facts_by_condition[id(condition)]
+
+    @functools.cached_property
+    def _facts_by_condition(self) -> dict[int, tuple[str, Fact] | None]:
+        return {id(condition): fact_of(condition, self.sizes) for condition in self.conditions}
+
+    @functools.cached_property
+    def facts(self) -> dict[str, Fact]:
+        """Facts by the object that they hold for."""
+        return facts(self._facts_by_condition.values())
+
+    @functools.cached_property
+    def texts(self) -> frozenset[str]:
+        """Its conditions, those on tensors with what is open in them."""
+        return frozenset(one.text for one in self.conditions)
+
+    @property
+    def label(self) -> str:
+        """``[0/1]``."""
+        return str(self.entry.compile_id)
+
+
+def kept(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concatenate[Version, Others], Made]:
+    """A function of a version, and of others by their identity, whose result is kept with the version: several views
+    ask for it."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    @functools.wraps(make)
+    def found(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
+        results: dict[object, tuple[object, Made]] = vars(version).setdefault(name, {})
+        key = (*map(id, others), *((name, id(value)) for name, value in by_name.items()))
+        if key not in results:
+            results[key] = (others, by_name), make(version, *others, **by_name)  # (what is named by its id has to live)
+        return results[key][1]
+
+    return found
+
+
+def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
+    """Return the versions of a frame in the order in which they were compiled. (Of one run, the compilations are the
+    same for all views.)"""
+    return once(("versions", Same(frame)), lambda: _versions(frame, compilations))
+
+
+def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
+    of_frame = Conditions(frame)
+    result = []
+    keys = {entry.compile_id.frame_key for entry in frame.entries}
+    anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
+    for number, entry in enumerate(in_order(frame)):
+        compilation = compilations.get(entry.compile_id.key)
+        found = of_frame.of(entry.guards)
+        dead = next((each.subject for each in found if each.subject in anew and each.is_identity), "")
+        sizes = open_sizes(found, frame, compilation)
+        result.append(Version(frame, entry, number, tuple(found), sizes, compilation, dead))
+    return result
+
+
+def in_order(frame: Frame) -> list[CacheEntry]:
+    """The entries of a frame in the order in which they were compiled."""
+    return sorted(frame.entries, key=lambda entry: (_number(entry), entry.compile_id.key))
+
+
+def guards_name(frame: Frame, number: int) -> str:
+    """The name of the function with the guards of a version."""
+    return f"guards_{number}_for_{legal_identifier(frame.name)}"
+
+
+def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
+    """Return the version that a version is best told by: of those compiled before it, the one that has the most
+    conditions in common; the latest of several. ``None`` for the first version."""
+    mine = version.texts
+    return max(compiled[: version.number], key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
+
+
+def of_some(version: Version, compiled: Sequence[Version]) -> frozenset[str]:
+    """Return the texts of its conditions that another version of the function does not have: they tell which version
+    serves a call."""
+    others = [other.texts for other in compiled if other is not version]
+    return version.texts - frozenset.intersection(*others) if others else frozenset()
+
+
+def _number(entry: CacheEntry) -> int:
+    """The number that the name of the transformed code has."""
+    found = re.search(r"def __transformed_code_(\d+)_for_", entry.transformed.source.text)
+    return int(found[1]) if found else 0
+
+
+def by_compile_id(compilations: Sequence[Compilation]) -> dict[tuple[int, int, int], Compilation]:
+    return {compilation.compile_id.key: compilation for compilation in compilations}
+
+
+def signature(frame: Frame) -> str:
+    """The parameters as they stand in a ``def``; legal Python whatever torch named them."""
+    text = frame.signature or ", ".join(frame.arguments)
+    try:
+        compile(f"def f({text}): ...", "signature", "exec")
+    except (SyntaxError, ValueError):
+        return ", ".join(legal_identifier(name) for name in frame.arguments)
+    return text

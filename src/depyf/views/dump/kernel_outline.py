@@ -1,0 +1,107 @@
+"""The outline of a generated module: its kernel calls in order, each with the user's lines that it computes."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...provenance.kernel_mapping import is_view
+from ...provenance.lines import Provenance
+from ...records.model import Kernel, KernelCall
+from ...torch_text.graph_text import Node
+from ..markdown import count
+from .outline import operations
+
+#: The longest row of calls that is looked for when repeated ones are folded.
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class _Call:
+    call: KernelCall
+    lines: tuple[str, ...]
+
+    @property
+    def like(self) -> tuple[str, tuple[str, ...]]:
+        """The parts that repeated calls have in common."""
+        return self.call.name, self.lines
+
+
+def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
+    """The outline of one generated module.
+
+    Args:
+        provenance: its graph.
+        kernel: one of ``provenance.kernels``.
+        title: what it is.
+    """
+    kinds = Counter(call.kind for call in kernel.calls)
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none that could be read"
+    head = [f"# {title}, call by call", f"# calls of kernels: {counted}"]
+    if kernel.stage:
+        head.append(f"# made of the graph {kernel.stage}")
+    head += [
+        "# Left: the line of the module that calls it. (line n): where the kernel is defined; extern: a library's.",
+        "# Below each call: the user's line, the operations of it that are done there, what the last of them gives.",
+        "# (Lines that only reshape are left out.)"]
+    if any(call.inferred for call in kernel.calls):
+        head.append("# Torch does not say what C++ kernels compute: it is inferred from the graph and from what flows. "
+                    "Where torch says it,")
+        head.append('# the call is marked "said by torch".')
+    calls = [_Call(call, tuple(_lines(provenance, kernel, call))) for call in kernel.calls]
+    return "\n".join([*head, "", *_folded(calls)]).rstrip() + "\n"
+
+
+def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator[str]:
+    groups: dict[str, list[Node]] = {}
+    computed: set[str] = set()
+    for stage, name in provenance.nodes_of(kernel, call):
+        place = stage.origins[name].location
+        node = stage.graph.node(name)
+        if node is not None:
+            where = f"{os.path.basename(place.filename)}:{place.line}" if place is not None else "no user line"
+            groups.setdefault(where, []).append(node)
+            if not is_view(node):
+                computed.add(where)
+    for where, nodes in groups.items():
+        if where in computed or not computed:
+            yield f"{where}  {operations(nodes)}"
+
+
+def _folded(calls: Sequence[_Call]) -> Iterator[str]:
+    """Rows of calls that repeat are written once."""
+    numbers: dict[tuple[str, tuple[str, ...]], int] = {}
+    likes = [numbers.setdefault(call.like, len(numbers)) for call in calls]
+    at = 0
+    while at < len(calls):
+        length, times = _repeated(likes, at)
+        for call in calls[at : at + length]:
+            yield from _shown(call)
+        end = at + length * times
+        if times > 1:
+            first, last = calls[at + length].call.call_line, calls[end - 1].call.call_line
+            what = "the call above" if length == 1 else f"the {length} calls above"
+            yield f"{first:>6}  ... {what}, {count(times - 1, 'more time')}, to line {last}"
+        at = end
+
+
+def _repeated(likes: Sequence[int], at: int) -> tuple[int, int]:
+    """The row that begins there and repeats over most calls: ``(length, times)``; ``(1, 1)`` if none does."""
+    best = (1, 1)
+    for length in range(1, min(_LONGEST, (len(likes) - at) // 2) + 1):
+        row, times = likes[at : at + length], 1
+        while likes[at + times * length : at + (times + 1) * length] == row:
+            times += 1
+        if times > 1 and length * (times - 1) > best[0] * (best[1] - 1):
+            best = length, times
+    return best
+
+
+def _shown(call: _Call) -> Iterator[str]:
+    where = "extern" if call.call.kind == "extern" else f"{call.call.kind}, line {call.call.line}"
+    said = "" if call.call.inferred else ", said by torch"
+    yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{said})"
+    for line in call.lines:
+        yield f"          {line}"

@@ -1,0 +1,239 @@
+"""A graph's outline: its operations under the modules that they were called in, repeated layers folded."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...provenance.lines import Provenance, StageNodes
+from ...torch_text.graph_text import Graph, Node
+from ..markdown import count
+from ..remembered import Same, once
+
+#: What stands for the number of a layer while layers are compared.
+_NUMBER = "#"
+_LAYER = re.compile(r"(?:^|\.)(\d+)(?=\.|$)")
+
+
+@dataclass
+class _Block:
+    """A call of a module, with what was done in it."""
+
+    path: str
+    cls: str
+    items: list[_Block | Node] = field(default_factory=list)
+    inside: list[Node] = field(default_factory=list)  # all nodes, those of inner calls included
+
+    @property
+    def operations(self) -> int:
+        return sum(node.is_call for node in self.inside)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of an outline. ``place``: where its module begins in the graph's file; ``first``: where its first
+    operation stands."""
+
+    depth: int
+    text: str
+    place: int = 0
+    first: int = 0
+
+
+def outline(provenance: Provenance, stage: StageNodes, title: str, shown_line: Callable[[int], int] = int) -> str:
+    """The outline of one stage.
+
+    Args:
+        provenance: the graph.
+        stage: one of its stages.
+        title: what the graph is.
+        shown_line: the line of the graph's file that shows a line of the stage's text.
+    """
+    head = [f"# {title}, by module", f"# {_counts(stage.graph)}"]
+    if stage is not provenance.captured:
+        head.append("# The print of this graph names user lines only: modules are inferred from them and from the "
+                    "order.")
+    head.append("# Under each module: the user's line, its operations in order, what the last of them gives. "
+                "(n) counts operations.")
+    head.append("# On the right: the line of the graph's file at which a module begins.")
+    lines = outline_lines(provenance, stage, shown_line)
+    width = max((2 * line.depth + len(line.text) for line in lines if line.place), default=0)
+    body = []
+    for line in lines:
+        text = "  " * line.depth + line.text
+        body.append(f"{text:<{min(width, 100)}}  line {line.place}" if line.place else text)
+    return "\n".join([*head, "", *body]).rstrip() + "\n"
+
+
+def outline_lines(
+    provenance: Provenance, stage: StageNodes, shown_line: Callable[[int], int] = int
+) -> list[Line]:
+    """The outline of one stage as lines; arguments as of :func:`outline`."""
+    lines = once(("outline", Same(stage)), lambda: _outline_lines(provenance, stage))
+    return [replace(line, place=shown_line(line.place) if line.place else 0, first=shown_line(line.first))
+            if line.first else line for line in lines]
+
+
+def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
+    """The same with the lines of the stage's text."""
+    lines: list[Line] = []
+    for prefix, inner in stage.graph.walk():
+        if prefix:
+            lines += [Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")]
+        lines += _graph(provenance, stage, inner, prefix)
+    return lines
+
+
+def _counts(graph: Graph) -> str:
+    calls = sum(node.is_call for node in graph.nodes)
+    inputs = sum(node.op == "placeholder" for node in graph.nodes)
+    results = next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0)
+    return f"{count(calls, 'operation')} on {count(inputs, 'input')}, {count(results, 'result')}"
+
+
+def _graph(
+    provenance: Provenance, stage: StageNodes, graph: Graph, prefix: str
+) -> Iterator[Line]:
+    root = _Block("", "")
+    calls: dict[int, _Block] = {-1: root}
+    seen: dict[str, int] = {}
+
+    def block(index: int) -> _Block:
+        known = calls.get(index)
+        if known is None:
+            call = provenance.modules[index]
+            outer = block(call.outer if call.outer < index else -1)
+            number = seen[call.path] = seen.get(call.path, 0) + 1
+            cls = call.cls if number == 1 else f"{call.cls} (call {number})"
+            known = calls[index] = _Block(call.path or "the module", cls)
+            outer.items.append(known)
+        return known
+
+    users: dict[str, set[str]] = {}
+    for node in graph.nodes:
+        for name in node.inputs:
+            users.setdefault(name, set()).add(node.name)
+        if node.is_call:
+            origin = stage.origins.get(prefix + node.name)
+            index = origin.module if origin is not None else -1
+            caller = provenance.callers.get(origin.captured) if origin is not None else None
+            block(index).items.append(replace(node, location=caller) if caller is not None else node)
+            while index >= 0:
+                calls[index].inside.append(node)
+                outer = provenance.modules[index].outer
+                index = outer if outer < index else -1
+    names = {node.name: node for node in graph.nodes}
+    yield from _items(root.items, 0, names, users)
+
+
+def _items(
+    items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]]
+) -> Iterator[Line]:
+    written: list[tuple[list[Line], _Block | None]] = []
+    likes: dict[tuple[str, tuple[tuple[int, str], ...]], int] = {}
+    folded: dict[int, list[str]] = {}
+    at = 0
+    while at < len(items):
+        item = items[at]
+        if isinstance(item, _Block):
+            at += 1
+            lines = list(_block(item, depth, names, users))
+            like = _like(item, lines)
+            known = likes.setdefault(like, len(written))
+            if known < len(written) and _LAYER.search(item.path):
+                folded.setdefault(known, []).append(item.path)
+                continue
+            written.append((lines, item))
+        else:
+            chunk = []
+            while at < len(items) and isinstance(here := items[at], Node) and _place(here) == _place(item):
+                chunk.append(here)
+                at += 1
+            written.append(([Line(depth, _chunk(chunk), 0, chunk[0].line)], None))
+    for number, (lines, written_block) in enumerate(written):
+        yield from lines
+        if number in folded and written_block is not None:
+            yield Line(depth, f"{layer_ranges(folded[number])}: {written_block.cls}, like {written_block.path}")
+
+
+def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """Return the key that blocks share which differ only in the number of their layer."""
+    pattern = layer_pattern(block.path)
+    return pattern, tuple((line.depth, line.text.replace(block.path, pattern, 1)) for line in lines)
+
+
+def layer_pattern(path: str) -> str:
+    """The path with its last number left out: ``layers.#`` of ``layers.3``."""
+    found = list(_LAYER.finditer(path))
+    return path if not found else path[: found[-1].start(1)] + _NUMBER + path[found[-1].end(1) :]
+
+
+def layer_ranges(paths: Sequence[str]) -> str:
+    """``layers.1-31``; ``layers.1, 3, 5-7``, in the order in which they come."""
+    numbers = [int(list(_LAYER.finditer(path))[-1][1]) for path in paths]
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and abs(number - spans[-1][-1]) == 1 and (
+                len(spans[-1]) == 1 or number - spans[-1][-1] == spans[-1][1] - spans[-1][0]):
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    shown = ", ".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
+    return layer_pattern(paths[0]).replace(_NUMBER, shown, 1)
+
+
+def _block(
+    block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]]
+) -> Iterator[Line]:
+    inside = {node.name for node in block.inside}
+    taken = [names[name] for node in block.inside for name in node.inputs
+             if name not in inside and name in names and names[name].op != "placeholder"]
+    given = [node for node in block.inside if users.get(node.name, set()) - inside]
+    border = _border(taken, given)
+    first = min((node.line for node in block.inside), default=1)
+    yield Line(depth, f"{block.path}: {block.cls} ({block.operations}){border}", first, first)
+    yield from _items(block.items, depth + 1, names, users)
+
+
+def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
+    """Return the types of what goes in (parameters and inputs of the graph left out) and of what comes out."""
+    parts = [", ".join(dict.fromkeys(node.type.short for node in nodes if node.type is not None)) or "..."
+             for nodes in (taken, given)]
+    parts = [part if len(part) <= 60 else part[:57] + "..." for part in parts]
+    if not taken:
+        return f"  -> {parts[1]}"
+    return f"  {parts[0]} -> {parts[1]}"
+
+
+def _place(node: Node) -> str:
+    place = node.location
+    return "" if place is None else f"{os.path.basename(place.filename)}:{place.line}"
+
+
+def _chunk(nodes: Sequence[Node]) -> str:
+    return f"{_place(nodes[0]) or 'no user line'}  {operations(nodes)}"
+
+
+def operations(nodes: Sequence[Node]) -> str:
+    """``"view, mul x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
+    counted: list[list[str | int]] = []
+    for node in nodes:
+        name = _operation(node)
+        if counted and counted[-1][0] == name:
+            counted[-1][1] = int(counted[-1][1]) + 1
+        else:
+            counted.append([name, 1])
+    shown = ", ".join(str(name) if times == 1 else f"{name} x{times}" for name, times in counted)
+    if len(shown) > 110:
+        shown = f"{shown[:90]}... ({len(nodes)} operations)"
+    last = nodes[-1].type
+    return f"{shown} -> {last.short}" if last is not None else shown
+
+
+def _operation(node: Node) -> str:
+    """``mm`` for ``aten.mm``, ``softmax_backward_data`` for ``aten._softmax_backward_data``; the underscore of an
+    operation in place, ``add_``, stays."""
+    name = node.operation.rpartition(".")[2]
+    return name.strip("_") if node.target.startswith("operator.") else name.lstrip("_")

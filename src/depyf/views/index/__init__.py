@@ -1,0 +1,1 @@
+"""The index of a dump: the story of a run."""

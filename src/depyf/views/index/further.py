@@ -1,0 +1,150 @@
+"""Further differences between a version that was compiled again and the one that served before it.
+
+Torch names the first guard that failed and stops there: with that one mended, the next one fails. The guards of both
+versions tell the others::
+
+    len(self.history): 0 -> 1             torch says this
+    len(self.critic.stats): 0 -> 1        this would have failed next
+    self.history[0]: not looked at -> 3   the new version holds for this value alone
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from ..changes import in_words, value
+from ..dump.guards.changes import NOTHING, changes
+from ..dump.guards.facts import INTERNALS, is_literal
+from ..dump.guards.sizes import in_shape_words
+from ..dump.guards.versions import Version
+from ..markdown import code
+
+#: Differences that are told one by one.
+MOST = 3
+_LINE = re.compile(r"(?P<subject>.+?): (?P<was>.+?) -> (?P<now>.+?)(?P<loops>  \(for .*\))?")
+_NO_VALUE = re.compile(r"any \w|one certain ")
+_KEYWORD = re.compile(r"\bkwargs\['(?P<name>[A-Za-z_]\w*)'\]")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference between two versions.
+
+    Attributes:
+        subject: in the user's words.
+        was: what the older version holds for; ``""`` where it does not look.
+        now: what the newer one holds for.
+        loops: the layers that it is the same for, ``"for i in range(2)"``.
+    """
+
+    subject: str
+    was: str
+    now: str
+    loops: str = ""
+
+    def row(self) -> str:
+        """``len(self.critic.stats)``: 0 → 1, as Markdown."""
+        loops = f" ({code(self.loops)})" if self.loops else ""
+        if not self.was:
+            return f"{code(self.subject)} has to be {value(self.now)} now{loops}"
+        return f"{code(self.subject)}: {_open(self.was)} → {_open(self.now)}{loops}"
+
+
+def _open(text: str) -> str:
+    """A value; of a size that is open the range."""
+    if not text.startswith("any, "):
+        return value(text)
+    return text.removeprefix("any, ") if re.match(r"any, (?:-?\d+ (?:or more|to )|at most )", text) else "any"
+
+
+def further(old: Version, new: Version, names: Mapping[str, str], told: Collection[str]) -> list[Difference]:
+    """Return what an argument or an object had to be for the older version and is not for the newer one, then the
+    values that the newer one alone looks at.
+
+    Args:
+        old: the version that served before.
+        new: what was compiled because it did not fit.
+        names: expressions of values that torch names by place.
+        told: subjects that torch's own reasons tell of.
+    """
+    failing, asked = [], []
+    for change in changes(old, new):
+        found = _LINE.fullmatch(change.text)
+        if found is None or change.seen_by or change.text.startswith("only ") or INTERNALS.search(found["subject"]):
+            continue
+        subject, was, now = in_words(found["subject"], names), found["was"], found["now"]
+        if subject in told or now == NOTHING or _NO_VALUE.match(was):
+            continue
+        loops = (found["loops"] or "").strip().removeprefix("(").removesuffix(")")
+        if was != NOTHING:
+            failing.append(Difference(subject, was, now, loops))
+        elif is_literal(now):
+            asked.append(Difference(subject, "", now, loops))
+    return failing + asked
+
+
+def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], ...]:
+    """The keyword arguments that only one of two versions was given, and whether it is the newer one; none where the
+    guards do not tell for certain: a version need not look at what it was given.
+
+    Args:
+        old, new: the versions.
+        more: how many more the newer one was given.
+    """
+    was, now = (_looked_at(version) for version in (old, new))
+    gone, came = [name for name in was if name not in now], [name for name in now if name not in was]
+    if more > 0 and len(came) == more and not gone:
+        return tuple((name, True) for name in came)
+    if more < 0 and len(gone) == -more and not came:
+        return tuple((name, False) for name in gone)
+    return ()
+
+
+def _looked_at(version: Version) -> list[str]:
+    return list(dict.fromkeys(
+        found["name"] for one in version.conditions for found in _KEYWORD.finditer(one.subject)))
+
+
+def bounds(version: Version, expression: str) -> str:
+    """The range that the guards of a version leave for what it keeps open: ``"2 to 256"``; ``""`` where they leave it
+    any value, or one.
+
+    Args:
+        version: its conditions count.
+        expression: as the guards have it.
+    """
+    expression = in_shape_words(expression)
+    sizes = version.sizes
+    size = sizes.open.get(expression) or next(
+        (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)
+    if size is not None:
+        return "" if size.range_in_words() == "any" else size.range_in_words()
+    escaped = re.escape(expression)
+    low = high = None
+    for one in version.conditions:
+        found = re.fullmatch(rf"(?:(?P<low>-?\d+) <= )?{escaped}(?: <= (?P<high>-?\d+))?", one.text) if (
+            expression in one.text) else None
+        if found is not None:
+            low, high = found["low"] or low, found["high"] or high
+    if low is None:
+        return f"at most {high}" if high is not None else ""
+    return f"{low} to {high}" if high is not None else f"{low} or more"
+
+
+def in_sentence(found: str) -> str:
+    """A range as it stands in a sentence: ``"from 2 to 256"``, ``"from 2 on"``."""
+    if found.endswith(" or more"):
+        return f"from {found.removesuffix(' or more')} on"
+    return f"up to {found.removeprefix('at most ')}" if found.startswith("at most ") else f"from {found}"
+
+
+def as_row(old: Version, new: Version, found: Iterable[Difference]) -> str:
+    """The differences as a clause; ``""`` where there are none."""
+    rows = [each.row() for each in found]
+    if not rows:
+        return ""
+    shown = rows if len(rows) <= MOST + 1 else rows[:MOST]
+    more = f"; and {len(rows) - len(shown)} more: {code(new.guards_name + '.py')}" if len(shown) < len(rows) else ""
+    return f"{code(new.label)} differs from {code(old.label)} in this, too: {'; '.join(shown)}{more}"

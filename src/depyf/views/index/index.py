@@ -1,0 +1,74 @@
+"""``index.md``: the story of a run, in order, with links into its files.
+
+A pure function of a :class:`~depyf.records.model.Capture`, so that it can be made again from ``records.jsonl``. What
+repeats is told once with a count: the same break at the same line, the same reason for a recompile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...records.model import Capture
+from ..markdown import code, count, link, prose, some
+from .sections.breaks import breaks
+from .sections.compiled import functions, timeline
+from .sections.cost import cost
+from .sections.glossary import glossary
+from .sections.left_alone import left_alone
+from .sections.overview import head, start
+from .sections.recompiles import recompiles
+from .sections.shapes import shapes
+from .sections.told import Told
+
+FILE = "index.md"
+#: How many notes are told.
+NOTES = 6
+#: Beginnings of notes of what is so in every run.
+ORDINARY = ("torch's compile caches: ", "torch's compile caches were ")
+
+
+def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
+    """The text of ``index.md``.
+
+    Args:
+        capture: the run. Files that its records name are linked; they stand beside the index.
+        notes_file: where all notes stand, if there is such a file.
+        page: the file of the page, if there is one.
+    """
+    story = Told(capture)
+    return _joined([
+        [*head(story), *start(story, page)], functions(story), timeline(story), breaks(story), recompiles(story),
+        left_alone(story), shapes(story), cost(story), _notes(story, capture.notes, notes_file), glossary(story)])
+
+
+def brief(capture: Capture) -> str:
+    """The same for a terminal: without the table of all compilations and the links, and without notes of what is so in
+    every run."""
+    story = Told(capture)
+    notes = [note for note in capture.notes if not note.startswith(ORDINARY)]
+    return _joined([
+        head(story), functions(story), breaks(story), recompiles(story), left_alone(story), shapes(story),
+        cost(story), _notes(story, notes, "")])
+
+
+def _joined(parts: Iterable[Sequence[str]]) -> str:
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _notes(story: Told, notes: Sequence[str], notes_file: str) -> list[str]:
+    lines: list[str] = []
+    if notes:
+        lines += ["## Notes", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES])]
+        if len(notes) > NOTES:
+            rest = count(len(notes) - NOTES, "note")
+            lines.append(f"* ... and {rest} more in {link(code(notes_file), notes_file)}" if notes_file else
+                         f"* ... and {rest} more")
+    files: dict[str, str] = {}
+    for path in story.named:
+        short = story.short.get(path, path)
+        if short != path:
+            files[short] = max(path, files.get(short, ""), key=len)  # (torch cuts some)
+    if files:
+        lines += [""] * bool(lines) + ["Places: " + some(
+            [f"{code(short)} is {code(path)}" for short, path in files.items()], 12) + "."]
+    return lines

@@ -1,0 +1,151 @@
+"""Graph breaks: why, where, and where it continues."""
+
+from __future__ import annotations
+
+from ....records.model import Compilation, GraphBreak, SourceLocation
+from ....torch_text.resumes import plain_name
+from ...causes import cause, in_plain_python, statement
+from ...markdown import code, count, fenced, link, prose, some
+from ...story import breaks_by_place, breaks_by_reason, path_from_frame, path_to
+from ...user_source import is_library
+from ...verdict import wrapper_of
+from ...words import on_branch
+from .told import Told
+
+#: How many places of a reason are told one by one.
+PLACES = 12
+#: More calls on the way to a break are told by their ends.
+STEPS = 6
+
+
+def breaks(story: Told) -> list[str]:
+    found = [(broken, c) for c in story.capture.compilations for broken in c.breaks]
+    if not found:
+        return []
+    lines = ["## Graph breaks", "",
+             "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins after "
+             "it in a resume function `__resume_at_...`. Each compilation that comes to a break counts it once."]
+    in_wrappers: dict[str, list[tuple[GraphBreak, Compilation]]] = {}
+    for broken, compilation in found:
+        in_wrappers.setdefault(wrapper_of(compilation, broken), []).append((broken, compilation))
+    own = {id(broken) for broken, _ in in_wrappers.pop("", [])}
+    for wrapper, members in in_wrappers.items():
+        lines += _in_wrapper(story, wrapper, members)
+    for group in breaks_by_reason(story.capture.compilations):
+        group = [(broken, compilation) for broken, compilation in group if id(broken) in own]
+        if group:
+            lines += _reason(story, group)
+    return lines
+
+
+def _in_wrapper(story: Told, wrapper: str, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+    """Breaks in torch's own code around the user's module: nothing that the user can mend."""
+    lines = ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
+             f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed for it: "
+             "compile the module before it is wrapped.", ""]
+    told: dict[str, int] = {}
+    for found, _ in members:
+        place = story.place(found.location) or "a place that torch does not name"
+        text = f"* {place}: {code(statement(_text(found)))}, {prose(cause(found))}"
+        told[text] = told.get(text, 0) + 1
+    return lines + [text + (f", {times} times" if times > 1 else "") for text, times in told.items()]
+
+
+def _reason(story: Told, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+    first = group[0][0]
+    ids = f"[{first.registry_id}]({first.url})" if first.url else first.registry_id
+    title = prose(first.reason) or "Torch gives no reason"
+    lines = ["", f"### {title}" + (f" ({ids})" if ids else "") + _times(group), ""]
+    by_place = breaks_by_place(group)
+    for members in by_place[:PLACES]:
+        lines += _place_of_break(story, members)
+    if len(by_place) > PLACES:
+        lines.append(f"* ... and {count(len(by_place) - PLACES, 'more place')} (`records.jsonl` has all)")
+    lines += _torchs_words(group)
+    if first.hints:
+        lines += ["", "Torch's advice:", ""]
+        lines += [f"* {prose(hint)}" for hint in first.hints]
+    return lines
+
+
+def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+    """Torch's explanations, whole, each once."""
+    lines: list[str] = []
+    for text in dict.fromkeys(found.explanation for found, _ in group if found.explanation):
+        head, _, rest = text.partition("\n")
+        lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
+        if rest:
+            lines += ["", *fenced(rest)]
+    return lines
+
+
+def _place_of_break(story: Told, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+    found, compilation = members[0]
+    where = found.location
+    unit = story.unit_of[compilation.compile_id.key]
+    text = statement(_text(found))
+    inside = f" in {code(_function(story, where))}" if where and where.function else ""
+    lines = [f"* {story.place(where) or 'a place that torch does not name'}{inside}"
+             f"{': ' + code(text) if text else ''}{_times(members)}"]
+    why = cause(found)
+    if why != found.reason.rstrip("."):
+        lines.append(f"  * why: {prose(why)}")
+    path = path_to(found, compilation)
+    if len(path) > 1:
+        steps = [f"{story.place(step)} {code(_function(story, step))}" for step in path[:-1]
+                 if not is_library(step.filename) or len(path) < 4]
+        if len(steps) > STEPS:
+            steps = [*steps[: STEPS // 2], f"{count(len(steps) - STEPS, 'more call')}", *steps[-STEPS // 2 :]]
+        if steps:
+            lines.append("  * called from " + " > ".join(steps))
+    lines.append(f"  * in plain Python: {_in_plain_python(story, found, compilation)}")
+    resumes = dict.fromkeys(
+        name for _, c in members if c.outcome == "compiled"
+        for name in story.resume_names(c))
+    if resumes:
+        lines.append("  * continues in " + some([_resume(story, name) for name in resumes], 4))
+    elif not found.skips_function and compilation.outcome == "compiled" and story.knows_code(compilation):
+        lines.append("  * nothing is left to compile after it")
+    ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
+    lines.append(f"  * in {some(ids, 4)} of " + link(story.unit_name(unit), unit.file))
+    return lines
+
+
+def _text(found: GraphBreak) -> str:
+    return found.location.text if found.location else ""
+
+
+def _times(members: list[tuple[GraphBreak, Compilation]]) -> str:
+    return f", {len(members)} times" if len(members) > 1 else ""
+
+
+def _function(story: Told, place: SourceLocation) -> str:
+    return story.source.name_at(place, plain_name(place.function))
+
+
+def _in_plain_python(story: Told, found: GraphBreak, compilation: Compilation) -> str:
+    if found.skips_function:
+        return f"all of {story.name_of(compilation)}; functions that it calls are compiled by themselves"
+    if compilation.outcome != "compiled":
+        return "see [Not compiled](#not-compiled): torch gave the compilation up"
+    path = path_from_frame(found, compilation)
+    resumed = {plain_name(story.frames[name].code_name) for name in story.resume_names(compilation)
+               if name in story.frames}
+    if len(path) > 1 and plain_name(path[-1].function) not in resumed:
+        called = _function(story, path[1])
+        lost = any(story.unit_name(unit) == code(called) for unit in story.units if unit.compilations and not unit.done)
+        return (f"the call in {story.place(path[0])}; {code(called)}, called there, "
+                + ("runs in plain Python, too" if lost else "is compiled by itself"))
+    return in_plain_python(found) or "the operation of this line that torch could not trace"
+
+
+def _resume(story: Told, name: str) -> str:
+    frame = story.frames.get(name)
+    fate = story.fate_of(name)
+    told = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
+            "unknown": "not compiled"}[fate if frame is not None else "unknown"]
+    remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", told]
+    entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key) if frame else []
+    file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
+    behind = "; ".join(filter(None, remarks))
+    return link(code(name), file) + (f" ({behind})" if behind else "")

@@ -1,0 +1,40 @@
+"""The section on where the time went, and what torch's caches gave."""
+
+from __future__ import annotations
+
+from ...markdown import code, prose
+from ...words import seconds
+from ..totals import seconds_by_phase
+from .told import Told
+
+
+def cost(story: Told) -> list[str]:
+    compilations = story.capture.compilations
+    phases = seconds_by_phase(compilations)
+    if not phases:
+        return []
+    total = sum(c.seconds for c in compilations)
+    parts = ", ".join(f"{prose(name)} {seconds(phases[name])}" for name in phases)
+    lines = ["## Cost", "",
+             f"Compile time {seconds(total)} in all. By part (inner parts count in outer ones): {parts}."]
+    slowest = sorted(compilations, key=lambda c: -c.seconds)[:3]
+    if len(compilations) > 5:
+        lines += ["", "Slowest: " + ", ".join(
+            f"{code(str(c.compile_id))} {story.subject(c)} {seconds(c.seconds)}" for c in slowest) + "."]
+    caches: dict[str, dict[str, int]] = {}
+    bypassed: dict[str, int] = {}
+    for compilation in compilations:
+        for lookup in compilation.caches:
+            outcomes = caches.setdefault(lookup.cache, {})
+            outcomes[lookup.outcome] = outcomes.get(lookup.outcome, 0) + 1
+            if lookup.outcome == "bypass" and lookup.reason:
+                bypassed[lookup.reason] = bypassed.get(lookup.reason, 0) + 1
+    if caches:
+        plural = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
+        lines += ["", "Torch's caches: " + "; ".join(
+            f"{code(name)} " + ", ".join(f"{number} {outcome if number == 1 else plural.get(outcome, outcome)}"
+                                         for outcome, number in found.items())
+            for name, found in caches.items()) + "."]
+        lines += [f"Bypassed because: {prose(reason, 200)} ({number})." for reason, number in
+                  list(bypassed.items())[:3]]
+    return lines

@@ -1,0 +1,56 @@
+"""The section on what was not compiled: skipped, failed, beyond the recompile limit."""
+
+from __future__ import annotations
+
+from ....records.model import Compilation
+from ....torch_text.events import graph_break
+from ...causes import cause
+from ...markdown import code, fenced, prose
+from ...story import not_compiled
+from ...verdict import why_plain
+from .recompiles import event
+from .told import ROWS, Told, left_out
+
+
+def left_alone(story: Told) -> list[str]:
+    groups = not_compiled(story.capture.compilations)
+    if not groups:
+        return []
+    lines = ["## Not compiled", "", "These run in plain Python, as if there were no `torch.compile`, unless an "
+             "exception is named.", ""]
+    for members in groups[:ROWS]:
+        lines += _not_compiled(story, members)
+    return lines + left_out(len(groups) - ROWS, "reason")
+
+
+def _not_compiled(story: Told, members: list[Compilation]) -> list[str]:
+    first = members[0]
+    times = f", {len(members)} times" if len(members) > 1 else ""
+    meant = first.user_function
+    place = meant.location if meant is not None and meant.location is not None else first.location
+    head = f"* {story.place(place) or 'place unknown'}, {code(str(first.compile_id))}{times}: "
+    if first.outcome == "unknown":
+        return [f"{head}the end of the compilation of {story.name_of(first)} was not seen (the run ended before, or an "
+                "exception of the program came first)"]
+    lines = [f"{head}**{why_plain(story, first)}.**"]
+    failure = first.failure
+    account = graph_break(first.compile_id, failure.reason) if failure else None
+    broken = next((found for found in reversed(first.breaks) if found.skips_function), None)
+    if broken is not None:
+        lines.append(f"  * why it breaks: {prose(cause(broken))}; [Graph breaks](#graph-breaks) has torch's words")
+        if broken.gave_up:
+            heading, _, explanation = broken.gave_up.partition("\n")
+            why = f"{prose(heading)}. {prose(explanation)}".rstrip(". ")
+            lines.append(f"  * why torch gives the function up: {why}.")
+        return lines
+    if first.outcome == "limit":
+        for compilation in members[:3]:
+            lines += ["  " + line for line in event(story, compilation, set())]
+        lines += [f"  * how to fix it: {hint}" for hint in story.advices(members)]
+    if account is not None:
+        explanation, _, rest = account.explanation.partition("\n")
+        if explanation:
+            lines.append(f"  * torch explains: {prose(explanation)}")
+            lines += [f"    {line}" for line in fenced(rest)] if rest else []
+        lines += [f"  * torch's advice: {prose(hint)}" for hint in account.hints]
+    return lines

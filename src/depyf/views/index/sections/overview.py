@@ -1,0 +1,61 @@
+"""The section on what the run came to, and where to begin to read."""
+
+from __future__ import annotations
+
+from ...markdown import code, count, link, prose
+from ...story import Unit
+from ...verdict import verdict
+from ...words import OUTCOMES, remarks, seconds
+from ..totals import Totals
+from .told import Told
+
+
+def head(story: Told) -> list[str]:
+    capture = story.capture
+    totals = Totals.of(story)
+    versions = {"python": "Python", "torch": "torch"}
+    where = [f"{versions[key]} {capture.environment[key]}" for key in ("torch", "python")
+             if capture.environment.get(key)]
+    if "world_size" in capture.environment:
+        where.append(f"rank {capture.environment.get('rank', '?')} of {capture.environment['world_size']}")
+    if not capture.compilations and not _compiled(story):
+        summary = "Nothing was compiled: no function under `torch.compile` was called while depyf watched."
+    else:
+        summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
+                   f"{count(totals.graphs, 'graph')}, {seconds(totals.seconds)}.")
+    lines = ["# What torch.compile did", ""]
+    for sentence in verdict(story):
+        lines += [f"**{sentence}**" if sentence.count("**") == 0 else sentence, ""]
+    lines += [line for remark in remarks(capture.notes) for line in (prose(remark), "")]
+    lines.append(f"{summary} ({prose(', '.join(where))})" if where else summary)
+    problems = []
+    if totals.breaks:
+        problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'line')}")
+    if totals.recompiles:
+        problems.append(f"[{count(totals.recompiles, 'recompile')}](#recompiles)")
+    for outcome in ("limit", "failed", "skipped", "unknown"):
+        if totals.outcomes.get(outcome):
+            problems.append(f"[{totals.outcomes[outcome]} {OUTCOMES[outcome]}](#not-compiled)")
+    if problems:
+        lines += ["", "**" + "**, **".join(problems) + "**."]
+    elif capture.compilations:
+        lines += ["", "No graph breaks, no recompiles, nothing skipped."]
+    return lines
+
+
+def _compiled(story: Told) -> list[Unit]:
+    return [unit for unit in story.units if unit.function and (not unit.compilations or unit.done)]
+
+
+def start(story: Told, page: str) -> list[str]:
+    written = [unit for unit in _compiled(story) if unit.file]
+    # (a wrapper that broke before it called the user's function has no graph)
+    with_graphs = [unit for unit in written if any(story.graph_names(c) for c in unit.done)]
+    first = next(iter(with_graphs or written), None)
+    lines: list[str] = []
+    if first is not None:
+        lines += ["", f"Start with {link(code(first.file), first.file)}: the function, its guards, its graphs and the "
+                      "code that torch made of it, from top to bottom."]
+    if page:
+        lines += ["", f"The same to look at, in a browser: {link(code(page), page)}."]
+    return lines

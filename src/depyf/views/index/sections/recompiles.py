@@ -1,0 +1,96 @@
+"""Recompiles: what changed since the versions were compiled, a row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....records.model import Compilation, GuardFailure
+from ...changes import Change, row
+from ...markdown import code, count, link, some
+from ...story import kind_of_failure
+from .told import Told
+
+#: Recompiles of a function that are told one by one: the first, and the last one. Those between are counted.
+ROWS = 12
+
+
+def recompiles(story: Told) -> list[str]:
+    lines: list[str] = []
+    for unit in story.units:
+        recompiled = unit.recompiles
+        if not recompiled:
+            continue
+        lines += ["", f"{link(story.unit_name(unit), unit.file)}, {story.place(unit.location)}: "
+                      f"{count(len(recompiled), 'recompile')}", ""]
+        lines += _rows(story, recompiled)
+        advices = story.advices(recompiled)
+        if advices:
+            lines += ["", "To compile less often:", "", *(f"* {text}" for text in advices)]
+    if not lines:
+        return []
+    return ["## Recompiles", "", "No compiled version matched a call, so torch compiled another one. At too many "
+            "versions it stops (`torch._dynamo.config.recompile_limit`). Each row says what changed: from → to.",
+            *lines]
+
+
+def _rows(story: Told, recompiled: Sequence[Compilation]) -> list[str]:
+    lines: list[str] = []
+    shown = [*recompiled[: ROWS - 1], recompiled[-1]] if len(recompiled) > ROWS + 1 else list(recompiled)
+    told: set[tuple[str, ...]] = set()
+    for number, compilation in enumerate(shown):
+        if len(shown) < len(recompiled) and number == len(shown) - 1:
+            lines.append(f"* ... {len(recompiled) - len(shown)} more, each of its own version")
+        lines += event(story, compilation, told)
+    return lines
+
+
+def event(story: Told, compilation: Compilation, told: set[tuple[str, ...]]) -> list[str]:
+    """One recompile: what changed, then torch's own words.
+
+    Args:
+        story: the facts.
+        compilation: the recompile.
+        told: causes that were told already, which are added to.
+    """
+    found = story.changes(compilation)
+    of = f", in {story.name_of(compilation)}" if _several(story, compilation) else ""
+    if not found:
+        return [f"* {code(str(compilation.compile_id))}{of}"]
+    main = found[0]
+    lines = [f"* {code(str(compilation.compile_id))} {row(found)}{of}"]
+    besides = story.besides(compilation)
+    if besides:
+        lines.append(f"  * {besides}")
+    causes = _causes(story, main)
+    if causes and causes not in told:
+        told.add(causes)
+        lines.append(f"  * torch guards it because of {some(list(causes), 2)}")
+    lines.append("  * torch says: " + "; ".join(_torchs_words(change) for change in found))
+    return lines
+
+
+def _several(story: Told, compilation: Compilation) -> bool:
+    """Return whether several functions of a compilation's unit, itself and resume functions, have recompiles."""
+    unit = story.unit_of[compilation.compile_id.key]
+    return len({c.compile_id.frame_key for c in unit.recompiles}) > 1
+
+
+def _causes(story: Told, change: Change) -> tuple[str, ...]:
+    places = (found.cause for found in change.failures if found.cause is not None)
+    return tuple(dict.fromkeys(f"{story.place(place)}: {code(place.text)}" for place in places))
+
+
+def _torchs_words(change: Change) -> str:
+    """Torch's sentences of one thing, whole, with the versions that they are about. What it says of other versions in
+    the same words stands once."""
+    kinds: dict[str, list[GuardFailure]] = {}
+    for found in change.failures:
+        kinds.setdefault(kind_of_failure(found), []).append(found)
+    told = []
+    for members in kinds.values():
+        first = members[0]
+        alike = [code(str(found.entry)) for found in members if found.entry and found.text == first.text]
+        likewise = [code(str(found.entry)) for found in members if found.entry and found.text != first.text]
+        of = ", ".join(filter(None, (some(alike, 4), f"likewise of {some(likewise, 4)}" if likewise else "")))
+        told.append(code(first.text) + (f" (of {of})" if of else ""))
+    return "; ".join(told)

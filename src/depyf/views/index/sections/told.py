@@ -1,0 +1,50 @@
+"""The facts of a run with what all sections say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....records.model import Capture, Compilation, SourceLocation
+from ....torch_text.resumes import resumed_function
+from ...markdown import code, count
+from ...story import Story, Unit
+
+#: How many of a kind are told one by one.
+ROWS = 40
+
+
+class Told(Story):
+    """The facts, with the words for them."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self.named: dict[str, None] = {}  # files that the text names, in order
+
+    def place(self, location: SourceLocation | None) -> str:
+        """``model.py:12``; the list of files tells where that is."""
+        if location is None:
+            return ""
+        self.named[location.filename] = None
+        return code(self.short_place(location))
+
+    def called_through(self, wrappers: Sequence[SourceLocation]) -> str:
+        """``called through 2 wrappers: `generic.py:1019` `merge_with_config_defaults.wrapper`, ...``"""
+        return f"called through {count(len(wrappers), 'wrapper')}: " + ", ".join(
+            f"{self.place(wrapper)} {code(wrapper.function)}" for wrapper in wrappers)
+
+    def subject(self, compilation: Compilation) -> str:
+        """Return the function of a compilation; of a resume function its name in the files, and where it goes on."""
+        found = self.entries.get(compilation.compile_id.key)
+        resume = resumed_function(compilation.function)
+        if resume and found and found[0].name != compilation.function:
+            return f"{code(found[0].name)} ({self.name_of(compilation)})"
+        return self.name_of(compilation)
+
+    def unit_name(self, unit: Unit) -> str:
+        """The function in the user's words."""
+        first = next((c for c in unit.compilations if not resumed_function(c.function)), None)
+        return self.name_of(first) if first is not None else code(unit.title)
+
+
+def left_out(number: int, what: str) -> list[str]:
+    return ["", f"... and {count(number, what)} more (`records.jsonl` has all)."] if number > 0 else []

@@ -1,0 +1,62 @@
+"""The totals of a run, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...records.model import Compilation
+from ..story import Story
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Attributes:
+        functions: that were compiled at least once, their resume functions counted in.
+        versions: compilations that gave code.
+        graphs: that this code calls.
+        breaks, places: graph breaks, each once for every compilation that came to it, and the lines that they are at.
+        recompiles: compilations because no version matched.
+        outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped``, ``unknown``.
+        seconds: of compiling.
+    """
+
+    functions: int
+    versions: int
+    graphs: int
+    breaks: int
+    places: int
+    recompiles: int
+    outcomes: dict[str, int]
+    seconds: float
+
+    @classmethod
+    def of(cls, story: Story) -> Totals:
+        compilations = story.capture.compilations
+        breaks = [found for compilation in compilations for found in compilation.breaks]
+        outcomes: dict[str, int] = {}
+        for compilation in compilations:
+            if compilation.outcome != "compiled":
+                outcomes[compilation.outcome] = outcomes.get(compilation.outcome, 0) + 1
+        return cls(
+            sum(bool(unit.function and (not unit.compilations or unit.done)) for unit in story.units),
+            sum(compilation.outcome == "compiled" for compilation in compilations),
+            len({name for _, entry in story.entries.values() for name in entry.graph_names}),
+            len(breaks),
+            len({found.location and (found.location.filename, found.location.line) for found in breaks}),
+            sum(len(unit.recompiles) for unit in story.units), outcomes,
+            sum(compilation.seconds for compilation in compilations))
+
+    @property
+    def well(self) -> bool:
+        """Nothing broke, nothing was compiled again, nothing was left out."""
+        return not (self.breaks or self.recompiles or self.outcomes)
+
+
+def seconds_by_phase(compilations: Iterable[Compilation]) -> dict[str, float]:
+    """Seconds by part of torch, in the order in which they came up. Inner parts count in outer ones."""
+    found: dict[str, float] = {}
+    for compilation in compilations:
+        for phase in compilation.phases:
+            found[phase.name] = found.get(phase.name, 0.0) + phase.seconds
+    return found

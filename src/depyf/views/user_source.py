@@ -1,0 +1,109 @@
+"""Facts about a place from the text of the user's files: which function it is in, which loop surrounds it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..records.model import SourceFile, SourceLocation
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function of a file: its name with what it is defined in, its first line (of its first decorator), its last."""
+
+    name: str
+    first: int
+    last: int
+    node: _Function
+
+
+class UserSource:
+    """Answers from the texts of files. One that this Python cannot read has no answers."""
+
+    def __init__(self, sources: Iterable[SourceFile]) -> None:
+        self._texts = {source.path: source.text for source in sources}
+        self._definitions: dict[str, list[Definition]] = {}
+
+    def _of(self, filename: str) -> list[Definition]:
+        if filename not in self._definitions:
+            self._definitions[filename] = list(_definitions(self._texts.get(filename, "")))
+        return self._definitions[filename]
+
+    def function_at(self, place: SourceLocation) -> Definition | None:
+        """The innermost function around a place; a decorator counts as a part of its function."""
+        around = [found for found in self._of(place.filename) if found.first <= place.line <= found.last]
+        return max(around, key=lambda found: found.first, default=None)
+
+    def name_at(self, place: SourceLocation, name: str = "") -> str:
+        """``Block.forward`` for a place in that method; ``name`` (torch's) where the text does not tell, or tells of
+        another function."""
+        found = self.function_at(place)
+        if found is None or name and found.name.rpartition(".")[2] != name:
+            return name
+        return found.name
+
+    def loop_around(self, place: SourceLocation) -> int | None:
+        """The line of the innermost loop of its function that a place is repeated in."""
+        function = self.function_at(place)
+        if function is None:
+            return None
+        lines = [loop.lineno for loop in _within(function.node)
+                 if isinstance(loop, _LOOPS) and _repeats(loop, place.line)]
+        return max(lines, default=None)
+
+    def line(self, place: SourceLocation) -> str:
+        """The text of a line, without its indentation."""
+        lines = self._texts.get(place.filename, "").splitlines()
+        return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
+
+
+def _definitions(text: str) -> Iterator[Definition]:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    pending: list[tuple[ast.AST, str]] = [(tree, "")]
+    while pending:
+        node, owner = pending.pop()
+        inner = owner
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            name = f"{owner}{node.name}"
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            yield Definition(name, first, node.end_lineno or node.lineno, node)
+            inner = f"{name}."
+        elif isinstance(node, ast.ClassDef):
+            inner = f"{owner}{node.name}."
+        pending += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def _within(function: _Function) -> Iterator[ast.AST]:
+    """The nodes of a function, those of functions and classes in it left out."""
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            pending += ast.iter_child_nodes(node)
+
+
+def _repeats(loop: ast.AST, line: int) -> bool:
+    """Return whether a line is in the body of a loop, or in the condition of a ``while``."""
+    assert isinstance(loop, _LOOPS)
+    first = loop.lineno if isinstance(loop, ast.While) else loop.body[0].lineno
+    return first <= line <= (loop.body[-1].end_lineno or loop.body[-1].lineno)
+
+
+_LIBRARY = re.compile(
+    r"[\\/](?:site|dist)-packages[\\/]torch[\\/]|[\\/]lib[\\/]python3(?:\.\d+)?t?[\\/](?!(?:site|dist)-packages)"
+    r"|[\\/]Lib[\\/](?!site-packages)|^<frozen ")
+
+
+def is_library(filename: str) -> bool:
+    """Return whether a path is of a file of torch's or of the standard library, on whatever machine."""
+    return _LIBRARY.search(filename) is not None

@@ -1,0 +1,186 @@
+"""The verdict, which a reader has to know before anything else: what of the program was not compiled, and why.
+
+Sentences in Markdown, of the records alone; the index, the page and the terminal say the same ones.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..records.model import Compilation, GraphBreak, SourceLocation
+from ..torch_text.events import graph_break
+from ..torch_text.resumes import resumed_function
+from .causes import cause, statement
+from .markdown import code, count, prose
+from .story import Story, Unit, path_to
+from .user_source import is_library
+
+#: Sentences before "and N more".
+MOST = 3
+#: Files of torch whose classes wrap a module of the user's, and these classes.
+_WRAPPERS = (
+    (re.compile(r"torch[\\/]nn[\\/]parallel[\\/]distributed\.py$"), "DistributedDataParallel"),
+    (re.compile(r"torch[\\/]nn[\\/]parallel[\\/]data_parallel\.py$"), "DataParallel"),
+    (re.compile(r"torch[\\/]distributed[\\/]fsdp[\\/]fully_sharded_data_parallel\.py$"), "FullyShardedDataParallel"),
+)
+#: The file in which compiled code is entered.
+_ENTRY = re.compile(r"_dynamo[\\/]eval_frame\.py$")
+
+
+def verdict(story: Story) -> list[str]:
+    """Return the sentences, the weightiest first; none where all that was asked for was compiled."""
+    wrapped = _wrapped(story)
+    lines = list(wrapped)
+    for unit in story.units:
+        if is_outermost(unit):
+            lines += _of_unit(story, unit)
+    if _made_nothing(story) and not wrapped:
+        lines = [f"Nothing of your program was compiled. {line}" if not number else line
+                 for number, line in enumerate(lines)] or ["Torch made no graph in this run."]
+    if len(lines) > MOST:
+        rest = len(lines) - MOST
+        lines = [*lines[:MOST], f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, "
+                                "too."]
+    return lines
+
+
+def _made_nothing(story: Story) -> bool:
+    """Return whether there is no graph, as far as the records tell."""
+    compilations = [c for c in story.capture.compilations if c.outcome != "unknown"]
+    return bool(compilations) and not any(story.graph_names(c) for c in compilations) and all(
+        c.outcome != "compiled" or story.knows_code(c) for c in compilations)
+
+
+def is_outermost(unit: Unit) -> bool:
+    """Return whether the program asked for a unit's compilation, rather than that a compiled function calls it."""
+    return any(_is_asked_for(compilation) for compilation in unit.compilations)
+
+
+def _is_asked_for(compilation: Compilation) -> bool:
+    if resumed_function(compilation.function):
+        return False
+    if not compilation.stack:  # (nothing tells who called it)
+        return compilation.compile_id.frame == 0
+    for place in reversed(compilation.stack):
+        if _ENTRY.search(place.filename):
+            return True
+        if not re.search(r"torch[\\/]nn[\\/]modules[\\/]module\.py$", place.filename):
+            return False
+    return False
+
+
+# --- one function -------------------------------------------------------------------------------------
+def _of_unit(story: Story, unit: Unit) -> list[str]:
+    first = [c for c in unit.compilations if not resumed_function(c.function)]
+    lost = [c for c in first if c.outcome in ("skipped", "failed", "limit")]
+    if lost and not is_library(lost[0].location.filename if lost[0].location else ""):
+        found = lost[0]
+        return [f"{why_plain(story, found)}.{_what_is_compiled(story, unit) if found.outcome != 'limit' else ''}"]
+    if unit.done and not any(story.graph_names(c) for c in unit.compilations) and not wrappers_of(story, unit):
+        broken = next(((b, c) for c in first for b in c.breaks), None)
+        if broken is not None and story.knows_code(broken[1]):
+            return [f"No graph was made of {code(unit.title)}: {_place(story, *broken)} breaks the graph."]
+    return []
+
+
+def why_plain(story: Story, compilation: Compilation) -> str:
+    """Return why a function runs in plain Python: a sentence without its full stop.
+
+    ``TinyGPT.forward`` runs in plain Python: line 34 (``if x.abs().max() > 3.0``) breaks the graph inside the loop at
+    line 53
+    """
+    name = story.name_of(compilation)
+    if compilation.outcome == "limit":
+        return _at_limit(story, compilation, name)
+    failure = compilation.failure
+    if compilation.outcome == "failed":
+        reason = prose(graph_break(compilation.compile_id, failure.reason).reason) if failure else ""
+        kind = f"{code(failure.kind)}: " if failure and failure.kind else ""
+        at = f" at {_at(story, failure.location, compilation)}" if failure and failure.location else ""
+        return f"{name} was not compiled, an error came of it{at}: {kind}{reason}"
+    broken = next((b for b in reversed(compilation.breaks) if b.skips_function), None)
+    if broken is not None:
+        where, how = _place(story, broken, compilation), _no_way_on(story, broken, compilation)
+        return f"{name} runs in plain Python: {where} {how}"
+    if failure is not None and failure.reason:
+        return f"{name} runs in plain Python: {prose(graph_break(compilation.compile_id, failure.reason).reason)}"
+    return f"{name} runs in plain Python: torch found no tensor operation to compile in it"
+
+
+def _no_way_on(story: Story, broken: GraphBreak, compilation: Compilation) -> str:
+    if broken.gave_up.startswith("graph break in loop"):
+        own = path_to(broken, compilation)[:1]
+        loop = story.source.loop_around(own[0]) if own else None
+        return "breaks the graph inside " + (f"the loop at line {loop}" if loop else "a loop")
+    if broken.gave_up:
+        return f"breaks the graph, and torch cannot continue after it: {prose(broken.gave_up.partition(chr(10))[0])}"
+    return f"breaks the graph where torch cannot continue after it: {prose(cause(broken))}"
+
+
+def _at_limit(story: Story, compilation: Compilation, name: str) -> str:
+    unit = story.unit_of[compilation.compile_id.key]
+    versions = sum(c.compile_id.frame_key == compilation.compile_id.frame_key for c in unit.done)
+    found = story.changes(compilation)
+    why = f": {found[0].sentence()}" if found else ""
+    calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
+    return f"{name} reached the recompile limit. {calls} run in plain Python{why}"
+
+
+def _place(story: Story, broken: GraphBreak, compilation: Compilation) -> str:
+    """``line 34 (`if x.abs().max() > 3.0`)``, with its file where that is not the function's."""
+    return _at(story, broken.location, compilation) if broken.location is not None else "something"
+
+
+def _at(story: Story, where: SourceLocation, compilation: Compilation) -> str:
+    text = statement(where.text or story.source.line(where))
+    same = compilation.location is not None and compilation.location.filename == where.filename
+    place = f"line {where.line}" if same else code(f"{story.short.get(where.filename, where.filename)}:{where.line}")
+    return f"{place} ({code(text)})" if text else place
+
+
+def _what_is_compiled(story: Story, unit: Unit) -> str:
+    """Return a sentence on what was compiled all the same; ``""`` if nothing was."""
+    others = [each for each in story.units if each is not unit and not is_outermost(each)
+              and any(story.graph_names(c) for c in each.done)]
+    if not others:
+        return ""
+    names = ", ".join(code(each.title) for each in others[:3])
+    more = f" and {count(len(others) - 3, 'other')}" if len(others) > 3 else ""
+    return f" What it calls is compiled by itself: {names}{more}."
+
+
+# --- wrappers of torch's around a module of the user's ---------------------------------------------------
+def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
+    """The class of torch's in whose own code a graph broke, before or after it called the user's module."""
+    places: tuple[SourceLocation, ...] = broken.stack or compilation.stack
+    for place in reversed(places):
+        for pattern, name in _WRAPPERS:
+            if pattern.search(place.filename):
+                return name
+        if not is_library(place.filename) and "__transformed_code_" not in place.filename:
+            return ""
+    return ""
+
+
+def wrappers_of(story: Story, unit: Unit) -> list[str]:
+    """The wrappers that all breaks of a function are in."""
+    names = [wrapper_of(c, found) for c in unit.compilations for found in c.breaks]
+    return list(dict.fromkeys(names)) if all(names) else []
+
+
+def _wrapped(story: Story) -> list[str]:
+    names = list(dict.fromkeys(filter(None, (
+        wrapper_of(c, found) for c in story.capture.compilations for found in c.breaks))))
+    if not names:
+        return []
+    wrapper = names[0]
+    compiled = [unit for unit in story.units if any(story.graph_names(c) for c in unit.done)]
+    if compiled:
+        inner = ", ".join(code(unit.title) for unit in compiled[:3])
+        return [f"{code(wrapper + '.forward')} runs in plain Python: torch does not trace it. The module in it is "
+                f"compiled by itself: {inner}."]
+    own = any(unit.location is not None and not is_library(unit.location.filename) for unit in story.units)
+    why = "" if own else " A module of torch's own class, such as `nn.Sequential`, is then not compiled by itself."
+    return [f"Nothing of your model was compiled. It is wrapped in {code(wrapper)} before torch.compile, and the "
+            f"wrapper breaks the graph before it calls your module.{why} Compile the module first: "
+            f"{code(f'{wrapper}(torch.compile(model))')}."]

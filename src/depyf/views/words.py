@@ -1,0 +1,55 @@
+"""Words and numbers that several texts say in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ..records.model import Branch, GraphStage, SourceLocation
+from ..records.stages import ADJECTIVES, direction
+from ..records.store import NOT_ENDED
+from ..torch_text.trace_log import LACKS
+from .markdown import code, count
+
+#: Words for ``Compilation.outcome``, in the order of their weight.
+OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skipped": "skipped",
+            "unknown": "not finished"}
+#: The same for a compilation that is told by itself.
+OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
+
+
+def remarks(notes: Iterable[str]) -> list[str]:
+    """The notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
+    return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (LACKS, NOT_ENDED)]
+
+
+def stage_name(stage: GraphStage) -> str:
+    """``captured``, ``post-grad backward``: a stage of a graph in Markdown."""
+    name, which = ADJECTIVES.get(stage.stage, code(stage.stage)), direction(stage)
+    if which:
+        return f"{name} {which}"
+    return f"{name} {stage.index + 1}" if stage.index else name
+
+
+def after_break(line: int, branch: Branch | None = None) -> str:
+    """``after the graph break in line 34, where x.max() > 3.0 is true``"""
+    return f"after the graph break in line {line}" + on_branch(branch, lambda text: text)
+
+
+def on_branch(branch: Branch | None, shown: Callable[[str], str] = code) -> str:
+    """Return the branch that a resume function continues, as the end of a sentence; empty where there is none.
+
+    Args:
+        shown: makes code of the condition.
+    """
+    return f", where {shown(branch.condition)} is {'true' if branch.held else 'false'}" if branch else ""
+
+
+def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
+    """The wrappers of a function, outermost first: one sentence; none where there are none."""
+    places = [f"{wrapper.function} ({wrapper.filename.rpartition('site-packages/')[2]}:{wrapper.line})"
+              for wrapper in wrappers]
+    return [f"called through {count(len(wrappers), 'wrapper')}: {', '.join(places)}"] if wrappers else []
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f} s"

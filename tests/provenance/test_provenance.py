@@ -1,0 +1,181 @@
+"""Nodes of later stages tied to captured nodes and their modules; outlines made of them.
+
+One small decoder is compiled once; what live graph modules say is the measure of what is inferred from the texts.
+"""
+
+import dataclasses
+import re
+
+import pytest
+
+from depyf.provenance.lines import Provenance
+from depyf.records import store
+from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
+from depyf.torch_text.graph_text import read_graph
+from depyf.torch_text.modules import module_path
+from depyf.views.dump.outline import outline
+
+IDS = CompileId(0, 0)
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory):
+    """``(records read back, directory, {stage: {node: path of its module or None}})``."""
+    torch = pytest.importorskip("torch")
+    from decoder import Decoder
+
+    import depyf
+    from depyf.capture import session
+
+    said = {}
+    original = session.Session._on_aot_graph
+
+    def noted(self, stage, gm, compiled):
+        stacks = {n.name: n.meta.get("nn_module_stack") or n.meta.get("fwd_nn_module_stack") for n in gm.graph.nodes}
+        said[stage] = {name: module_path(list(stack.values())[-1][0]) if stack else None
+                       for name, stack in stacks.items()}
+        return original(self, stage, gm, compiled)
+
+    path = tmp_path_factory.mktemp("provenance") / "dump"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session.Session, "_on_aot_graph", noted)
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        with depyf.prepare_debug(str(path)):
+            torch.compile(Decoder(2), backend="aot_eager")(torch.randint(0, 24, (2, 12))).backward()
+    return store.read(str(path)), path, said
+
+
+@pytest.mark.parametrize("stage", ["Forward_graph", "Backward_graph"])
+def test_inferred_modules_agree_with_torchs_own(dump, stage):
+    capture, _, said = dump
+    provenance = Provenance(capture.graphs[0])
+    nodes = provenance.stage(stage)
+    compared = agreed = 0
+    for name, node in nodes.nodes():
+        wanted = said[stage].get(name)
+        if node.is_call and wanted is not None:
+            compared += 1
+            module = nodes.origins[name].module
+            agreed += module >= 0 and provenance.modules[module].path == wanted
+    assert compared > 150
+    torch = pytest.importorskip("torch")
+    # Up to 2.9 torch says of what is computed outside of all modules that it is in the one that was left last.
+    assert agreed / compared >= (0.99 if tuple(map(int, torch.__version__.split(".")[:2])) > (2, 9) else 0.96)
+
+
+def test_nodes_lead_to_a_user_line_and_back(dump):
+    capture, _, _ = dump
+    provenance = Provenance(capture.graphs[0])
+    calls = [stage.origins[name] for stage in provenance.stages for name, node in stage.nodes() if node.is_call]
+    assert sum(origin.location is not None for origin in calls) / len(calls) >= 0.98
+    softmax = next(node for node in provenance.captured.graph.nodes if node.operation == "softmax")
+    found = {stage.record.stage: stage.graph.node(name) for stage, name in provenance.descendants(softmax.name)}
+    assert found["Forward_graph"].target == "torch.ops.aten._softmax.default"
+    assert found["Backward_graph"].target == "torch.ops.aten._softmax_backward_data.default"
+    place = softmax.location
+    at = {(stage.record.stage, name) for stage, name in provenance.at(place.filename, place.line)}
+    assert ("Captured_Graph", softmax.name) in at and ("Forward_graph", found["Forward_graph"].name) in at
+
+
+def test_outlines_fold_the_layers_that_are_alike(dump):
+    capture, path, _ = dump
+    stages = {stage.stage: stage for stage in capture.graphs[0].stages}
+    assert all(stage.outline == stage.file.removesuffix(".py") + ".outline.txt" for stage in stages.values())
+    texts = {name: (path / stage.outline).read_text() for name, stage in stages.items()}
+    captured = texts["Captured_Graph"]
+    assert "layers.1: Layer, like layers.0\n" in captured
+    assert captured.count("layers.0.self_attn.q_proj: Linear (1)  f32[2, 12, 16] -> f32[2, 12, 16]") == 1
+    assert "layers.1.self_attn" not in captured
+    assert "inferred" not in captured and "inferred" in texts["Backward_graph"]
+    # The line on the right is that of the first operation in the graph's file.
+    line = next(line for line in captured.splitlines() if line.lstrip().startswith("head: Linear"))
+    file = (path / stages["Captured_Graph"].file).read_text().splitlines()
+    assert file[int(line.rpartition(" ")[2]) - 1].lstrip().startswith("logits:")
+
+
+CAPTURED = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[4]"):
+        l_x_ = L_x_
+        # File: m.py:1 in f, code: x = self.a(x)
+        sin: "f32[4]" = torch.sin(l_x_)
+        # File: m.py:2 in f, code: x = x + 1
+        add: "f32[4]" = sin + 1
+        # File: m.py:1 in f, code: x = self.a(x)
+        sin_1: "f32[4]" = torch.sin(add)
+        return (sin_1,)
+'''
+FORWARD = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, primals_1: "f32[4]"):
+        # File: m.py:1 in f, code: x = self.a(x)
+        sin: "f32[4]" = torch.ops.aten.sin.default(primals_1)
+        # File: m.py:2 in f, code: x = x + 1
+        add: "f32[4]" = torch.ops.aten.add.Tensor(sin, 1)
+        # File: m.py:1 in f, code: x = self.a(x)
+        sin_1: "f32[4]" = torch.ops.aten.sin.default(add)
+        # No stacktrace found for following nodes
+        alias: "f32[4]" = torch.ops.aten.alias.default(sin_1)
+        return (alias, primals_1, add)
+'''
+BACKWARD = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, primals_1: "f32[4]", add: "f32[4]", tangents_1: "f32[4]"):
+        # File: m.py:1 in f, code: x = self.a(x)
+        cos: "f32[4]" = torch.ops.aten.cos.default(add)
+        mul: "f32[4]" = torch.ops.aten.mul.Tensor(tangents_1, cos)
+        cos_1: "f32[4]" = torch.ops.aten.cos.default(primals_1)
+        mul_1: "f32[4]" = torch.ops.aten.mul.Tensor(mul, cos_1)
+        return (mul_1,)
+'''
+
+
+def test_a_line_that_runs_twice_is_told_apart_by_what_flows():
+    graph = CompiledGraph("g", "g", IDS, "aot_eager", (
+        GraphStage("Captured_Graph", 0, CAPTURED, modules=(
+            ModuleCall("a", "A", -1, ("sin",)), ModuleCall("a", "A", -1, ("sin_1",)))),
+        GraphStage("Forward_graph", 0, FORWARD), GraphStage("Backward_graph", 0, BACKWARD)))
+    provenance = Provenance(graph)
+    forward, backward = provenance.stage("Forward_graph"), provenance.stage("Backward_graph")
+    assert [forward.origins[name].captured for name in ("sin", "add", "sin_1")] == ["sin", "add", "sin_1"]
+    assert [forward.origins[name].module for name in ("sin", "add", "sin_1")] == [0, -1, 1]
+    assert forward.origins["alias"].location.line == 1
+    assert backward.origins["cos"].captured == backward.origins["mul"].captured == "sin_1"
+
+
+def test_what_a_backward_graph_computes_once_more_is_no_gradient(dump):
+    """Torch 2.15 says of all nodes of a backward graph that they are of the backward pass."""
+    graph = dump[0].graphs[0]
+
+    def with_mark(mark):
+        return Provenance(dataclasses.replace(graph, stages=tuple(
+            dataclasses.replace(stage, text=re.sub("# (Backward of forward node: )?File: ", f"# {mark}File: ", stage.text))
+            if stage.stage == "Backward_graph" else stage for stage in graph.stages))).stage("Backward_graph")
+
+    nodes = [with_mark(mark) for mark in ("", "Backward of forward node: ")]
+    assert all(node.backward for _, node in nodes[1].nodes() if node.is_call and node.location is not None)
+    assert nodes[0].origins == nodes[1].origins
+
+
+def test_graphs_without_a_captured_one_keep_their_lines():
+    provenance = Provenance(CompiledGraph("g", "g", IDS, "x", (GraphStage("Forward_graph", 0, FORWARD),)))
+    origin = provenance.stage("Forward_graph").origins["add"]
+    assert (origin.captured, origin.module, origin.location.line) == ("", -1, 2)
+    assert Provenance(CompiledGraph("g", "g", IDS, "x", (GraphStage("Captured_Graph", 0, "?"),))).captured is not None
+    assert read_graph("?").nodes == ()
+
+
+def test_nodes_that_torchs_own_code_made_lead_to_the_line_that_called_it():
+    text = '''\
+class GraphModule(torch.nn.Module):
+    def forward(self, x):
+        # File: /torch/_functorch/vmap.py:173 in helper, code: return _add(arg)
+        _add: "f32[]" = torch._add(x)
+        return (_add,)
+'''
+    line = SourceLocation("/home/me/model.py", 8, "f", "y = torch.vmap(g)(x)")
+    stage = GraphStage("Captured_Graph", 0, text, callers=(Caller(line, ("_add",)),))
+    found = Provenance(CompiledGraph("g", "g", IDS, "eager", (stage,)))
+    assert [name for _, name in found.at("/home/me/model.py", 8) if name == "_add"] == ["_add"]
+    assert "model.py:8  add -> f32[]" in outline(found, found.stages[0], "g")

@@ -1,0 +1,235 @@
+"""Events of the structured trace, as torch writes them, and what is read from them."""
+
+import json
+
+from depyf.records.model import CompileId
+from depyf.records.stages import internal_stage_of, may_be_internal
+from depyf.torch_text.events import EventReader, graph_break, guard_failures
+
+IDS = CompileId(0, 0)
+
+#: torch 2.13.
+BREAK = '''Graph break in user code at /tmp/prog.py:9
+Graph Break Reason: Data-dependent branching
+  Explanation: Detected data-dependent branching (e.g. `if my_tensor.sum() > 0:`). Dynamo does not.
+
+      The branch condition involves a tensor computed as follows:
+        lt = lt(sum_1, 0)
+
+  Hint: Consider making the code branchless: a, b
+  Hint: Use `torch.cond` to express dynamic control flow.
+
+  Developer debug context: attempted to jump with TensorVariable()
+
+ For more details about this graph break, please visit: https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html
+
+User code traceback:
+  File "/tmp/prog.py", line 20, in <module>
+    f(torch.randn(n), torch.randn(n))
+  File "/tmp/prog.py", line 9, in f
+    if b.sum() < 0:
+       ^^^^^^^^^^^^
+
+NoneType: None
+'''
+#: The function is given up.
+SKIP = '''Graph break in user code at /tmp/p.py:33
+Graph Break Reason: Failed to handle graph break gracefully. Skipping the function and falling back to eager. Graph break encountered:
+
+Call to `torch._dynamo.graph_break()`
+  Explanation: User-inserted graph break. Message: None
+  Hint: Remove the `torch._dynamo.graph_break()` call.
+
+*** While handling this graph break, another graph break occurred: ***
+
+graph break in loop
+  Explanation: torch.compile detected one
+
+User code traceback:
+  File "/tmp/p.py", line 33, in gen
+    torch._dynamo.graph_break()
+
+Traceback (most recent call last):
+  File "/torch/_dynamo/symbolic_convert.py", line 1076, in wrapper
+    return inner_fn(self, inst)
+torch._dynamo.exc.Unsupported: no
+'''
+#: torch 2.6.
+OLD = '''Graph break in user code at /tmp/p.py:5
+Reason: Data-dependent jump
+User code traceback:
+  File "/tmp/p.py", line 5, in f
+    if b.sum() < 0:
+
+NoneType: None
+'''
+
+
+def test_graph_break():
+    found = graph_break(IDS, BREAK)
+    assert found.reason == "Data-dependent branching"
+    assert found.registry_id == "GB0170" and found.url.endswith("gb0170.html")
+    assert found.explanation.startswith("Detected data-dependent") and "lt = lt(sum_1, 0)" in found.explanation
+    assert found.hints == ("Consider making the code branchless: a, b",
+                           "Use `torch.cond` to express dynamic control flow.")
+    assert found.context == "attempted to jump with TensorVariable()"
+    assert [(place.line, place.function, place.text) for place in found.stack] == [
+        (20, "<module>", "f(torch.randn(n), torch.randn(n))"), (9, "f", "if b.sum() < 0:")]
+    assert found.location.line == 9 and not found.skips_function
+
+
+def test_a_break_that_gives_the_function_up():
+    found = graph_break(IDS, SKIP)
+    assert found.skips_function
+    assert found.reason == "Call to `torch._dynamo.graph_break()`"
+    assert found.explanation == "User-inserted graph break. Message: None"
+    assert found.hints == ("Remove the `torch._dynamo.graph_break()` call.",)
+    assert [place.filename for place in found.stack] == ["/tmp/p.py"]
+
+
+def test_a_break_of_an_older_torch():
+    found = graph_break(IDS, OLD)
+    assert (found.reason, found.registry_id, found.location.line) == ("Data-dependent jump", "", 5)
+
+
+def test_text_of_another_form_is_kept():
+    found = graph_break(IDS, "something else")
+    assert found.raw == found.reason == "something else" and found.location is None
+
+
+def test_recompile_for_a_shape():
+    (found,) = guard_failures("3/12: tensor 'a' size mismatch at index 0. expected 10, actual 12")
+    assert (found.entry, found.source, found.expected, found.seen) == (CompileId(3, 12), "a", "10", "12")
+
+
+def test_recompile_for_a_type_and_a_value_asks_what_is_seen():
+    asked = []
+
+    def seen(expression):
+        asked.append(expression)
+        return "what is there"
+
+    reasons = [
+        "1/1: ___check_type_id(k, 94543805829200), type=<class '__main__.T1'>  # return x*k.a  # mp/p.py:10 in g "
+        "(HINT: type T1)\nUser stack trace:\n  File \"/tmp/p.py\", line 10, in g\n    return x*k.a",
+        "1/0: L['n'] == 3  # return x * n  # mp/p.py:4 in f"]
+    first, second = guard_failures(json.dumps(reasons), {"mp/p.py": "/tmp/p.py"}.__getitem__, seen)
+    assert (first.text, first.expected, first.seen) == ("type(k) is __main__.T1", "__main__.T1", "what is there")
+    assert (first.cause.filename, first.cause.line, first.cause.text) == ("/tmp/p.py", 10, "return x*k.a")
+    assert (second.source, second.expected, second.cause.filename) == ("L['n']", "3", "/tmp/p.py")
+    assert asked == ["type(k)", "L['n']"]
+
+
+def feed(*events):
+    reader = EventReader()
+    for event in events:
+        payload = event.pop("payload", None)
+        reader.feed({"frame_id": 0, "frame_compile_id": 0, "attempt": 0, **event}, payload)
+    return reader.compilations()
+
+
+def metrics(**values):
+    return {"compilation_metrics": {"co_name": "f", "co_filename": "/p.py", "co_firstlineno": 3, **values}}
+
+
+def test_outcomes():
+    compiled, = feed(metrics(has_guarded_code=True, entire_frame_compile_time_s=2.0,
+                             inductor_cumulative_compile_time_us=1_500_000, guard_count=7))
+    assert compiled.outcome == "compiled" and compiled.failure is None
+    assert compiled.seconds == 2.0 and [(p.name, p.seconds) for p in compiled.phases] == [("inductor", 1.5)]
+    assert compiled.counts == {"guards": 7} and compiled.location.line == 3
+    failed, = feed(metrics(fail_type="TorchRuntimeError", fail_reason="bad"))
+    assert (failed.outcome, failed.failure.kind) == ("failed", "TorchRuntimeError")
+    skipped, = feed({"artifact": {"name": "dynamo_graph_break_reason"}, "payload": SKIP},
+                    metrics(fail_type="Unsupported", fail_reason="x"))
+    assert skipped.outcome == "skipped"
+    nothing, = feed(metrics())
+    assert nothing.outcome == "skipped"
+    empty, = feed(metrics(has_guarded_code=True, guard_count=None))  # a frame without operations
+    assert empty.outcome == "skipped" and empty.failure is None
+    begun, = feed({"dynamo_start": {"stack": []}})
+    assert begun.outcome == "unknown"
+
+
+def test_a_limit_names_the_function_of_its_frame():
+    first, limit = feed(
+        metrics(has_guarded_code=True),
+        {"frame_compile_id": 8, "compilation_metrics": {
+            "fail_type": "Unsupported", "fail_reason": "Dynamo recompile limit exceeded\n  Explanation: ..."}})
+    assert (limit.outcome, limit.function, limit.location) == ("limit", "f", first.location)
+
+
+def test_backward_counts_into_the_same_compilation():
+    found, = feed(metrics(has_guarded_code=True, entire_frame_compile_time_s=2.0, inductor_cumulative_compile_time_us=1e6),
+                  {"bwd_compilation_metrics": {"duration_us": 500_000, "inductor_cumulative_compile_time_us": 250_000}})
+    assert found.seconds == 2.5 and found.phases[0].seconds == 1.25
+
+
+def test_symbols_of_an_attempt_that_was_given_up_are_void():
+    def symbol(attempt):
+        return {"attempt": attempt, "create_symbol": {
+            "symbol": f"s{attempt}", "val": "12", "vr": "[2, int_oo]", "source": "L['a'].size()[0]",
+            "user_stack": [{"line": 8, "name": "f", "filename": 0, "loc": "x = a"}]}}
+    found, = feed({"str": ["/p.py", 0]}, symbol(0), symbol(1))
+    assert [(s.kind, s.symbol, s.location.filename) for s in found.symbols] == [("created", "s1", "/p.py")]
+
+
+def test_cache_lookups():
+    found, = feed({"artifact": {"name": "fx_graph_cache_miss"}},
+                  {"artifact": {"name": "aotautograd_cache_bypass"}, "payload": '{"cache_bypass_reason": "a hook"}'})
+    assert [(c.cache, c.outcome, c.reason) for c in found.caches] == [
+        ("fx_graph", "miss", ""), ("aotautograd", "bypass", "a hook")]
+
+
+def test_foreign_events_are_let_be():
+    assert feed({"something": 3}, {"artifact": None}, {"frame_id": None, "create_symbol": {}}) != ()
+    assert EventReader().compilations() == ()
+
+
+def timed(kind, name, moment, thread=0):
+    return {"chromium_event": {}, "payload": json.dumps({"ph": kind, "name": name, "ts": moment, "tid": thread})}
+
+
+def test_the_timeline_nests_and_leaves_out_what_is_short_or_has_no_end():
+    found, = feed(
+        timed("B", "dynamo", 1_000_000), timed("B", "inner", 1_100_000), timed("B", "short", 1_200_000),
+        timed("E", "short", 1_200_500), timed("B", "lost", 1_300_000), timed("B", "worker", 1_350_000, thread=7),
+        timed("E", "inner", 1_400_000), timed("i", "an instant", 1_450_000), timed("E", "never begun", 1_460_000),
+        timed("E", "dynamo", 2_000_000), timed("E", "worker", 2_350_000, thread=7),
+        {"chromium_event": {}, "payload": "not JSON"}, timed("B", "backward", 3_000_000),
+        timed("E", "backward", 3_500_000))
+    assert [(span.name, span.start, round(span.seconds, 6), span.depth) for span in found.timeline] == [
+        ("dynamo", 1.0, 1.0, 0), ("inner", 1.1, 0.3, 1), ("worker", 1.35, 1.0, 0), ("backward", 3.0, 0.5, 0)]
+
+
+def test_a_backward_graph_that_fails_and_custom_operators():
+    found, = feed(metrics(has_guarded_code=True, compliant_custom_ops={"mine::b"}, non_compliant_ops=["mine::a"],
+                          shape_env_guard_count=2, accumulated_cache_size=5),
+                  {"bwd_compilation_metrics": {"duration_us": 5, "fail_type": "E", "fail_reason": "why"}})
+    assert found.outcome == "compiled" and found.failure is None
+    assert (found.backward_failure.kind, found.backward_failure.reason) == ("E", "why")
+    assert found.custom_ops == ("mine::a", "mine::b")
+    assert found.counts == {"shape_guards": 2, "all_cache_entries": 5}
+
+
+def test_which_artifacts_are_written_on_request():
+    def stage(name, payload):
+        assert may_be_internal(name)
+        return internal_stage_of({"artifact": {"name": name}}, payload)
+
+    assert stage("before_post_grad_graph", "class GraphModule: ...") == "before_post_grad_graph"
+    assert stage("backward_prologue", "def f(): ...") == "backward_prologue"
+    assert stage("aot_forward_graph_fw_metadata", "ViewAndMutationMeta(...)") == "aot_forward_graph_fw_metadata"
+    assert internal_stage_of({"artifact": {"name": "graph_sizes"}}, "{}") == ""
+    assert not may_be_internal("fx_cache_miss") and internal_stage_of({"artifact": {"name": "x"}}, "class A: 1") == ""
+
+
+def test_why_tracing_began_again_is_told_in_one_order():
+    """Torch keeps a set, and its trace makes a list of it: in another order in each process."""
+    told = []
+    for reasons in (["b", "a", "c"], ["c", "b", "a"], {"a", "b", "c"}):
+        reader = EventReader()
+        reader.feed({"frame_id": 0, "frame_compile_id": 0, "attempt": 0,
+                     "compilation_metrics": {"restart_reasons": reasons}})
+        told += [compilation.restarts for compilation in reader.compilations()]
+    assert told == [("a", "b", "c")] * 3

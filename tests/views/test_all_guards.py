@@ -1,0 +1,368 @@
+"""All conditions of a version: words, sections, layers."""
+
+import pytest
+from guards_for_tests import frame, version
+
+from depyf.records.model import Guard, SourceLocation
+from depyf.torch_text.guards import is_expression, parse_guards
+from depyf.views.dump.guards.conditions import conditions, in_words, short_dtype
+from depyf.views.dump.guards.helpers import helpers, imports
+from depyf.views.dump.guards.layers import Block, Item, expand, fold, spelled
+from depyf.views.dump.guards.whole import guard_groups, guard_lines, guards_file
+from depyf.views.line_breaks import WIDTH, broken
+
+TREE = """
+TREE_GUARD_MANAGER:
++- RootGuardManager
+| +- LAMBDA_GUARD: torch._functorch.aot_autograd.utils.top_saved_tensors_hooks ids == None  # _dynamo/output_graph.py:1135 in init_ambient_guards
+| +- GLOBAL_STATE: ___check_global_state() against {"autocast_state":{"cached_enabled":true,"dtype":[15,5],"enabled":[false,true]},"default_dtype":6,"grad_mode":true,"num_threads":2}
+| +- GuardManager: source=L['a'], accessed_by=FrameLocalsGuardAccessor(key='a', framelocals_idx=0), type=<class 'torch.Tensor'>, tag_safe=(False, False)
+| | +- TENSOR_MATCH: check_tensor(L['a'], Tensor, DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), torch.float32, device=None, requires_grad=False, size=[10], stride=[1])  # x = a + 1  # toy.py:4 in toy
+| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['a'], '_dynamo_dynamic_indices') == False  # x = a + 1  # toy.py:4 in toy
+| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr(L['a'], '_dynamo_static_indices') == False  # x = a + 1  # toy.py:4 in toy
+| | +- NO_TENSOR_ALIASING: check_no_aliasing(L['a'], L['b'])
+| +- GuardManager: source=L['b'], accessed_by=FrameLocalsGuardAccessor(key='b', framelocals_idx=1), type=<class 'torch.Tensor'>, tag_safe=(False, False)
+| | +- TENSOR_MATCH: check_tensor(L['b'], Parameter, DispatchKeySet(CUDA, BackendSelect), torch.float16, device=1, requires_grad=True, size=[None, 3], stride=[3, 1])
+| +- GuardManager: source=L['self'], accessed_by=FrameLocalsGuardAccessor(key='self', framelocals_idx=2), type=<class '__main__.M'>, tag_safe=(False, False)
+| | +- TYPE_MATCH: ___check_type_id(L['self'], 94599069904400), type=<class '__main__.M'>  # x = a + 1  # toy.py:4 in toy
+| | +- EQUALS_MATCH: L['self'].n == <Color.RED: 1>
+| | +- EQUALS_MATCH: L['self'].o == <object object at 0x7f33aa>
+| | +- DICT_VERSION: ___dict_version(L['self'].d) == 840747
+"""
+
+
+# --- torch's tree -> conditions over L and G ---------------------------------------------------------
+def test_tensor_guard_reads_like_one():
+    guards = parse_guards(TREE)
+    assert guards[2].expression == (
+        "check_tensor(L['a'], dtype=torch.float32, device='cpu', size=(10,), stride=(1,), requires_grad=False)")
+    assert (guards[2].cause.text, guards[2].cause.filename, guards[2].cause.line) == ("x = a + 1", "toy.py", 4)
+    assert guards[2].source == "L['a']"
+
+
+def test_dynamic_sizes_devices_and_parameters():
+    [guard] = [g for g in parse_guards(TREE) if g.source == "L['b']"]
+    assert guard.expression == ("check_tensor(L['b'], dtype=torch.float16, device='cuda:1', size=(None, 3), "
+                                "stride=(3, 1), requires_grad=True, cls='Parameter')")
+
+
+def test_marks_become_one_guard_and_keep_all_raw_text():
+    [marks] = [g for g in parse_guards(TREE) if g.expression.startswith("has_no_marks")]
+    assert marks.expression == "has_no_marks(L['a'], '_dynamo_dynamic_indices', '_dynamo_static_indices')"
+    assert marks.raw.count("DIMENSION") == 0 and marks.raw.count("\n") == 1
+
+
+def test_state_of_torch_is_said_in_full():
+    first, second, *_ = parse_guards(TREE)
+    assert first.expression == "check_saved_tensors_hooks(None)"
+    assert second.expression == ("check_global_state(grad_mode=True, autocast={'cuda': torch.float16}, "
+                                 "default_dtype=torch.float32, num_threads=2)")
+
+
+def test_ids_become_names():
+    [guard] = [g for g in parse_guards(TREE) if g.kind == "TYPE_MATCH"]
+    assert guard.expression == "check_type(L['self'], '__main__.M')"
+    assert parse_guards(TREE)[-1].expression == "check_dict_unchanged(L['self'].d)"
+
+
+def test_what_is_not_python_stays_readable_and_valid():
+    enum, other = [g for g in parse_guards(TREE) if g.kind == "EQUALS_MATCH"]
+    assert enum.expression == "L['self'].n == Color.RED"
+    assert other.expression == "torch_guard(\"L['self'].o == <object object at _>\")"
+
+
+def one(line):
+    return parse_guards("+- RootGuardManager\n| +- GuardManager: source=L['s'], accessed_by=X, type=<class 'str'>\n"
+                        f"| | +- EQUALS_MATCH: {line}\n")[0]
+
+
+def test_names_of_the_user_are_left_alone():
+    assert one("L['a___b'] == 3  # y = a  # f.py:1 in f").expression == "L['a___b'] == 3"
+    assert one("not ___dict_contains('___x(', L['s'])").expression == "not dict_contains('___x(', L['s'])"
+
+
+def test_sets_are_told_in_one_order():
+    assert one("L['s'] == {'c', 'a', 'b'}").expression == "L['s'] == {'a', 'b', 'c'}"
+    assert one("L['s'] == frozenset({'b', 'a'})").expression == "L['s'] == frozenset({'a', 'b'})"
+    assert one("L['s'] == {'c': 1, 'a': 2}").expression == "L['s'] == {'c': 1, 'a': 2}"
+    for objects in ("{<class 'list'>, 3, <function f at 0x7f0123456>}", "{<function f at 0x7f9876543>, <class 'list'>, 3}"):
+        assert one(f"L['s'] == frozenset({objects})").expression == (
+            """torch_guard("L['s'] == frozenset({3, <class 'list'>, <function f at _>})")""")
+
+
+def test_comment_signs_inside_strings():
+    guard = one("L['s'] == 'x  # y'  # if s == 'x  # y':  # f.py:1 in f")
+    assert guard.expression == "L['s'] == 'x  # y'"
+    assert guard.cause.line == 1
+
+
+@pytest.mark.parametrize(("text", "valid"), [
+    ("L['a'].b['c'][0] is None", True),
+    ("not dict_contains('x', L['a'].__dict__)", True),
+    ("len(L['a']) == 3", True),
+    ("L['a'] == 'it's'", False),
+    ("L['a'] == <Color.RED: 1>", False),
+    ("L['a'] == 3) or (True", False),
+    ("L['a']['b\nc'] is None", False),
+    ("L['a'].class is None", False),
+    ("L['a'].classes is None", True),
+    ("L['a'][03] is None", False),
+    ("L['a'] == \"'\" ' \"", False),
+])
+def test_only_expressions_pass(text, valid):
+    assert is_expression(text) is valid
+
+
+# --- conditions in the user's words ------------------------------------------------------------------
+@pytest.mark.parametrize(("expression", "words"), [
+    ("not dict_contains('forward', L['self']._modules['norm'].__dict__)", "'forward' not in self.norm.__dict__"),
+    ("dict_contains('k', L['d'])", "'k' in d"),
+    ("G['utils_device'].CURRENT_DEVICE == None", "utils_device.CURRENT_DEVICE is None"),
+    ("L['self'].training == True", "self.training is True"),
+    ("2 <= L['x'].size()[0] <= 9", "2 <= x.shape[0] <= 9"),
+    ("has_no_marks(L['x'], '_dynamo_dynamic_indices')", "has_no_marks(x, '_dynamo_dynamic_indices')"),
+    ("((getattr(L['x'], '_dynamo_dynamic_indices', set()).issubset({0})) if hasattr(L['x'], '_dynamo_dynamic_indices')"
+     " else True)", "has_no_marks_but(x, {0}, '_dynamo_dynamic_indices')"),
+    ("set.__contains__(L['names'], 'a')", "'a' in names"),
+    ("not set.__contains__(L['names'], 'a')", "'a' not in names"),
+    ("L['device'] == device(type='cuda', index=1)", "device == torch.device('cuda:1')"),
+    ("check_type(___from_numpy(L['a']), 'x')", "check_type(torch.as_tensor(a), 'x')"),
+    ("check_type(G['__import_a_dot_b'].c, 'dict')", "check_type(a.b.c, 'dict')"),
+])
+def test_words(expression, words):
+    assert in_words(expression) == words
+
+
+def test_what_other_conditions_say_is_not_said_again():
+    guards = [Guard(text, "L['n']", "EQUALS_MATCH", "") for text in (
+        "L['n'] == (2, 2)", "check_type(L['n'], 'tuple')", "len(L['n']) == 2", "L['n'] == (2, 2)", "len(L['n'][0]) == 2",
+        "G['torch'].bfloat16 == torch.bfloat16")]
+    found = version(guards, "n")
+    assert [one.text for one in found.conditions] == ["n == (2, 2)", "len(n[0]) == 2"]
+    assert '    """2 conditions. (Torch has 6 guards, of which some say the same.)"""' in guards_file(found)
+
+
+def test_the_file_of_a_resume_function_says_where_it_begins():
+    import dataclasses
+
+    found = version([Guard("L['n'] == 1", "L['n']", "EQUALS_MATCH", "")], "n")
+    resumed = dataclasses.replace(found.frame, title="Net.forward", code_name="torch_dynamo_resume_in_forward_at_72")
+    assert guards_file(dataclasses.replace(found, frame=resumed)).startswith(
+        '"""All conditions of version [0/0] of Net.forward from line 72 on.')
+
+
+def test_a_global_with_the_name_of_an_argument():
+    found = conditions([Guard("G['x'].a == L['x']", "G['x']", "K", "")], frame("x"))
+    assert found[0].text == "globals()['x'].a == x"
+
+
+@pytest.mark.parametrize(("name", "short"), [
+    ("float32", "f32"), ("bfloat16", "bf16"), ("int64", "i64"), ("uint8", "u8"), ("bool", "bool"), ("complex64", "c64")])
+def test_dtypes(name, short):
+    assert short_dtype(name) == short
+
+
+@pytest.mark.parametrize(("size", "stride", "layout"), [
+    ("2, 3", "3, 1", ""), ("2, 3", "1, 2", " strides (1, 2)"), ("2, 1, 3", "3, 9, 1", ""), ("", "", ""),
+    ("2, 3, 4, 5", "60, 1, 15, 3", " channels last"), ("None, 3", "3, 1", ""), ("3,", "2,", " strides (2,)")])
+def test_layouts(size, stride, layout):
+    text = (f"check_tensor(L['x'], dtype=torch.float32, device='cpu', size=({size}), stride=({stride}), "
+            "requires_grad=False)")
+    [found] = conditions([Guard(text, "L['x']", "TENSOR_MATCH", "")], frame("x"))
+    shape = ", ".join(part.strip().replace("None", "any") for part in size.split(",") if part.strip())
+    assert found.text == f"check_tensor(x, 'f32[{shape}]{layout} on cpu')"
+
+
+# --- layers ------------------------------------------------------------------------------------------
+def items(*texts):
+    return [Item(text, text.partition(" ")[0], None) for text in texts]
+
+
+def test_layers_stand_once_and_nothing_is_lost():
+    given = items("self.norm == 1", *(f"self.layers[{i}].{name} == 0" for i in range(500) for name in ("up", "down")),
+                  "self.layers[0].first == 1", "self.end == 2")
+    folded = fold(given)
+    assert [type(each).__name__ for each in folded] == ["Item", "Block", "Item", "Item"]
+    block = folded[1]
+    assert isinstance(block, Block) and block.loop() == "for i in range(500)" and block.count == 1000
+    assert sorted(expand(folded)) == sorted((each.subject, each.text) for each in given)
+
+
+def test_layers_that_differ_are_told_apart():
+    given = items(*(f"m.layers[{i}].kind == '{'even' if i % 2 == 0 else 'odd'}'" for i in range(6)))
+    assert [each.loop() for each in fold(given)] == ["for i in (0, 2, 4)", "for i in (1, 3, 5)"]
+    assert sorted(expand(fold(given))) == sorted((each.subject, each.text) for each in given)
+
+
+def test_layers_within_layers_and_their_own_numbers():
+    given = items(*(f"m.layers[{i}].experts[{j}].index == {j}" for i in range(3) for j in range(4)),
+                  *(f"m.layers[{i}].index == {i}" for i in range(3)))
+    [block] = fold(given)
+    assert [each.text if isinstance(each, Item) else each.body[0].text for each in block.body] == [
+        "m.layers[i].experts[j].index == j", "m.layers[i].index == i"]
+    assert sorted(expand([block])) == sorted((each.subject, each.text) for each in given)
+
+
+def test_the_same_text_twice_is_counted_twice():
+    assert fold(items("m[0].a", "m[0].a", "m[1].a", "m[1].a"))[0].count == 4
+
+
+def test_members_are_named_without_the_call_around_them():
+    [block] = fold(items("type(m.layers[0]).a", "type(m.layers[1]).a"))
+    assert isinstance(block, Block) and block.member == "m.layers[i]"
+
+
+def test_a_letter_that_the_user_has_is_not_taken():
+    assert fold(items("i[0].a == j", "i[1].a == j"))[0].letter == "k"
+
+
+def test_numbers_of_dimensions_are_no_layers():
+    assert all(isinstance(each, Item) for each in fold(items("x.shape[0] == 2", "x.shape[1] == 2")))
+
+
+def test_spelled():
+    assert [spelled(each) for each in ((0, 1, 2), (0, 2), (4,), (0, 1), (1, 3, 5))] == [
+        "0 to 2", "0 and 2", "4", "0 and 1", "1, 3 and 5"]
+
+
+# --- lines --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("text", [
+    "check_type(" + ".".join(["transformers", "models"] * 12) + ", 'a')",
+    "check_same_object(list(" + ".".join(["names"] * 15) + ".values())[0]['hidden_states'], '" + "x" * 60 + "')",
+    "a == '" + "word " * 60 + "'",
+    "f(" + ", ".join(f"name_{i}={i}" for i in range(60)) + ")",
+    "a." + "b" * 80 + " is c." + "d" * 80,
+])
+def test_no_line_is_too_long_and_nothing_changes(text):
+    import ast
+
+    for indent in (8, 24):
+        lines = broken(text, indent)
+        assert all(len(line) <= WIDTH for line in lines) and len(lines) > 1
+        assert ast.dump(ast.parse("(" + "\n".join(lines) + ")")) == ast.dump(ast.parse(text))
+
+
+def test_a_long_line_is_broken_where_the_fewest_brackets_are_open():
+    text = "check_same_object(type(" + "m." * 45 + "x).__mro__[3].get, 'code')"
+    assert broken(text, 8)[0].strip() == "check_same_object("
+
+
+# --- the file -----------------------------------------------------------------------------------------
+def model(layers=3):
+    place = SourceLocation("/lib/model.py", 7, "forward", "y = self.up(x)")
+    guards = [Guard("check_tensor(L['x'], dtype=torch.float32, device='cpu', size=(2, None), stride=(None, 1), "
+                    "requires_grad=False)", "L['x']", "TENSOR_MATCH", "", place),
+              Guard("L['x'].stride()[0] == L['x'].size()[1]", "", "LAMBDA_GUARD", ""),
+              Guard("2 <= L['x'].size()[1] <= 64", "", "LAMBDA_GUARD", "")]
+    for i in range(layers):
+        owner = f"L['self']._modules['layers']._modules['{i}']"
+        guards.append(Guard(f"check_type({owner}, 'm.Layer')", owner, "TYPE_MATCH", "", place))
+        guards.append(Guard(f"{owner}.index == {i}", f"{owner}.index", "EQUALS_MATCH", ""))
+    guards.append(Guard("check_same_object(G['__import_torch_dot_nn'].F, 'module')", "G['__import_torch_dot_nn'].F",
+                        "ID_MATCH", ""))
+    guards.append(Guard("check_global_state(grad_mode=True, default_dtype=torch.float32)", "", "GLOBAL_STATE", ""))
+    return version(guards, "self", "x")
+
+
+def test_the_function_stands_in_sections():
+    text = "".join(f"{line}\n" for line, _ in guard_lines(model()))
+    assert text == '''\
+def guards_0_for_f(self, x):
+    """11 conditions."""
+    return (
+        # arguments: 3 conditions
+        check_tensor(x, 'f32[2, n] contiguous on cpu')  # model.py:7
+        and x.stride()[0] == x.shape[1]
+        and 2 <= x.shape[1] <= 64
+        # self: 6 conditions
+        # self.layers[i], 0 to 2: 2 conditions each
+        and all(
+            check_type(self.layers[i], 'm.Layer')  # model.py:7
+            and self.layers[i].index == i
+            for i in range(3)
+        )
+        # modules and globals: 1 condition
+        and check_same_object(torch.nn.F, 'module')
+        # torch's state: 1 condition
+        and check_global_state(grad_mode=True, default_dtype=torch.float32)
+    )
+'''
+
+
+def test_the_file_can_be_imported_and_its_function_called():
+    import torch
+
+    text = guards_file(model())
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "  model.py: /lib/model.py\n" in text
+    space: dict = {}
+    exec(compile(text, "guards", "exec"), space)
+    space["torch"].nn.F = torch.nn.functional
+
+    class Layer:
+        __module__ = "m"
+        __qualname__ = "Layer"
+
+        def __init__(self, index):
+            self.index = index
+
+    class Model:
+        layers = [Layer(0), Layer(1), Layer(2)]
+
+    check = space["guards_0_for_f"]
+    try:
+        assert check(Model(), torch.ones(2, 5)) is True
+        assert not check(Model(), torch.ones(2, 65)) and not check(Model(), torch.ones(3, 5))
+        with torch.no_grad():
+            assert not check(Model(), torch.ones(2, 5))
+        Model.layers[1].index = 2
+        assert not check(Model(), torch.ones(2, 5))
+    finally:
+        del torch.nn.F
+
+
+def test_groups_by_object():
+    found = {group.subject: group for group in guard_groups(model())}
+    assert found["self.layers[i]"].members == 3 and found["self.layers[i]"].loop == "for i in range(3)"
+    assert [text for text, _ in found["x"].conditions] == ["check_tensor(x, 'f32[2, n] contiguous on cpu')"]
+    assert found["x"].conditions[0][1].line == 7
+
+
+def test_ten_thousand_conditions_without_repetition_compile():
+    guards = [Guard(f"L['x'].a{i} == {i} or False", f"L['x'].a{i}", "K", "") for i in range(10_000)]
+    text = "".join(f"{line}\n" for line, _ in guard_lines(version(guards, "x")))
+    compile(text, "guards", "exec")
+    assert text.count("(x.a") == 10_000
+
+
+@pytest.mark.parametrize(("like", "fits"), [
+    ("f32[2, n, 4, 5] on cpu", "contiguous"), ("f32[2, n, m, 5] contiguous on cpu", "contiguous"),
+    ("f32[2, 3, 4, 5] channels last on cpu", "channels last"), ("f32[2, 3, n, m] channels last on cpu", "channels last"),
+    ("f32[2, 3, 4, 5] strides (any, 1, any, 3) on cpu", "channels last"),
+    ("f32[2, 3, 4, 5] strides (120, 40, 10, 2) on cpu", "every other")])
+def test_a_described_tensor_has_the_layout_that_is_named(like, fits):
+    import torch
+
+    space: dict = {}
+    exec(f"import re, torch\n{helpers('check_tensor(x)')}", space)
+    tensors = {"contiguous": torch.ones(2, 3, 4, 5), "every other": torch.ones(2, 3, 4, 10)[..., ::2],
+               "channels last": torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)}
+    assert [name for name, x in tensors.items() if space["check_tensor"](x, like)] == [fits]
+
+
+def test_marks_are_looked_for_on_the_tensor_and_not_on_what_holds_it():
+    owner = "L['self']._parameters"
+    guards = parse_guards("+- RootGuardManager\n" f"| +- DictGuardManager: source={owner}, type=<class 'dict'>\n" + "".join(
+        f"| | +- DIMENSION_DYNAMIC_MARKING_GUARD: hasattr({owner}['{name}'], '_dynamo_{kind}_indices') == False\n"
+        for name in ("bias", "weight") for kind in ("dynamic", "static")))
+    assert [guard.expression for guard in guards] == [
+        f"has_no_marks({owner}['{name}'], '_dynamo_dynamic_indices', '_dynamo_static_indices')"
+        for name in ("bias", "weight")]
+    assert [guard.source for guard in guards] == [f"{owner}['bias']", f"{owner}['weight']"]
+
+
+def test_helpers_are_there_if_they_are_called():
+    assert helpers("a == 3") == "" and imports("a == 3") == ""
+    text = helpers("check_tensor(x, '') and check_same_object(y)")
+    assert "def check_tensor(" in text and "check_same_object = _checked_by_torch" in text and "def check_type(" not in text
+    assert imports(text) == "import re\n\nimport torch\n"

@@ -1,0 +1,100 @@
+"""A graph as a function, with the graphs within it as functions in that one."""
+
+import torch
+
+from depyf.records.model import GraphInput
+from depyf.views.dump.graph_changes import like_before
+from depyf.views.dump.graph_function import graph_as_function
+from depyf.views.dump.graph_view import graph_view
+
+INPUTS = (GraphInput("L_x_", "L['x']"),)
+COND = '''\
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[3]"):
+        l_x_ = L_x_
+
+        # File: /home/me/model.py:8 in f, code: p = x.sum() > 0
+        sum_1: "f32[]" = l_x_.sum()
+        gt: "b8[]" = sum_1 > 0;  sum_1 = None
+
+        # File: /home/me/model.py:9 in f, code: return torch.cond(p, g, h, (x,))
+        true_0 = self.true_0
+        false_0 = self.false_0
+        cond = torch.ops.higher_order.cond(gt, true_0, false_0, (l_x_,));  gt = l_x_ = true_0 = false_0 = None
+        getitem: "f32[3]" = cond[0];  cond = None
+        return (getitem,)
+
+    class true_0(torch.nn.Module):
+        def forward(self, l_x_: "f32[3]"):
+            # File: /home/me/model.py:4 in g, code: return torch.cond(x.max() > 9, g2, h2, (x,))
+            max_1: "f32[]" = l_x_.max()
+            gt: "b8[]" = max_1 > 9;  max_1 = None
+            true_0 = self.true_0
+            false_0 = self.false_0
+            cond = torch.ops.higher_order.cond(gt, true_0, false_0, (l_x_,));  true_0 = false_0 = l_x_ = None
+            getitem: "f32[3]" = cond[0];  cond = None
+            return (getitem,)
+
+        class true_0(torch.nn.Module):
+            def forward(self, l_x_: "f32[3]"):
+                sin: "f32[3]" = l_x_.sin();  l_x_ = None
+                return (sin,)
+
+        class false_0(torch.nn.Module):
+            def forward(self, l_x_: "f32[3]"):
+                cos: "f32[3]" = l_x_.cos();  l_x_ = None
+                return (cos,)
+
+    class false_0(torch.nn.Module):
+        def forward(self, l_x_: "f32[3]"):
+            neg: "f32[3]" = -l_x_;  l_x_ = None
+            return (neg,)
+'''
+
+
+def test_graphs_within_a_graph_are_functions_of_their_own_scope():
+    text = graph_as_function("__compiled_fn_1", graph_view(COND, INPUTS).text)
+    assert text.startswith('def __compiled_fn_1(\n    x: "f32[3]",\n):\n') and "self" not in text
+    assert "\n\n    # what torch.cond runs if its condition is false (model.py:9)\n    def false_0(\n" in text
+    assert "\n        return (neg,)\n\n    # model.py:9 in f: return torch.cond(p, g, h, (x,))\n    cond = " in text
+    space = {"torch": torch}
+    exec(text, space)
+    for x in (torch.ones(3), torch.full((3,), 10.0), -torch.ones(3)):
+        expected = -x if x.sum() <= 0 else x.sin() if x.max() > 9 else x.cos()
+        assert torch.equal(space["__compiled_fn_1"](x)[0], expected)
+
+
+def test_a_graph_within_the_graph_is_compared():
+    layers = "".join(f"        y_{k} = l_x_.add({k})\n" for k in range(20))
+    text = COND.replace("        # File: /home/me/model.py:8", layers + "        # File: /home/me/model.py:8")
+    old, new = (graph_as_function(name, graph_view(each, INPUTS).text) for name, each in (
+        ("g", text), ("h", text.replace("l_x_.sin()", "l_x_.tan()"))))
+    assert [line.partition(" = ")[2] for line in like_before(new, {"g": old}).splitlines()[1:]] == [
+        "x.sin()", "x.tan()"]
+
+
+def test_one_graph_that_is_called_twice():
+    text = graph_view(COND.replace("false_0 = self.false_0\n        cond", "again = self.true_0\n        cond")
+                      .replace("gt, true_0, false_0,", "gt, true_0, again,", 1)).text
+    shown = graph_as_function("f", text)
+    assert "\n    again = true_0\n" in shown and shown.count("    def true_0(") == 2
+
+
+def test_what_is_no_graph_within_the_graph_is_read_of_the_function():
+    text = graph_view('''\
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[3]"):
+        l_x_ = L_x_
+        # File: /home/me/model.py:8 in f, code: return self.linear(x, 'self')
+        constant = self.constant
+        linear = self.linear(l_x_, constant, 'self');  l_x_ = constant = None
+        return (linear,)
+''', INPUTS).text
+    assert graph_as_function("f", text).endswith(
+        ":\n    # model.py:8 in f: return self.linear(x, 'self')\n    constant = f.constant\n"
+        "    linear = f.linear(x, constant, 'self')\n    return (linear,)")
+
+
+def test_a_graph_without_parameters():
+    text = graph_view("class GraphModule(torch.nn.Module):\n    def forward(self):\n        return ()\n").text
+    assert graph_as_function("f", text) == "def f():\n    return ()"

@@ -1,0 +1,54 @@
+"""Which of its arguments a graph writes to."""
+
+import pytest
+
+from depyf.views.dump.graph_writes import written_arguments
+
+PARAMETERS = ("L_x_", "L_y_", "mean", "var")
+
+
+@pytest.mark.parametrize("statements, expected", [
+    (["add = x + 1;  x = None", "return (add,)"], []),
+    (['add_: "f32[2]" = x.add_(1)'], ["L_x_"]),
+    (["x += 1;  iadd = x", "iadd += L_y_"], ["L_x_"]),
+    (["x[0] = L_y_;  setitem = x;  setitem = None"], ["L_x_"]),
+    (["getitem = x[0]", "t = getitem.transpose(0, 1)", "mul_ = t.mul_(2)"], ["L_x_"]),
+    (["chunk = x.chunk(2)", "first = chunk[0]", "first *= 2"], ["L_x_"]),
+    (["y = x * 2", "add_ = y.add_(L_y_)"], []),
+    (["y = torch.nn.functional.relu(L_y_, inplace = True)"], ["L_y_"]),
+    (["s = torch.sin(x, out = L_y_)"], ["L_y_"]),
+    (["n = torch.nn.functional.batch_norm(x, mean, var, None, None, True, 0.1, 1e-05)"], ["mean", "var"]),
+    (["n = torch.nn.functional.batch_norm(x, mean, var, None, None, training = True)"], ["mean", "var"]),
+    (["n = torch.nn.functional.batch_norm(x, mean, var, None, None, False, 0.1, 1e-05)"], []),
+    (["copy_ = torch.ops.aten.copy_.default(mean, var)"], ["mean"]),
+    (["view = torch.ops.aten.view.default(mean, [2])", "f = torch.ops.aten.fill_.Scalar(view, 0)"], ["mean"]),
+    (["_foreach_add_ = torch._foreach_add_([x, var], [L_y_, mean])"], ["L_x_", "var"]),
+    (["layer_norm_1 = torch.layer_norm(x, (2,))"], []),
+])
+def test_what_is_written_to(statements, expected):
+    body = ["        x = L_x_", *(f"        {statement}" for statement in statements)]
+    assert list(written_arguments(PARAMETERS, body)) == expected
+
+
+def test_what_is_no_python_writes_to_nothing():
+    assert written_arguments(("x",), ["x.add_("]) == written_arguments((), ["x.add_(1)"]) == {}
+
+
+@pytest.mark.parametrize("kind, conversion, expected", [
+    ("i64[][]cpu", 'to: "i64[][]cpu" = x.to(device(type=\'cpu\'))', {"L_x_": True}),
+    ("i64[][]cpu", 'to: "f32[][]cpu" = x.to(torch.float32)', {}),
+    ("i64[][]cpu", 'to: "i64[][]cuda:0" = x.to(device(type=\'cuda\'))', {}),
+    ("i64[][]cpu", 'to: "i64[][]cpu" = x.to(torch.int64, copy = True)', {}),
+    ("f32[2, 3][1, 2]cpu", 'to: "f32[2, 3][3, 1]cpu" = x.contiguous()', {}),
+    ("f32[2, 3][3, 1]cpu", 'to: "f32[2, 3][3, 1]cpu" = x.contiguous()', {"L_x_": True}),
+    ("i64[]", 'to: "i64[]" = x.to(device(type=\'cpu\'))', {"L_x_": False}),
+    ("", "to = x.float()", {"L_x_": False}),
+])
+def test_a_conversion_to_the_same_type_is_the_tensor_itself(kind, conversion, expected):
+    body = ["x = L_x_", conversion, "add_ = to.add_(5)"]
+    assert written_arguments(PARAMETERS, body, {"L_x_": kind} if kind else {}) == expected
+
+
+def test_what_is_written_to_for_sure_is_not_in_doubt():
+    assert written_arguments(("x", "y"), ["a = y.float()", "a += 1", "b = x.float()", "b += 1", "x.add_(1)"]) == {
+        "x": True, "y": False}

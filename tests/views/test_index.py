@@ -1,0 +1,345 @@
+"""index.md: what it tells, that it stays short, and that hostile names do no harm. (From records, without torch.)"""
+
+import dataclasses
+import re
+import urllib.parse
+
+import pytest
+
+from depyf.records.model import (
+    CacheEntry,
+    CacheLookup,
+    Capture,
+    CodeText,
+    Compilation,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    Failure,
+    Frame,
+    GraphBreak,
+    GraphStage,
+    GuardFailure,
+    Phase,
+    SourceLocation,
+    SymbolDecision,
+    TransformedCode,
+    UserFunction,
+)
+from depyf.views.causes import in_plain_python, in_two_steps
+from depyf.views.index.index import index
+from depyf.views.markdown import code, prose
+from depyf.views.story import short_names
+
+FILE = "/home/me/project/model.py"
+
+
+def links(text):
+    """Targets of all links, code spans left alone."""
+    outside = re.sub(r"(?<!`)(`+)(?!`)(?:(?!\1(?!`)).)*?\1(?!`)", "code", text)
+    return [urllib.parse.unquote(target) for target in re.findall(r"(?<!\\)\]\(([^)]*)\)", outside)]
+
+
+def anchors(text):
+    return {re.sub(r"[^\w -]", "", line.lstrip("# ")).lower().replace(" ", "-")
+            for line in text.splitlines() if line.startswith("#")}
+
+
+def check(text, files=frozenset()):
+    """Every link leads somewhere, every table has equal rows."""
+    for target in links(text):
+        if target.startswith("#"):
+            assert target[1:] in anchors(text)
+        elif not target.startswith("https://"):
+            assert target in files, target
+    columns = 0
+    for line in text.splitlines():
+        count = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        assert not (count and columns) or count == columns, line
+        columns = count
+    assert text.endswith("\n") and "\n\n\n" not in text
+
+
+def made(ids, function="f", file="", name="", resumes=(), graph=""):
+    """A cache entry in its frame."""
+    location = SourceLocation(FILE, 3, function)
+    transformed = TransformedCode(ids, name or function, CodeText("def f(): ...", "exact"), None, (), file)
+    entry = CacheEntry(ids, (), transformed, (graph,) if graph else (), resumes)
+    return Frame(name or function, function, location, CodeText("", "exact"), True, (), (), (entry,))
+
+
+def compilation(frame=0, recompile=0, function="f", line=3, outcome="compiled", seconds=0.5, **more):
+    return Compilation(CompileId(frame, recompile), function, SourceLocation(FILE, line, function), (), outcome,
+                       seconds=seconds, phases=(Phase("dynamo", seconds),), **more)
+
+
+def capture_of(*compilations, notes=(), functions=(), graphs=()):
+    return Capture(functions, graphs, notes, {"torch": "2.13", "python": "3.11"}, compilations)
+
+
+def simple():
+    graph = CompiledGraph("__compiled_fn_1", "__compiled_fn_1", CompileId(0, 0), "eager", (
+        GraphStage("Captured_Graph", 0, "x", False, CompileId(0, 0), "__compiled_fn_1.Captured_Graph.0.py"),))
+    function = CompiledFunction("f", (made(CompileId(0, 0), file="t.py", graph="__compiled_fn_1"),), "full.py")
+    return capture_of(compilation(), functions=(function,), graphs=(graph,), notes=("a note",))
+
+
+def test_short_when_all_went_well():
+    text = index(simple())
+    check(text, {"full.py", "t.py", "__compiled_fn_1.Captured_Graph.0.py"})
+    assert "No graph breaks, no recompiles" in text and len(text.partition("## Words")[0].splitlines()) <= 22
+    assert links(text) == ["full.py", "__compiled_fn_1.Captured_Graph.0.py", "t.py"]
+
+
+def test_no_link_to_a_file_that_is_not_there():
+    whole = simple()
+    function = dataclasses.replace(whole.functions[0], file="", frames=(
+        made(CompileId(0, 0), graph="__compiled_fn_1"),))
+    graph = dataclasses.replace(whole.graphs[0], stages=(
+        dataclasses.replace(whole.graphs[0].stages[0], file=""),))
+    assert links(index(dataclasses.replace(whole, functions=(function,), graphs=(graph,)))) == []
+
+
+def test_nothing_was_compiled():
+    text = index(Capture())
+    check(text)
+    assert "Nothing was compiled" in text
+
+
+def stack(*places):
+    return tuple(SourceLocation(FILE, line, function, f"line {line}") for function, line in places)
+
+
+def test_a_graph_break_says_where_why_and_how_it_goes_on():
+    ids = CompileId(0, 0)
+    found = GraphBreak(ids, "Data-dependent branching", "Detected `if`.\nDetails.", ("Use `torch.cond`.",), "", "GB0170",
+                       "https://example.org/gb0170", stack(("<module>", 20), ("f", 9)))
+    function = CompiledFunction("f", (
+        made(ids, file="t.py", resumes=("__resume_at_1_2", "__resume_at_1_3")),
+        made(CompileId(1, 0), "torch_dynamo_resume_in_f_at_9", "r.py", "__resume_at_1_2")), "full.py")
+    text = index(capture_of(compilation(breaks=(found,)), compilation(1, 0, "torch_dynamo_resume_in_f_at_9", 9),
+                            functions=(function,)))
+    check(text, {"t.py", "r.py", "full.py"})
+    assert "[1 graph break](#graph-breaks) at 1 line" in text
+    assert "### Data-dependent branching ([GB0170](https://example.org/gb0170))" in text
+    for part in ("Detected `if`.", "* `model.py:9` in `f`: `line 9`", "Use `torch.cond`.", f"`model.py` is `{FILE}`",
+                 "continues in [`__resume_at_1_2`](r.py), `__resume_at_1_3` (not compiled)",
+                 "| `[1/0]` | `__resume_at_1_2` (`f` from line 9 on) |"):
+        assert part in text, part
+
+
+def test_a_break_in_a_function_that_was_inlined():
+    found = GraphBreak(CompileId(0, 0), "print", stack=stack(("<module>", 20), ("f", 9), ("g", 2)))
+    text = index(capture_of(compilation(breaks=(found,)), functions=(
+        CompiledFunction("f", (made(CompileId(0, 0)),)),)))
+    check(text)
+    assert "called from `model.py:9` `f`" in text
+    assert "in plain Python: the call in `model.py:9`; `g`, called there, is compiled by itself" in text
+
+
+def test_the_same_break_again_is_counted():
+    breaks = [GraphBreak(CompileId(0, n), "print", stack=stack(("f", 9))) for n in range(100)]
+    text = index(capture_of(*(compilation(0, n, breaks=(found,)) for n, found in enumerate(breaks))))
+    check(text)
+    breaks_told = text.partition("## Graph breaks")[2]
+    assert "### print, 100 times" in breaks_told and breaks_told.count("`model.py:9`") == 1
+
+
+def failure(n):
+    return GuardFailure(CompileId(0, n), f"tensor 'x' size mismatch at index 0. expected {n}, actual {n + 1}", "x",
+                        str(n), str(n + 1), SourceLocation(FILE, 7, "f", "return x"))
+
+
+def test_one_recompile():
+    text = index(capture_of(compilation(), compilation(0, 1, guard_failures=(failure(10),))))
+    check(text)
+    assert "* `[0/1]` `x.shape[0]`: 10 → 11\n  * torch guards it because of `model.py:7`: `return x`" in text
+    assert "torch says: `tensor 'x' size mismatch at index 0. expected 10, actual 11` (of `[0/10]`)" in text
+
+
+def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
+    again = [compilation(0, n, guard_failures=tuple(map(failure, reversed(range(n))))) for n in range(1, 201)]
+    function = CompiledFunction("f", tuple(made(CompileId(0, n)) for n in range(201)), "full.py")
+    text = index(capture_of(compilation(), *again, functions=(function,)))
+    check(text, {"full.py"})
+    assert "* `[0/11]` `x.shape[0]`: 10 → 11" in text and "* `[0/200]` `x.shape[0]`: 199 → 200" in text
+    assert "* ... 188 more" in text and len(text.partition("## Words")[0].splitlines()) < 75
+    assert "expected 199, actual 200` (of `[0/199]`, likewise of `[0/198]`, `[0/197]`, " in text
+
+
+def test_fifty_frames():
+    names = [f"f{n}" for n in range(50)]
+    text = index(capture_of(*(
+        compilation(n, 0, name, breaks=(GraphBreak(CompileId(n, 0), "print", stack=stack((name, n))),))
+        for n, name in enumerate(names)), functions=tuple(
+            CompiledFunction(name, (made(CompileId(n, 0), name),), f"{name}.py") for n, name in enumerate(names))))
+    check(text, {f"{name}.py" for name in names})
+    assert len(text.splitlines()) < 200 and "and 38 more places" in text and "... and 10 compilations more" in text
+
+
+@pytest.mark.parametrize("outcome, more, part", [
+    ("limit", {"failure": Failure("Unsupported", "Dynamo recompile limit exceeded\n  Explanation: Too many.")},
+     "**`f` reached the recompile limit. Calls run in plain Python.**"),
+    ("skipped", {}, "**`f` runs in plain Python: torch found no tensor operation to compile in it.**"),
+    ("skipped", {"breaks": (GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4)), skips_function=True),)},
+     "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue after it: print.**"),
+    ("failed", {"failure": Failure("TorchRuntimeError", "shapes differ", SourceLocation(FILE, 8))},
+     "**`f` was not compiled, an error came of it at line 8: `TorchRuntimeError`: shapes differ.**"),
+    ("unknown", {}, "the end of the compilation of `f` was not seen"),
+])
+def test_what_was_not_compiled(outcome, more, part):
+    text = index(capture_of(compilation(outcome=outcome, **more)))
+    check(text)
+    assert part in text and "](#not-compiled)" in text
+
+
+def test_dynamic_shapes_and_caches():
+    symbols = (
+        SymbolDecision("created", "s0", "L['x'].size()[0]", "11", "[2, int_oo]", "", SourceLocation(FILE, 4)),
+        SymbolDecision("fixed", "s1", "L['y'].size()[0]", "7", "", "a reason", SourceLocation(FILE, 5)),
+        SymbolDecision("guarded", "s0 <= 4096", location=SourceLocation(FILE, 6)), SymbolDecision("guarded", "Ne(s0, 2)"))
+    text = index(capture_of(compilation(
+        0, 1, symbols=symbols, guard_failures=(failure(10),),
+        caches=(CacheLookup("fx_graph", "miss"), CacheLookup("fx_graph", "hit"),
+                CacheLookup("fx_graph", "bypass", "not picklable")))))
+    check(text)
+    for part in ("`x.shape[0]` (torch's `s0`): any value from 2 on, first seen as `11`, `model.py:4`; open because `10` "
+                 "became `11`", "**fixed**: `y.shape[0]` (torch's `s1`: a reason), `model.py:5`: `7` in `[0/1]`",
+                 "condition `x.shape[0] <= 4096`, `model.py:6` (torch: `s0 <= 4096`)", "condition `x.shape[0] != 2`", "`fx_graph` 1 miss, 1 hit, 1 bypass",
+                 "Bypassed because: not picklable (1)."):
+        assert part in text, part
+
+
+def test_a_symbol_that_nothing_uses_is_left_out():
+    """Torch makes one of each number that it comes by."""
+    symbols = (SymbolDecision("created", "s0", "L['x'].size()[0]", "11", "[2, int_oo]"),
+               SymbolDecision("created", "s1", "L['y'].size()[0]", "12", "[2, int_oo]"))
+    run = simple()
+    used = dataclasses.replace(run.graphs[0].stages[0], text="x: 'f32[s1]'")
+    graph = dataclasses.replace(run.graphs[0], stages=(used,))
+    text = index(dataclasses.replace(run, graphs=(graph,), compilations=(compilation(symbols=symbols),)))
+    assert "`y.shape[0]` (torch's `s1`)" in text and "`x.shape[0]`" not in text
+
+
+def test_versions_that_are_told_together_have_links_to_their_guards():
+    frames = [made(CompileId(0, n)) for n in range(9)]
+    frame = dataclasses.replace(frames[0], entries=tuple(
+        dataclasses.replace(each.entries[0], guards_file=f"guards_{n}.py") for n, each in enumerate(frames)))
+    text = index(capture_of(*(compilation(0, n) for n in range(9)), functions=(CompiledFunction("f", (frame,)),)))
+    (row,) = [line for line in text.splitlines() if "compiled 5 more times" in line]
+    assert "guards [`[0/3]`](guards_3.py), " in row and "[`[0/7]`](guards_7.py)" in row
+
+
+def broken_at(text, reason, explanation=""):
+    return GraphBreak(CompileId(0, 0), reason, explanation, stack=(SourceLocation(FILE, 4, "f", text),))
+
+
+@pytest.mark.parametrize("broken, said", [
+    (broken_at("self.log.append(x.item())", "Unsupported Tensor.item() call"), "`x.item()`"),
+    (broken_at('print("so", "much", "to", "say")', "Failed to trace builtin operator", "operator `print` with"),
+     "`print(...)`"),
+    (broken_at("if x.sum() > 0:", "Data-dependent branching"), "the choice by `x.sum() > 0`"),
+    (broken_at("y = x.item() + z.item()", "Unsupported Tensor.item() call"), ""),
+    (broken_at("in the middle of (", "Unsupported Tensor.item() call"), ""),
+])
+def test_what_of_a_line_runs_in_plain_python(broken, said):
+    assert in_plain_python(broken) == said
+
+
+def test_a_call_with_a_break_in_its_arguments_is_written_in_two_steps():
+    reason = "Unsupported Tensor.item() call"
+    assert in_two_steps(broken_at("self.log.append(value + x.item())", reason)) == (
+        "self.log.append", "first `value_1 = x.item()`, then `self.log.append(value + value_1)`")
+    assert in_two_steps(broken_at("x.item()", reason)) is None
+    assert in_two_steps(broken_at("y = x.item()", reason)) is None
+
+
+HOSTILE = ["<lambda>", "a|b", "`tick`", "``", "x](y)", "[a](b)", "a\nb", "*b*", "__init__", "<script>", "# no", "é\udc80",
+           "\u202ebackwards", "&amp;", "1. one", "$x$"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names(name):
+    ids = CompileId(0, 0)
+    place = SourceLocation(f"/a/{name}.py", 1, name, name)
+    found = GraphBreak(ids, name, name, (name,), stack=(place,))
+    frame = dataclasses.replace(made(ids, name, "t.py"), location=place)
+    text = index(capture_of(
+        Compilation(ids, name, place, (), "compiled", breaks=(found,), symbols=(
+            SymbolDecision("created", name, name, name, name, name, place),), phases=(Phase(name, 1.0),)),
+        Compilation(CompileId(0, 1), name, place, (), "failed", Failure(name, name, place), guard_failures=(
+            GuardFailure(ids, name, name, name, name, place),), caches=(CacheLookup(name, "bypass", name),)),
+        notes=(name,), functions=(CompiledFunction(name, (frame,), "full.py"),)))
+    check(text, {"full.py", "t.py"})
+    text.encode()
+    assert all(line.isprintable() for line in text.splitlines())
+    assert all(heading.startswith(("# What", "## ", "### ")) for heading in text.splitlines() if heading[:1] == "#")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_markdown_reads_names_as_they_are(name):
+    """As a reader of Markdown sees it (commonmark.js's rules, by markdown-it)."""
+    markdown = pytest.importorskip("markdown_it")
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(name.split()))
+    sentences = [] if name == "`tick`" else [prose(name), f"* {prose(name)}", f"x {prose(name)}"]  # that is code there
+    for text in (code(name), *sentences):
+        (inline,) = [t for t in markdown.MarkdownIt("commonmark").parse(text) if t.type == "inline"]
+        assert {child.type for child in inline.children} <= {"text", "code_inline", "softbreak", "text_special"}, text
+        seen = "".join(child.content for child in inline.children)
+        assert seen.removeprefix("x ") == shown
+
+
+def test_short_names_tell_files_apart():
+    assert short_names(["/a/b/x.py", "/a/c/x.py", "/d/y.py", "x.py"]) == {
+        "/a/b/x.py": "b/x.py", "/a/c/x.py": "c/x.py", "/d/y.py": "y.py", "x.py": "x.py"}
+
+
+def test_a_path_that_torch_cut_has_the_name_of_its_file():
+    assert short_names(["/work/me/model.py", "me/model.py", "/x/torch/nn/linear.py", "nn/linear.py"]) == {
+        "/work/me/model.py": "model.py", "me/model.py": "model.py", "/x/torch/nn/linear.py": "linear.py",
+        "nn/linear.py": "linear.py"}
+
+
+# --- the function that the user means -----------------------------------------------------------------
+WRAPPER, METHOD = SourceLocation("deco.py", 7, "deco.wrapper"), SourceLocation(FILE, 30, "forward")
+MEANT = UserFunction("Net.forward", METHOD, (WRAPPER,))
+
+
+def wrapped(ids, file):
+    return dataclasses.replace(
+        made(ids, "wrapper", file, "Net_forward"), title="Net.forward", location=METHOD, wrappers=(WRAPPER,))
+
+
+def test_a_function_behind_a_wrapper_is_called_by_its_name_and_the_wrapper_said_once():
+    function = CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full.py")
+    text = index(capture_of(compilation(function="wrapper", user_function=MEANT), functions=(function,)))
+    assert "[`Net.forward`](full.py)" in text and f"{FILE.rpartition('/')[2]}:30" in text
+    assert text.count("called through 1 wrapper: `deco.py:7` `deco.wrapper`") == 1
+    assert text.count("wrapper`") == 1
+
+
+def test_a_wrapper_that_was_compiled_by_itself_is_told_from_its_function():
+    functions = (
+        CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py"),
+        CompiledFunction("Net_forward", (dataclasses.replace(
+            made(CompileId(1, 0), "forward", "u.py", "Net_forward"), title="Net.forward", location=METHOD),),
+            "full_1.py"))
+    text = index(capture_of(
+        compilation(function="wrapper", user_function=MEANT),
+        compilation(1, 0, "forward", 30, user_function=UserFunction("Net.forward", METHOD)), functions=functions))
+    assert "[`Net.forward (its wrapper deco.wrapper)`](full_0.py)" in text and "[`Net.forward`](full_1.py)" in text
+
+
+def test_one_wrapper_of_two_functions():
+    """Torch keeps both under one number, as it is one code object."""
+    other = UserFunction("Other.forward", SourceLocation(FILE, 50, "forward"), (WRAPPER,))
+    first = CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py")
+    text = index(capture_of(
+        compilation(function="wrapper", user_function=MEANT),
+        compilation(0, 1, "wrapper", outcome="skipped", user_function=other), functions=(first,)))
+    assert "`[0/1]` | `Other.forward`" in text
+
+
+def test_a_function_that_was_skipped_has_its_class():
+    text = index(capture_of(compilation(function="wrapper", outcome="skipped", user_function=MEANT)))
+    assert "Net.forward" in text and "`wrapper`" not in text

@@ -1,0 +1,291 @@
+"""The story of small programs that run for real: why each was not compiled, broke, or was compiled again.
+
+``DEPYF_UPDATE_GOLDEN=1`` writes the texts in ``golden`` anew.
+"""
+
+import functools
+import os
+import pathlib
+import re
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import told_programs
+
+import depyf
+from depyf.notebook import View
+from depyf.program.summary import summary
+from depyf.records import store
+from depyf.records.model import SourceFile, SourceLocation
+from depyf.views.index.index import index
+from depyf.views.story import Story
+from depyf.views.user_source import UserSource, is_library
+from depyf.views.verdict import verdict
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+KINDS = told_programs.kinds()
+#: What the row of each of ``told_programs.kinds()`` says.
+ROWS = {
+    "size": "`x.shape[0]`: 4 → 5", "size 1": "`x.shape[0]`: 4 → 1",
+    "dtype": "`x.dtype`: `torch.float32` → `torch.float64`", "rank": "`x.ndim`: 2 → 1",
+    "stride": "`x.stride(0)`: 3 → 1", "requires_grad": "`x.requires_grad`: `False` → `True`",
+    "class of an argument": "`type(thing)`: `told_programs.Base` → `told_programs.Other`", "number": "`n`: 1 → 2",
+    "string": "`how`: `'sum'` → `'mean'`", "flag": "`on`: `True` → `False`",
+    "none": "`other`: `None` → an object of type Tensor", "key": "`'b' in table`: `False` → `True`",
+    "keys": "`len(table)`: 1 → 2", "length": "`len(items)`: 1 → 2",
+    "missing attribute": "`hasattr(thing, 'extra')`: `False` → `True`",
+    "another object": "`function` is another object (the function cos) than when the version was compiled",
+    "the same tensor twice": "`x is y`: `False` → `True`", "global": "`SETTINGS['scale']`: 1 → 2",
+    "grad mode": "`torch.is_grad_enabled()`: `True` → `False`", "deque": "`len(items)`: 1 → 2",
+    "keyword": "`x.shape[0]`: 4 → 5", "made in inference mode": "`x.is_inference()`: `False` → `True`",
+}
+new_enough = pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13), reason="other torches break and guard otherwise")
+
+
+@pytest.fixture
+def told(tmp_path):
+    """Runs a program and gives its records."""
+
+    def run(program):
+        torch._dynamo.reset()
+        limit = torch._dynamo.config.patch(recompile_limit=4)
+        with limit, depyf.prepare_debug(str(tmp_path / "dump")) as on:
+            program(functools.partial(torch.compile, backend="eager"))
+        return store.read(on.path)
+
+    return run
+
+
+def row(capture):
+    """What the first recompile of a run says."""
+    story = Story(capture)
+    (changed,) = [story.changes(c)[0] for c in capture.compilations if c.guard_failures][:1]
+    return changed
+
+
+@new_enough
+@pytest.mark.parametrize("name", KINDS)
+def test_a_recompile_names_what_was_other_from_and_to(name, told):
+    function, calls = KINDS[name]
+
+    def program(compiled):
+        run = compiled(function)
+        for number, arguments in enumerate(calls):
+            told_programs.SETTINGS["scale"] = number + 1
+            with torch.set_grad_enabled(name != "grad mode" or number == 0):
+                run(*arguments)
+
+    capture = told(program)
+    assert row(capture).row() == ROWS[name]
+    assert f"* `[0/1]` {ROWS[name]}" in index(capture)
+
+
+@new_enough
+def test_a_model_that_breaks_in_a_loop_is_said_first(told):
+    capture = told(told_programs.break_in_a_loop)
+    sentence = ("`Model.forward` runs in plain Python: line 16 (`if x.abs().max() > 1e9`) breaks the graph inside the "
+                "loop at line 29.")
+    assert verdict(Story(capture)) == [f"{sentence} What it calls is compiled by itself: `Block.forward`."]
+    text = index(capture)
+    assert text.splitlines()[2].startswith(f"**{sentence}")
+    assert "called from `told_programs.py:30` `Model.forward`" in text  # (torch's text leaves that call out)
+    lines = summary({"/nowhere": capture})
+    assert lines[0].startswith("depyf: `Model.forward` runs in plain Python: line 16")
+    assert "  recompiles    4, first of Block.forward: `x.shape[0]` was 3 and is 5" in lines
+
+
+@new_enough
+def test_what_no_call_reached_is_told_from_plain_python(told):
+    """Behind ``if``: one branch was taken, the other never."""
+    text = index(told(told_programs.break_in_a_loop))
+    continues = re.search(r"continues in (.*)", text)[1]
+    assert re.fullmatch(r"`__resume_at_\d+_\d+` \((where `x.abs\(\).max\(\) > 1e9` is true; )?not reached in this "
+                        r"run\), \[`__resume_at\S+\)( \(where `x.abs\(\).max\(\) > 1e9` is false\))?", continues)
+
+    def gives_up_behind_the_break(compiled):
+        def helper(x):
+            y = x + 1
+            torch._dynamo.graph_break()
+            with open(os.devnull) as file:
+                file.read()
+            return y * 2
+
+        compiled(helper)(torch.ones(2))
+
+    text = index(told(gives_up_behind_the_break))
+    assert re.search(r"continues in `__resume_at_\d+_\d+` \(runs in plain Python\)", text)
+    assert "not reached" not in text
+
+
+@new_enough
+def test_what_torch_leaves_alone_without_a_word_was_reached(told):
+    text = index(told(told_programs.a_frame_without_tensors))
+    assert re.search(r"continues in `__resume_at_\d+_\d+` \(runs in plain Python\)", text) and "not reached" not in text
+
+
+@new_enough
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
+def test_a_value_on_the_stack_is_named_by_its_expression(told):
+    capture = told(told_programs.growing_log)
+    (resumed,) = [frame for function in capture.functions for frame in function.frames if frame.stack]
+    assert resumed.stack == ("self.log.append", "y.sum().item()")
+    text = index(capture)
+    assert "`self.log.append` is a new bound method at each call, so `[1/0]` could serve one call only" in text
+    assert "___stack" not in "".join(line for line in text.splitlines() if "torch says: " not in line)
+
+
+@new_enough
+def test_the_recompile_limit_says_what_calls_no_longer_match(told):
+    capture = told(told_programs.growing_list)
+    assert verdict(Story(capture)) == [
+        "`growing_list.decode` reached the recompile limit. Calls that match none of its 4 versions run in plain Python: "
+        "`len(cache)` was 3 and is 4."]
+    lines = [line.strip() for line in repr(View.of(capture)).splitlines()]
+    assert lines[2].startswith("growing_list.decode reached the recompile limit.")
+    assert lines[3] == "recompiled growing_list.decode: len(cache): 0 → 1" and len(lines) == 4
+
+
+@new_enough
+def test_no_advice_to_mark_what_the_program_fixes(told):
+    text = index(told(told_programs.loop_over_a_size))
+    assert "mark_dynamic(" not in text
+    assert re.search(r"\* `xs.shape\[0\]`: what is computed with it fixes it \(at `told_programs.py:\d+`\)", text)
+
+
+@new_enough
+def test_torchs_advice_on_a_changing_attribute(told):
+    text = index(told(told_programs.changing_attribute))
+    assert "`self.step`: 0 → 1" in text and "allow_unspec_int_on_nn_module = True" in text
+
+
+@new_enough
+@pytest.mark.parametrize("before", [True, False], ids=["wrapped before compiling", "after"])
+@pytest.mark.parametrize("own", [True, False], ids=["class of its own", "class of torch's"])
+def test_a_data_parallel_model(before, own, told, tmp_path):
+    distributed = pytest.importorskip("torch.distributed")
+    if not distributed.is_available() or not distributed.is_gloo_available():
+        pytest.skip("no gloo")
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        wrap = torch.nn.parallel.DistributedDataParallel
+
+        def program(compiled):
+            module = told_programs.Model() if own else torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+            model = compiled(wrap(module)) if before else wrap(compiled(module))
+            model(torch.ones(2, 4)).sum().backward()
+
+        capture = told(program)
+    finally:
+        distributed.destroy_process_group()
+    said, text = " ".join(verdict(Story(capture))), index(capture)
+    if not before:
+        assert "DistributedDataParallel" not in said and "### In Distributed" not in text
+    elif own:
+        assert said.startswith("`DistributedDataParallel.forward` runs in plain Python: torch does not trace it. The "
+                               "module in it is compiled by itself: `Block.forward`.")
+    else:
+        assert said == (
+            "Nothing of your model was compiled. It is wrapped in `DistributedDataParallel` before torch.compile, and "
+            "the wrapper breaks the graph before it calls your module. A module of torch's own class, such as "
+            "`nn.Sequential`, is then not compiled by itself. Compile the module first: "
+            "`DistributedDataParallel(torch.compile(model))`.")
+        assert "issue to PyTorch" not in text and text.count("### ") == 1
+
+
+GOLDEN_PROGRAMS = (told_programs.break_in_a_loop, told_programs.growing_log, told_programs.printing)
+
+
+@new_enough
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the text of one version")
+@pytest.mark.parametrize("program", GOLDEN_PROGRAMS, ids=lambda program: program.__name__)
+def test_the_whole_text(program, told):
+    text = steady(index(told(program)))
+    path = GOLDEN / f"{program.__name__}.md"
+    if os.environ.get("DEPYF_UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def steady(text):
+    """Without what differs from run to run: times, folders, numbers that torch gives out in one process."""
+    text = re.sub(r"\d+\.\d+ s\b", "0.00 s", text)
+    text = re.sub(r"\(torch [^)]*\)", "(torch, Python)", text)
+    text = re.sub(r"(__resume_at_\d+|__compiled_fn)_\d+", r"\1_N", text)
+    text = re.sub(r"`[^`\s]*[\\/](\w+\.py)`", r"`.../\1`", text)
+    text = re.sub(r"File \"[^\"]*[\\/](\w+\.py)\"", r'File ".../\1"', text)
+    text = re.sub(r"^Slowest: .*\n\n?", "", text, flags=re.M)
+    text = re.sub(r"By part \(inner parts count in outer ones\): .*", "By part: ...", text)
+    return re.sub(r"first seen as `-?\d+\.\d+`", "first seen as `0.0`", text)
+
+
+def test_the_source_tells_functions_and_loops():
+    text = "class A:\n    def f(self):\n        for x in y:\n            while g(x):\n                h()\n        k()\n"
+    source = UserSource([SourceFile("a.py", text)])
+
+    def at(line):
+        return SourceLocation("a.py", line, "f")
+
+    assert [source.loop_around(at(line)) for line in (3, 4, 5, 6)] == [None, 4, 4, None]
+    assert source.name_at(at(5), "f") == "A.f" and source.name_at(at(5), "other") == "other"
+    assert source.name_at(SourceLocation("b.py", 1), "f") == "f" and source.loop_around(SourceLocation("b.py", 1)) is None
+
+
+@pytest.mark.parametrize("path, expected", [
+    ("/usr/lib/python3.12/contextlib.py", True), ("/v/lib/python3.11/site-packages/torch/nn/x.py", True),
+    ("/v/lib/python3.11/site-packages/transformers/x.py", False), ("/home/me/model.py", False),
+    ("C:\\Python311\\Lib\\contextlib.py", True), ("<frozen importlib>", True), ("<ipython-input-1>", False)])
+def test_what_is_a_file_of_torch_or_of_the_standard_library(path, expected):
+    assert is_library(path) is expected
+
+
+@new_enough
+def test_a_size_that_a_weight_fixes_is_not_to_be_marked_as_dynamic(told):
+    text = index(told(told_programs.widening))
+    advised = text.partition("To compile less often:")[2].partition("##")[0]
+    assert re.search(r"`x\.shape\[1\]`: each module .* of other sizes, 2 of them .* fixes it \(at `[\w.]+:\d+`\)", advised)
+    assert "mark_dynamic" not in advised
+    assert "own for size 1;" in advised
+
+
+@new_enough
+def test_a_fixed_size_stands_once_with_its_value_in_each_version(told):
+    shapes = index(told(told_programs.widening)).partition("## Dynamic shapes")[2].partition("##")[0]
+    rows = [line for line in shapes.splitlines() if "`x.shape[1]`" in line]
+    assert len(rows) == 1
+    assert "`2` in `[0/0]`" in rows[0]
+    assert "`4` in `[0/1]`" in rows[0]
+
+
+@new_enough
+def test_a_recompile_tells_what_would_have_failed_next(told):
+    text = index(told(told_programs.two_lists))
+    assert "`[0/1]` `len(self.first)`: 0 → 1" in text
+    assert "`[0/1]` differs from `[0/0]` in this, too: `len(self.second)`: 0 → 1" in text
+    assert "that alone may not do: versions also differ in `len(self.second)`" in text
+
+
+@new_enough
+def test_one_source_says_the_range_of_a_size(told):
+    text = index(told(told_programs.bounded_size))
+    assert "(torch's `s77`): any value from 2 to 256" in text
+    assert "one version serves all sizes from 2 to 256" in text and "from 2 on" not in text
+
+
+@new_enough
+def test_a_keyword_that_is_new_has_its_name(told):
+    text = index(told(told_programs.another_keyword))
+    assert "* `[0/1]` `mask` is passed: no → yes" in text
+    assert "* `mask`: calls with it and calls without it have a version each; pass it at each call" in text
+
+
+@new_enough
+def test_a_recompile_of_two_reasons_tells_both(told):
+    text = index(told(told_programs.flag_and_factor))
+    (told_of,) = [line for line in text.splitlines() if line.startswith("* `[0/2]`")]
+    assert "`factor`: 1.0 → 0.25 (of `[0/0]`)" in told_of and "`verbose`: `False` → `True` (of `[0/1]`)" in told_of
+    assert "`verbose`: each of its values has a version of its own" in text
+    assert "`factor`: make it a tensor" in text
