@@ -27,13 +27,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 from _shared import TooLong, code_objects, find_interpreter, time_limit
-from depyf.decompiler.proof.parts.interpreter import ForeignError, Interpreter
-from depyf.decompiler.proof.parts.same import same_code
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
 from depyf.decompiler.forms import Forms
 from depyf.decompiler.options import Options
+from depyf.decompiler.proof.interpreter import ForeignError, Interpreter
+from depyf.decompiler.proof.same import same_code
 from depyf.decompiler.scopes import top_level
 
 #: Modules handed to one process of the other interpreter.

@@ -106,8 +106,8 @@ def outcome(source: str) -> tuple[str, list[str], dict[str, int]]:
 
 def difference(original: Any, again: Any, exact: bool) -> str:
     """Where the text is another program, proven anew from the text; empty if nowhere."""
-    from depyf.decompiler.proof.parts.equivalence import equivalent
-    from depyf.decompiler.proof.parts.same import same_code, same_program
+    from depyf.decompiler.proof.equivalence import equivalent
+    from depyf.decompiler.proof.same import same_code, same_program
 
     if exact:
         return same_program(original, again).where

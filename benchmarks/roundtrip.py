@@ -36,11 +36,11 @@ import warnings
 from types import CodeType
 
 from _shared import TooLong, code_objects, time_limit
-from depyf.decompiler.proof.parts.same import same_code
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.forms import Forms
+from depyf.decompiler.proof.same import same_code
 
 MODULE_SECONDS = 120
 

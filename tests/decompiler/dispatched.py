@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from types import CodeType
 
-from depyf.decompiler.emit.text.text import emit
-from depyf.decompiler.fallback.scope.scope import dispatch_loop
+from depyf.decompiler.emit.text import emit
+from depyf.decompiler.fallback.scope import dispatch_loop
 
 from depyf.bytecode.code import Code
 from depyf.decompiler.forms import Form, Forms

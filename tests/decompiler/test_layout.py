@@ -3,7 +3,8 @@
 import ast
 
 import pytest
-from depyf.decompiler.emit.text.layout import laid_out
+
+from depyf.decompiler.emit.layout import laid_out
 
 LONG = [
     "def f(self, *args, **kwargs):\n    return graph(self.layers[0].norm.weight, self.layers[0].norm.bias, "

@@ -8,11 +8,11 @@ import warnings
 
 import mutants as m
 import pytest
-from depyf.decompiler.proof.parts.equivalence import equivalent
-from depyf.decompiler.proof.parts.same import same_program
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
+from depyf.decompiler.proof.equivalence import equivalent
+from depyf.decompiler.proof.same import same_program
 
 #: Every kind of change, with how many are tried at least.
 KINDS = {

@@ -12,10 +12,10 @@ import sys
 import warnings
 
 import pytest
-from depyf.decompiler.proof.parts.same import same_program
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.proof.same import same_program
 
 SAMPLES = sorted((pathlib.Path(__file__).parent.parent / "samples" / "random").glob("*.py"))
 

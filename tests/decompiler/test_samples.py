@@ -7,11 +7,11 @@ import sys
 from types import CodeType
 
 import pytest
-from depyf.decompiler.proof.parts.recompile import compile_function
-from depyf.decompiler.proof.parts.same import same_program
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.proof.recompile import compile_function
+from depyf.decompiler.proof.same import same_program
 
 FOLDER = pathlib.Path(__file__).parent.parent / "samples"
 

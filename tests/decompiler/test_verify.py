@@ -8,13 +8,13 @@ import sys
 
 import mutants as m
 import pytest
-from depyf.decompiler.proof.parts.equivalence import equivalent
-from depyf.decompiler.proof.parts.same import SILENT, _settle, line_map, same_constant, same_program
 
 from depyf.bytecode import operations as o
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.operations import Program
+from depyf.decompiler.proof.equivalence import equivalent
+from depyf.decompiler.proof.same import SILENT, _settle, line_map, same_constant, same_program
 
 MODULES = ["textwrap", "bisect", "heapq", "shlex", "fnmatch", "contextlib", "json.decoder", "csv"]
 

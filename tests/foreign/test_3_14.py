@@ -8,7 +8,6 @@ import sys
 
 import pytest
 from _shared import code_objects
-from depyf.decompiler.emit.text.new_syntax import TEMPLATES, template, too_new, written
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.pyc import PycError, load_pyc, read_pyc
@@ -17,6 +16,7 @@ from depyf.bytecode.versions import SUPPORTED, table
 from depyf.cfg.check import check
 from depyf.cfg.graph import build
 from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.emit.new_syntax import TEMPLATES, template, too_new, written
 
 FOLDER = pathlib.Path(__file__).parent / "v3_14"
 FILES = sorted((FOLDER / "compiled").glob("*.pyc"))

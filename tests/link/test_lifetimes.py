@@ -8,9 +8,9 @@ import textwrap
 import weakref
 
 import pytest
-from depyf.decompiler.proof.parts.substitution import why_not_the_same
 
 from depyf.decompiler.constants import CellOf, constant_values
+from depyf.decompiler.proof.substitution import why_not_the_same
 from depyf.link import lifetimes
 from depyf.link.lifetimes import free_unused
 from depyf.link.patches import CannotPatch, with_constants, with_moves

@@ -630,9 +630,8 @@ def test_a_shadowed_parameter_is_named_with_the_reason():
 ])
 def test_another_member_is_not_the_same(source):
     """The proof tells members of modules apart, however they are read."""
-    from depyf.decompiler.proof.parts.equivalence import equivalent
-
     from depyf.bytecode.code import Code
+    from depyf.decompiler.proof.equivalence import equivalent
 
     live, globals = {"self": Model()}, module_globals()
     one = function("def f(self):\n    return __compiled_fn_1(self._modules['head']._parameters['bias'])", globals)
@@ -652,9 +651,8 @@ def test_another_member_is_not_the_same(source):
     ("def f(x):\n    a = Cache.__new__(Cache)\n    print(a)\n    a.k = x\n    a.v = 1\n    return a", False),
 ])
 def test_objects_are_compared_by_what_they_hold_when_others_see_them(source, same):
-    from depyf.decompiler.proof.parts.equivalence import equivalent
-
     from depyf.bytecode.code import Code
+    from depyf.decompiler.proof.equivalence import equivalent
 
     globals = module_globals()
     one = function("def f(x):\n    a = Cache.__new__(Cache)\n    object.__setattr__(a, 'k', x)\n    a.v = 1\n    return a",
