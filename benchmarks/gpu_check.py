@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import Callable
 
 import torch
-from provenance import Shares, shares
 from torch import nn
 
 import depyf
 from depyf.records import store
+from provenance import Shares, shares
 
 GOAL = 0.95
 

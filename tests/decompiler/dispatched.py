@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from types import CodeType
 
+from depyf.bytecode.code import Code
 from depyf.decompiler.emit.text import emit
 from depyf.decompiler.fallback.scope import dispatch_loop
-
-from depyf.bytecode.code import Code
 from depyf.decompiler.forms import Form, Forms
 from depyf.decompiler.options import Options
 from depyf.decompiler.scopes import top_level

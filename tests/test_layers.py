@@ -1,0 +1,108 @@
+"""The rooms of the package in order: each imports only from those before it, and only some may know torch.
+
+(That private names of torch stand in one room alone is checked by tests/capture/test_touchpoints.py.)
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
+#: Ground floor first; those on one line are siblings, which do not import each other.
+FLOORS = (
+    "attempt",
+    "bytecode",
+    "cfg",
+    "decompiler",
+    "records",
+    "torch_text",
+    "provenance",
+    "views | capture",
+    "link",
+    "watch",
+    "comparing",
+    # what people import
+    "callables | page | logs | optimization | doctor | pausing",
+    "source | debugging | report | prepare",
+    "notebook",
+    "explain",
+    # what people start
+    "program",
+    "cli",
+    "__main__",
+)
+FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor.split(" | ")}
+#: These work where no torch is installed, and never load one that is.
+WITHOUT_TORCH = ("bytecode", "cfg", "decompiler", "records", "torch_text", "provenance", "views")
+#: Arrows that run up, still: ``(importing module, imported module)``.
+KNOWN = {
+    ("capture.session", "link"),
+    ("torch_text.events", "views.user_source"),
+    ("torch_text.events", "capture.shelf"),
+    ("torch_text.resumes", "capture.torch_private.touchpoints"),
+    ("records.store", "torch_text.guards"),
+    ("records.store", "torch_text.resumes"),
+    ("torch_text.trace_log", "provenance.lines"),
+    ("views.dump.files", "page"),
+    ("prepare", "program.options"),
+    ("program.recording", "cli.terminal"),
+}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if "site" not in path.parts}
+
+
+def imports(module: str) -> Iterator[str]:
+    """Yield the full names of what a module imports anywhere in it: also in functions and for types only."""
+    path = MODULES[module]
+    package = ["depyf", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            yield from (".".join([*above, *filter(None, [node.module]), alias.name]) for alias in node.names)
+
+
+def imported_modules(module: str) -> Iterator[str]:
+    """Yield the modules of ours among them; the package itself (for its version) is none."""
+    for name in imports(module):
+        if name.startswith("depyf."):
+            name = name.removeprefix("depyf.")
+            found = name if name in MODULES else name.rpartition(".")[0]
+            if found:
+                yield found
+
+
+def arrows_up() -> set[tuple[str, str]]:
+    found = set()
+    for module in MODULES:
+        for imported in imported_modules(module) if module else ():  # (the package itself is a door to all rooms)
+            room, other = module.partition(".")[0], imported.partition(".")[0]
+            if room != other and FLOOR_OF[other] >= FLOOR_OF[room]:
+                found.add((module, imported))
+    return found
+
+
+def test_every_room_has_its_floor():
+    assert {module.partition(".")[0] for module in MODULES if module} == set(FLOOR_OF)
+
+
+def test_imports_run_down():
+    found = arrows_up()
+    assert not found - KNOWN, "these imports run up"
+    assert not KNOWN - found, "these are gone: take them from KNOWN"
+
+
+@pytest.mark.parametrize("room", WITHOUT_TORCH)
+def test_no_torch(room):
+    assert not [
+        (module, name) for module in MODULES if module.partition(".")[0] == room
+        for name in imports(module) if name.partition(".")[0] == "torch"]
