@@ -52,11 +52,11 @@ identical: $(VENV)/.ready
 
 # The suite on six versions of torch, an environment each (5 GB); MATRIX="--ready FOLDER" takes those that are there.
 matrix: $(VENV)/.ready
-	$(PY) scripts/matrix.py $(MATRIX) --write docs/compatibility.md
+	$(PY) scripts/matrix.py $(MATRIX) --write docs/measured/compatibility.md
 
 # 10,000 compilations in one process, and prepare_debug entered and left as often.
 long-run: $(VENV)/.ready
-	$(PY) benchmarks/long_run.py --write docs/unharmed.md
+	$(PY) benchmarks/long_run.py --write docs/measured/unharmed.md
 
 # A breakpoint on every line of the dumps of small programs and ten models is hit when the line runs.
 lines: $(VENV)/.ready
@@ -72,23 +72,23 @@ linked: $(VENV)/.ready
 
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready
-	$(PY) benchmarks/models.py --write docs/models.md
+	$(PY) benchmarks/models.py --write docs/measured/models.md
 
 # How the dumps of those models read: compiler's names, long lines, lengths, differences of two runs.
 legible: $(VENV)/.ready
-	$(PY) benchmarks/legible.py --write docs/legible.md
+	$(PY) benchmarks/legible.py --write docs/measured/legible.md
 
 # How much leads where: kernels to graph nodes, graph nodes to user lines.
 provenance: $(VENV)/.ready
-	$(PY) benchmarks/provenance.py --write docs/provenance.md
+	$(PY) benchmarks/provenance.py --write docs/measured/kernel_mapping.md
 
 # What watching costs: compile time, time per call, memory.
 bench: $(VENV)/.ready
-	$(PY) benchmarks/overhead.py --write docs/overhead.md
+	$(PY) benchmarks/overhead.py --write docs/measured/overhead.md
 
 # The same on a llama of 48 layers, forward and backward.
 large: $(VENV)/.ready
-	$(PY) benchmarks/large_model.py --write docs/large_model.md
+	$(PY) benchmarks/large_model.py --write docs/measured/large_model.md
 
 # The page's script and style, from the packages that the lock names.
 page-assets:
@@ -100,7 +100,7 @@ page: $(VENV)/.ready page-assets
 	$(PY) -m pip install -q playwright==1.65.2
 	test -e $(LARGE)/index.md || $(PY) benchmarks/large_model.py --one $(LARGE)
 	DEPYF_PAGE_LARGE=$(LARGE) $(PY) -m pytest tests/page
-	PYTHONPATH=src $(PY) benchmarks/page_speed.py $(LARGE) --write docs/page.md
+	PYTHONPATH=src $(PY) benchmarks/page_speed.py $(LARGE) --write docs/measured/page_speed.md
 
 # The example in a real Jupyter Lab, in the same Chromium; its pictures go to docs/images.
 notebook: $(VENV)/.ready
@@ -109,7 +109,7 @@ notebook: $(VENV)/.ready
 
 # Decompile whole libraries, compile the text again, compare; on every interpreter that is there.
 roundtrip: $(VENV)/.ready
-	$(PY) benchmarks/fidelity_report.py --packages torch transformers sympy numpy networkx --write docs/fidelity.md
+	$(PY) benchmarks/fidelity_report.py --packages torch transformers sympy numpy networkx --write docs/measured/fidelity.md
 
 # The standard libraries of 3.7 to 3.9, read on this interpreter.
 roundtrip-old: $(VENV)/.ready
@@ -117,12 +117,12 @@ roundtrip-old: $(VENV)/.ready
 
 # CPython's own tests on a standard library that was decompiled.
 behaviour: $(VENV)/.ready
-	$(PY) benchmarks/behaviour.py --write docs/fidelity.md
+	$(PY) benchmarks/behaviour.py --write docs/measured/fidelity.md
 
 # Speed of the decompiler, next to the last release of the old one.
 bench-decompile: $(VENV)/.ready
 	$(PY) -m pip install -q --no-deps --target .peer depyf==0.20.0 astor dill
-	$(PY) benchmarks/decompile_speed.py --peer .peer --write docs/speed.md
+	$(PY) benchmarks/decompile_speed.py --peer .peer --write docs/measured/speed.md
 
 # Random programs (pysource-codegen), 10,000 on each interpreter that is there: valid source always, never wrong,
 # fallbacks by reason.

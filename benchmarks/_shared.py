@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import pathlib
 import re
 import shutil
@@ -31,6 +32,13 @@ def find_interpreter(version: str) -> pathlib.Path | None:
         if asked.returncode == 0 and asked.stdout.strip() == version:
             return place
     return None
+
+
+def dated() -> str:
+    """The date and the commit of the working tree, as each table in ``docs/measured`` begins."""
+    asked = subprocess.run(["git", "describe", "--always", "--dirty=, with changes"],
+                           cwd=pathlib.Path(__file__).parent, capture_output=True, text=True)
+    return f"{datetime.date.today()}, commit {asked.stdout.strip() or 'unknown'}"
 
 
 class TooLong(BaseException):

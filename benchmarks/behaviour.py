@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import datetime
 import fnmatch
 import json
 import os
@@ -38,7 +37,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from _shared import table
+from _shared import dated, table
 
 #: Tests that compare source text, comments or line numbers of library modules: a whole file by its name, a single test
 #: by the end of its id.  ``*`` stands for anything.
@@ -331,7 +330,7 @@ def report(folder: str) -> str:
     """What was found, of all versions in the folder."""
     columns = ("Python", "modules decompiled", "test files", "skipped", "pass with original", "pass with decompiled",
                "tests", "pass with original", "pass with decompiled", "read source", "lost")
-    lines = [f"{datetime.date.today()}, {os.cpu_count()} cores. Command: `python benchmarks/behaviour.py "
+    lines = [f"{dated()}, {os.cpu_count()} cores. Command: `python benchmarks/behaviour.py "
              "--python PYTHON` for each version.", ""]
     rows, lost, failing = [], [], []
     versions = [v for v in os.listdir(folder) if os.path.exists(os.path.join(folder, v, "results.jsonl"))]

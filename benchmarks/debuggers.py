@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import datetime
 import os
 import pathlib
 import platform
@@ -34,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "link"))
 
 import torch
-from _shared import table
+from _shared import dated, table
 from dap import Debugpy, Ended
 from stepped import PROGRAMS
 from terminal import Pdb
@@ -238,7 +237,7 @@ def main() -> None:
                 rows.append(row)
                 print(*row, flush=True)
             print(f"{debugger}, {backend}: {time.monotonic() - begun:.0f} s", flush=True)
-    text = (f"{datetime.date.today()}, Python {platform.python_version()}, torch {torch.__version__}\n\n" + table(
+    text = (f"{dated()}, Python {platform.python_version()}, torch {torch.__version__}\n\n" + table(
         ("debugger", "backend", "program", "files stopped in", "checks passed", "failed"), rows))
     print("\n" + text)
     if chosen.write:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import glob
 import json
 import os
@@ -27,7 +26,7 @@ import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType
 
-from _shared import TooLong, code_objects, time_limit
+from _shared import TooLong, code_objects, dated, time_limit
 
 SECONDS = 5  # for one function
 #: Layers of the decompiler, and what the paths of their files start with.
@@ -219,7 +218,7 @@ def main() -> None:
     if chosen.work:
         work(chosen.work, chosen.functions, chosen.seed)
         return
-    parts = [f"# Speed of the decompiler\n\n{datetime.date.today()}, Python {platform.python_version()}, one core. "
+    parts = [f"# Speed of the decompiler\n\n{dated()}, Python {platform.python_version()}, one core. "
              "Command: `make bench-decompile`. `benchmarks/decompile_speed.py` says how it is measured.\n"]
     if chosen.peer:
         parts.append(against_peer(chosen.peer, chosen.functions, chosen.seed, chosen.rounds))

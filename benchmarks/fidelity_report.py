@@ -1,7 +1,7 @@
-"""Measures fidelity on several interpreters and writes the tables of ``docs/fidelity.md`` (``make roundtrip``).
+"""Measures fidelity on several interpreters and writes the tables of ``docs/measured/fidelity.md``.
 
     python benchmarks/fidelity_report.py [--corpus stdlib tests ...] [--pythons 3.10 3.11 ...] [--limit N] [--jobs N]
-                                         [--packages networkx ...] [--write docs/fidelity.md]
+                                         [--packages networkx ...] [--write docs/measured/fidelity.md]
 
 An interpreter is ``python3.X`` on the path or pyenv's; one that is not there is left out, and the report says so.
 Packages are measured with the running interpreter.  The tables replace what stands between the two comments
@@ -11,7 +11,6 @@ Packages are measured with the running interpreter.  The tables replace what sta
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import re
@@ -20,7 +19,7 @@ import sys
 import tempfile
 from typing import Any
 
-from _shared import find_interpreter, table
+from _shared import dated, find_interpreter, table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLUMNS = ("modules", "modules valid", "code objects", "exact %", "equivalent", "fallback", "wrong", "invalid", "crash",
@@ -49,7 +48,7 @@ def measure(python: str, corpora: list[str], limit: int, jobs: int) -> list[dict
 
 def tables(found: list[dict[str, Any]], missing: list[str], command: str, limit: int) -> str:
     which = f"{limit} modules of each, chosen by a seed" if limit else "all modules"
-    lines = [f"{datetime.date.today()}, {os.cpu_count()} cores, {which}. Command: `{command}`.\n",
+    lines = [f"{dated()}, {os.cpu_count()} cores, {which}. Command: `{command}`.\n",
              table(("Python", "corpus", *COLUMNS), [[row[name] for name in ("python", "corpus", *COLUMNS)]
                                                     for row in found])]
     if missing:

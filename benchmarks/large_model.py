@@ -1,6 +1,6 @@
 """What watching costs on a deep model: a llama of 48 layers, forward and backward (``make large``).
 
-    python benchmarks/large_model.py [--layers 48] [--backend aot_eager] [--rounds 3] [--write docs/large_model.md]
+    python benchmarks/large_model.py [--layers 48] [--backend aot_eager] [--rounds 3] [--write FILE]
 
 Plain and watched runs take turns, each in a process of its own without compile caches. "Compile time" is wall time
 from the first call to the end of its backward; the end of ``prepare_debug``, which writes what is left to write, is
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
@@ -23,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from _shared import table
+from _shared import dated, table
 
 
 @dataclasses.dataclass
@@ -116,7 +115,7 @@ def main() -> None:
     import torch
     import transformers
 
-    text = (f"{datetime.date.today()}, Python {platform.python_version()}, torch {torch.__version__}, transformers "
+    text = (f"{dated()}, Python {platform.python_version()}, torch {torch.__version__}, transformers "
             f"{transformers.__version__}, {os.cpu_count()} cores, medians of {chosen.rounds} rounds. Command: "
             "`make large`.\n\n" + table(
                 ("model", "backend", "compile time, plain", "ratio while compiling", "ratio, all", "peak memory, ratio",

@@ -1,6 +1,6 @@
 """How the dumps of real models read, counted (``make legible``).
 
-    python benchmarks/legible.py [--models bert llama ...] [--keep DIR] [--counted] [--write docs/legible.md]
+    python benchmarks/legible.py [--models bert llama ...] [--keep DIR] [--counted] [--write docs/measured/legible.md]
 
 Each model of ``architectures.py`` runs on ``eager`` at two input lengths, all of them in one process, and once more in
 a second one; a llama of 48 layers runs by itself. Counted are, in the files that were written,
@@ -20,7 +20,6 @@ import argparse
 import ast
 import collections
 import dataclasses
-import datetime
 import itertools
 import os
 import pathlib
@@ -33,7 +32,7 @@ from collections.abc import Iterable
 
 import identical_runs
 import large_model
-from _shared import table
+from _shared import dated, table
 from architectures import ARCHITECTURES
 
 LAYERS = 48
@@ -185,11 +184,10 @@ def document(found: list[Dump], rows: list[Figure], command: str) -> str:
     import transformers
 
     versions = f"Python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}"
-    commit = os.popen(f"git -C {identical_runs.ROOT} rev-parse --short HEAD").read().strip()
     names = {True: "yes", False: "NO", None: "not counted"}
     parts = [
         "# How dumps of real models read\n",
-        f"{datetime.date.today()}, commit {commit}, {versions}, {os.cpu_count()} cores. Command: `{command}`.\n",
+        f"{dated()}, {versions}, {os.cpu_count()} cores. Command: `{command}`.\n",
         f"{len([d for d in found if d.name != LARGE])} models of `benchmarks/architectures.py`, forward on `eager` at "
         f"two input lengths, and a llama of {LAYERS} layers, forward and backward. A file counts whole, with its "
         "header; a model counts with its longest transformed function.\n",

@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
-import datetime
 import logging
 import os
 import pathlib
@@ -38,7 +37,7 @@ from typing import Any
 os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")
 
 import torch
-from _shared import table
+from _shared import dated, table
 from stepped import PROGRAMS, step
 
 import depyf
@@ -290,7 +289,7 @@ def main() -> None:
     files, lines, hit, unnamed = totals
     percent = f" ({100 * hit / max(lines, 1):.2f} %)"
     rows.append(("**all**", "", files, lines, f"{hit}{percent}", lines - unnamed))
-    text = (f"{datetime.date.today()}, Python {platform.python_version()}, torch {torch.__version__}, "
+    text = (f"{dated()}, Python {platform.python_version()}, torch {torch.__version__}, "
             f"{'sys.monitoring' if chosen.monitoring else 'sys.settrace'}\n\n" + table(
                 ("program", "backend", "files", "lines that ran", "hit", "with every name it reads"), rows))
     print("\n" + text)

@@ -12,7 +12,6 @@ made to run always.)
 from __future__ import annotations
 
 import argparse
-import datetime
 import platform
 import statistics
 import tempfile
@@ -21,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from _shared import table
+from _shared import dated, table
 
 import depyf
 from depyf.capture.torch_private import replacements
@@ -113,7 +112,7 @@ def main() -> None:
     replacements.can_replace = lambda: False
     rows = [measure(name, chosen.batches, chosen.calls) for name in PROGRAMS]
     rows.append(("**median**", "", *(f"**{statistics.median(float(row[i]) for row in rows):.3f}**" for i in (2, 3))))
-    print(f"{datetime.date.today()}, Python {platform.python_version()}, torch {torch.__version__}")
+    print(f"{dated()}, Python {platform.python_version()}, torch {torch.__version__}")
     print(table(("program", "microseconds, plain", "linked / plain", "plain / plain"), rows))
 
 

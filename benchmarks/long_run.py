@@ -1,6 +1,6 @@
 """Does a long life under the tool leave anything behind? (``make long-run``)
 
-    python benchmarks/long_run.py [--compiles 10000] [--cycles 1000] [--write docs/unharmed.md]
+    python benchmarks/long_run.py [--compiles 10000] [--cycles 1000] [--write docs/measured/unharmed.md]
 
 Each part is a process of its own; a tiny function is compiled with the eager backend, and ``torch._dynamo.reset()``
 follows each compilation.
@@ -16,7 +16,6 @@ torch's hooks, its loggers and the functions that the tool wraps are as before.
 from __future__ import annotations
 
 import argparse
-import datetime
 import gc
 import json
 import logging
@@ -31,7 +30,7 @@ from typing import Any
 
 import psutil
 import torch
-from _shared import table
+from _shared import dated, table
 
 import depyf
 from depyf.capture.torch_private import touchpoints
@@ -122,7 +121,7 @@ def run(name: str, count: int) -> dict[str, Any]:
 
 
 def report(results: dict[str, dict[str, Any]], command: str) -> str:
-    lines = [BEGIN, f"{datetime.date.today()}, torch {torch.__version__.split('+')[0]}, Python "
+    lines = [BEGIN, f"{dated()}, torch {torch.__version__.split('+')[0]}, Python "
              f"{platform.python_version()}, `{command}`. Times are of the processor.", ""]
     rows = []
     for name, result in results.items():

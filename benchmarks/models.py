@@ -1,6 +1,6 @@
 """Hugging Face models from tiny configs, with and without the tool (``make models``).
 
-    python benchmarks/models.py [name ...] [--backends eager aot_eager inductor] [--write docs/models.md]
+    python benchmarks/models.py [name ...] [--backends eager aot_eager inductor] [--write docs/measured/models.md]
 
 On ``eager`` each model of ``architectures.py`` runs forward at two input lengths; on the other backends those of
 ``TRAINED`` run forward and backward. Each does so twice, plain and inside ``prepare_debug``. Outputs and gradients
@@ -17,7 +17,6 @@ os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"  # read when torch is imp
 import argparse
 import collections
 import dataclasses
-import datetime
 import gc
 import logging
 import platform
@@ -32,7 +31,7 @@ from typing import Any
 
 import torch
 import transformers
-from _shared import table
+from _shared import dated, table
 from architectures import ARCHITECTURES, LENGTHS, TRAINED, Architecture
 
 import depyf
@@ -243,11 +242,11 @@ def summary(rows: list[Row]) -> str:
 
 
 def document(rows: list[Row], command: str) -> str:
-    today, versions = datetime.date.today(), (
+    versions = (
         f"Python {platform.python_version()}, torch {torch.__version__}, transformers {transformers.__version__}")
     parts = [
         "# Models\n",
-        f"{today}, {versions}, {os.cpu_count()} cores. Command: `{command}`.\n",
+        f"{dated()}, {versions}, {os.cpu_count()} cores. Command: `{command}`.\n",
         "Tiny models, built from configs by `benchmarks/architectures.py`, run plain and inside `prepare_debug`. "
         "Outputs and gradients are compared bit for bit.\n",
         summary(rows)]

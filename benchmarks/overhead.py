@@ -1,6 +1,6 @@
 """What watching costs: compile time, time per call and memory, with the tool and without (``make bench``).
 
-    python benchmarks/overhead.py [--rounds 5] [--inductor-rounds 2] [--write docs/overhead.md]
+    python benchmarks/overhead.py [--rounds 5] [--inductor-rounds 2] [--write docs/measured/overhead.md]
 
 Plain and watched runs take turns in one process, so that both meet the same machine; each figure is the
 median of the ratios of neighbours.  "Compile time" is wall time from the first call at two input lengths to
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import gc
 import json
 import logging
@@ -30,7 +29,7 @@ os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 
 import torch
 import transformers
-from _shared import table
+from _shared import dated, table
 from architectures import ARCHITECTURES
 
 import depyf
@@ -134,7 +133,7 @@ def main() -> None:
         return
     parts = [
         "# What watching costs\n\n"
-        f"{datetime.date.today()}, Python {platform.python_version()}, torch {torch.__version__}, transformers "
+        f"{dated()}, Python {platform.python_version()}, torch {torch.__version__}, transformers "
         f"{transformers.__version__}, {os.cpu_count()} cores. Command: `make bench`.\n\n"
         "Ratios are with the tool to without, medians of neighbouring runs (`benchmarks/overhead.py` says how). "
         "Compile time includes all files. No compile cache is used.\n"]

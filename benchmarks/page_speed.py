@@ -1,6 +1,6 @@
 """The page of a large model in a headless Chromium: its size, the time until it can be used, the time per interaction.
 
-    python benchmarks/page_speed.py DUMP [--write docs/page.md]
+    python benchmarks/page_speed.py DUMP [--write docs/measured/page_speed.md]
 
 An interaction is measured in the page, from the event to the second frame after it; "work" is the time that the page's
 own thread computed meanwhile, which other processes on the machine do not change. The dump of ``make large`` is one
@@ -10,7 +10,6 @@ of a llama of 48 layers, forward and backward.
 from __future__ import annotations
 
 import argparse
-import datetime
 import os
 import pathlib
 import platform
@@ -19,7 +18,7 @@ import statistics
 import tempfile
 import time
 
-from _shared import table
+from _shared import dated, table
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from depyf import page
@@ -165,8 +164,8 @@ def main() -> None:
                 tab, follow(link), clock, 5, f"() => {{ location.hash = '#/{elsewhere}/0' }}")))
         version = browser.version
         browser.close()
-    lines = [f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.0f}), "
-             f"Chromium {version}, `python benchmarks/page_speed.py {given.dump}`:", "",
+    lines = [f"{dated()}, {platform.machine()}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.0f}), "
+             f"Chromium {version}. Command: `python benchmarks/page_speed.py {given.dump}`.", "",
              table(("what", "median", "most", "work, median"), rows)]
     print("\n".join(lines))
     if given.write:

@@ -1,6 +1,6 @@
 """Counts how much leads where: kernel calls to graph nodes, graph nodes to user lines.
 
-    python benchmarks/provenance.py [model ...] [--write docs/provenance.md]
+    python benchmarks/provenance.py [model ...] [--write docs/measured/kernel_mapping.md]
 
 Each model (tiny, of ``architectures.py``) is trained one step with inductor under ``prepare_debug``. What is inferred
 is compared with what torch knows while it generates code (``set_kernel_post_grad_provenance_tracing`` in
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import importlib
 import os
 import platform
@@ -23,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from _shared import table
+from _shared import dated, table
 
 import depyf
 from depyf.provenance.kernel_mapping import is_view
@@ -186,10 +185,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.write:
         with open(options.write, encoding="utf-8") as file:
             head = file.read().partition(MARK)[0]
-        when = (f"{datetime.date.today()}, torch {torch.__version__}, Python {platform.python_version()}, "
-                "`python benchmarks/provenance.py --write docs/provenance.md`")
+        when = (f"{dated()}, torch {torch.__version__}, Python {platform.python_version()}. "
+                "Command: `python benchmarks/provenance.py --write docs/measured/kernel_mapping.md`")
         with open(options.write, "w", encoding="utf-8") as file:
-            file.write(f"{head}{MARK}\n\nMeasured {when}:\n\n{text}")
+            file.write(f"{head}{MARK}\n\n{when}.\n\n{text}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Each artefact of a dump, one test each: what ``make matrix`` reports of each torch (docs/compatibility.md)."""
+"""Each artefact of a dump, one test each: what ``make matrix`` reports of each torch (docs/measured/compatibility.md)."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The samples of ``docs/fidelity.md``: what is said there not to be exact is not, and is right all the same."""
+"""The samples of ``docs/measured/fidelity.md``: what is said there not to be exact is not, and is right all the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from depyf.decompiler import Fidelity, decompile_code
 
-DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "fidelity.md"
+DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "measured" / "fidelity.md"
 #: ``# 3.10-3.12, fallback`` and the lines below it
 SAMPLE = re.compile(r"```python\n# (3\.\d+)-(3\.\d+), (\w+)\n(.*?)```", re.DOTALL)
 
@@ -37,5 +37,5 @@ def test_the_class_is_as_described(line: int, first: str, last: str, fidelity: s
     module = compile(source, "sample", "exec", dont_inherit=True)
     code = next(const for const in module.co_consts if isinstance(const, CodeType))
     found = decompile_code(code)
-    assert found.fidelity is Fidelity(fidelity), f"docs/fidelity.md:{line}: {found.fidelity} {found.note}\n{found.text}"
+    assert found.fidelity is Fidelity(fidelity), f"docs/measured/fidelity.md:{line}: {found.fidelity} {found.note}\n{found.text}"
     compile(found.text, "text", "exec", dont_inherit=True)
