@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from _shared import find_interpreter
 
-SUITES = ["tests/bytecode", "tests/cfg", "tests/decompiler", "tests/foreign"]
+SUITES = ["tests/bytecode", "tests/cfg", "tests/decompiler", "tests/cases", "tests/foreign"]
 PACKAGES = ["pytest==9.2.0", "pytest-timeout==2.4.0", "hypothesis==6.168.5"]  # the last for 3.10
 
 
