@@ -7,6 +7,7 @@ declarations take their places.
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..bytecode.code import CO_FUTURE_ANNOTATIONS, CO_HAS_DOCSTRING
@@ -21,36 +22,63 @@ if TYPE_CHECKING:
 _CELLS_OF_ANNOTATIONS = frozenset({"__classdict__", deferred.CONDITIONAL})
 
 
-def finished(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a body, declarations and docstring included.
+@dataclass
+class Unfinished:
+    """The statements of a body, with what the compiler added to those of the author.
 
-    Args:
+    Attributes:
         scope: what the body is of.
-        body: the statements that the operations say.
+        statements: of the body; the passes change them.
     """
-    if scope.annotates and scope.code.version >= (3, 14):
-        body = [s for s in body if not _makes_annotations(s)]
-    if scope.kind == "class":
-        body = _class_body(scope, body)
-    elif scope.kind == "module":
-        body = _module_body(body)
-    else:
-        _strip_tail(body)
+
+    scope: CodeScope
+    statements: list[ast.stmt]
+
+
+def drop_annotation_stores(body: Unfinished) -> None:
+    """Drop the statements by which 3.14 stores annotations."""
+    if body.scope.annotates and body.scope.code.version >= (3, 14):
+        body.statements = [stmt for stmt in body.statements if not _makes_annotations(stmt)]
+
+
+def strip_preamble(body: Unfinished) -> None:
+    """Drop the names and cells that the compiler stores in a class; make an expression of the docstring's store."""
+    if body.scope.kind == "class":
+        body.statements = _class_body(body.scope, body.statements)
+    elif body.scope.kind == "module":
+        _show_docstring(body.statements)
+
+
+def strip_return(body: Unfinished) -> None:
+    """Drop the ``return None`` that falling off the end does anyway. (That of a class is part of its preamble.)"""
+    if body.scope.kind != "class":
+        _strip_tail(body.statements)
+
+
+def place_annotations(body: Unfinished) -> None:
+    """Put annotations that 3.14 keeps in a function of their own where they stood."""
+    scope = body.scope
     if scope.annotate is not None:
-        body = deferred.placed(body, scope.annotations, scope.plain_name)
+        body.statements = deferred.placed(body.statements, scope.annotations, scope.plain_name)
+
+
+def declare(body: Unfinished) -> None:
+    """Put the docstring and the declarations at the beginning, behind the docstring and future imports of a module."""
+    scope, statements = body.scope, body.statements
     head: list[ast.stmt] = []
     doc = _docstring(scope)
     if doc is not None:
         head.append(ast.Expr(ast.Constant(doc)))
-    head += declarations(scope) + _dead_annotation(scope, body)
+    head += declarations(scope) + _dead_annotation(scope, statements)
     at = 0
-    while scope.kind in ("class", "module") and at < len(body) and (
-        isinstance(body[at], ast.Expr) and isinstance(body[at].value, ast.Constant)  # type: ignore[attr-defined]
-        or isinstance(body[at], ast.ImportFrom) and body[at].module == "__future__"  # type: ignore[attr-defined]
-    ):
+    while scope.kind in ("class", "module") and at < len(statements) and _comes_first(statements[at]):
         at += 1
-    body[at:at] = head
-    return body or [ast.Pass()]
+    statements[at:at] = head
+
+
+def _comes_first(stmt: ast.stmt) -> bool:
+    return (isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant)
+            or isinstance(stmt, ast.ImportFrom) and stmt.module == "__future__")
 
 
 def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -86,8 +114,8 @@ def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     return out
 
 
-def _module_body(body: list[ast.stmt]) -> list[ast.stmt]:
-    _strip_tail(body)
+def _show_docstring(body: list[ast.stmt]) -> None:
+    """``__doc__ = "..."`` at the beginning of a module was a docstring."""
     if body and isinstance(body[0], ast.Assign):
         first = body[0]
         if (
@@ -95,7 +123,6 @@ def _module_body(body: list[ast.stmt]) -> list[ast.stmt]:
             and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
         ):
             body[0] = ast.Expr(first.value)
-    return body
 
 
 def _strip_tail(body: list[ast.stmt]) -> None:

@@ -11,6 +11,7 @@ from ..cfg.graph import Graph
 from .forms import Form, Forms
 
 if TYPE_CHECKING:
+    from .passes import Trace
     from .scopes import CodeScope
 
 
@@ -28,6 +29,8 @@ class Options:
         self.forms = forms
         self.fallback = fallback
         self.future_annotations = False
+        #: called after each pass
+        self.trace: Trace | None = None
         #: graphs that stand in for those of their code in its readable form, its simplified forms (made when they are
         #: first asked for), and all others
         self.readable: dict[Code, Callable[[], Graph]] = {}

@@ -14,11 +14,13 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
 from ..cfg.graph import Graph, build
+from ..cfg.stack import StackMismatch
+from . import passes
 from .constants import name_constants
 from .dynamo.facts import Facts
 from .dynamo.global_names import MODULE_DICTIONARIES
 from .dynamo.readable import Readable
-from .dynamo.simplify import simplify as simplified_graph
+from .dynamo.simplify import CannotSimplify, Simplification
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit
 from .fallback.scope import dispatch_loop
@@ -48,6 +50,7 @@ def decompile_code(
     keep_variables: bool = False,
     interpreter: Interpreter | None = None,
     facts: Facts | None = None,
+    trace: passes.Trace | None = None,
 ) -> Decompiled:
     """Decompile one code object.
 
@@ -65,6 +68,7 @@ def decompile_code(
         interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
         facts: with ``simplify``: what is known of the live objects that the code was compiled for. The text then has
             the forms of :mod:`depyf.decompiler.dynamo`, and ``runs`` is what it stands for.
+        trace: called with the name of each pass that has run and what it has changed.
 
     Raises:
         Unreadable: the code is malformed, or there is no source that it could be written as.
@@ -73,6 +77,7 @@ def decompile_code(
     source = code if isinstance(code, Code) else Code.of(code)
     try:
         job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
+        job.options.trace = trace
         try:
             return job.run()
         finally:
@@ -137,9 +142,7 @@ class _Job:
             self.options.graphs[code] = build(self.program)
 
         def simplified(facts: Facts | None) -> Callable[[], Graph]:
-            return cache(lambda: simplified_graph(
-                build(self.program), parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
-                facts=facts))
+            return cache(lambda: self.simplified(facts, parameter_names, keep_variables, rename))
 
         if simplify:
             self.options.simplified[code] = simplified(None)
@@ -167,6 +170,26 @@ class _Job:
                 continue
             for proof in failed:
                 self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
+
+    def simplified(
+        self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
+        rename: Mapping[str, str] | None,
+    ) -> Graph:
+        """The graph without torch.compile's list juggling; as it is where nothing could be done without facts.
+
+        Raises:
+            CannotSimplify, StackMismatch: with facts, what is known of them cannot be used.
+        """
+        graph = build(self.program)
+        work = Simplification(graph, parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
+                              facts=facts)
+        try:
+            passes.run(passes.SIMPLIFY, work, self.options.trace)
+        except (CannotSimplify, StackMismatch):
+            if facts is not None:
+                raise
+            return graph
+        return work.graph
 
     def release(self) -> None:
         """Lets go of facts: live objects must not wait for the garbage collector."""
@@ -209,6 +232,7 @@ class _Job:
         self.readable = Readable(
             tree, self.facts, parameters, self.options.rename, self.constants, global_names,
             self.folds and self.forms.of(self.code) is Form.READABLE)
+        passes.run(passes.USER_WORDS, self.readable, self.options.trace)
         text = laid_out(tree)
         self.runs = self.readable.written_out(ast.parse(text))
         return text

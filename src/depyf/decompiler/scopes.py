@@ -10,7 +10,9 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_FUTURE_ANNOTATI
 from ..bytecode.operations import Program
 from ..cfg.graph import build
 from . import annotations as deferred
-from .bodies import finished, future_imports
+from . import passes
+from .bodies import Unfinished, future_imports
+from .body import Body
 from .compiled import CompiledScope
 from .emit.literals import constant
 from .faults import why
@@ -20,12 +22,8 @@ from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, Sta
 from .names import legal
 from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
-from .structure.ends import gather_breaks, gather_ends
-from .structure.loops import mark_breaks, rotate, split_breaks
-from .structure.patterns import cases, find_patterns
-from .structure.reduce import SET_ASIDE, Reducer
-from .structure.regions import Flow, Untangled, prepare
-from .structure.walk import Walker
+from .structure.reduce import SET_ASIDE
+from .structure.regions import Untangled
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 
@@ -44,7 +42,6 @@ class CodeScope(CompiledScope):
             self.prefix = f"_{class_name.lstrip('_')}"
         self.annotates = kind in ("class", "module")
         self.program: Program | None = None
-        self.matches = False  # whether it holds patterns
         #: 3.14: the function of a class or module that makes its annotations, and those
         self.annotate = deferred.find(code) if self.annotates else None
         self.annotations: list[deferred.Annotation] = []
@@ -80,27 +77,20 @@ class CodeScope(CompiledScope):
         return None
 
     # --- bodies -----------------------------------------------------------------------------------
-    def flow(
-        self, is_lambda: bool = False, hidden: dict[str, Any] | None = None
-    ) -> tuple[Flow, Machine, Reducer]:
+    def restructured(self, hidden: dict[str, Any] | None = None) -> Body:
+        """The body with what the compiler does to structured code undone.
+
+        Args:
+            hidden: expressions that stand for parameters.
+        """
         if self.program is None:
             self.program = canonicalise(self.code)
         graph = self.options.graph(self.code)
-        if graph is None:
-            graph = build(self.program)
-        flow = prepare(graph, mark_breaks(graph))
-        if self.kind in ("module", "class"):
-            gather_ends(flow)
-        self.matches = self.code.version >= (3, 10) and find_patterns(flow)
-        split_breaks(flow)
-        rotate(flow)
-        gather_breaks(flow)
         machine = Machine(self, self.options.spills(self.code))
         machine.hidden.update(hidden or {})
-        reducer = Reducer(flow, machine, is_lambda)
-        reducer.run()
-        flow.prune()
-        return flow, machine, reducer
+        body = Body(self, graph if graph is not None else build(self.program), machine)
+        passes.run(passes.RESTRUCTURE, body, self.options.trace)
+        return body
 
     def structured(self) -> list[ast.stmt]:
         if self.annotate is not None and not self.annotations:
@@ -113,12 +103,11 @@ class CodeScope(CompiledScope):
                 early.add(self.code)
         return self.walked(False)
 
-    def walked(self, late: bool) -> list[ast.stmt]:
-        flow, machine, _ = self.flow(self.kind == "lambda")
-        walker = Walker(flow, machine, 2000 + 40 * len(self.program.ops))  # type: ignore[union-attr]
-        walker.late = late
-        stmts = walker.module() if self.kind in ("module", "class") else walker.function()
-        return cases(stmts) if self.matches else stmts
+    def walked(self, late_breaks: bool) -> list[ast.stmt]:
+        body = self.restructured()
+        body.late_breaks = late_breaks
+        passes.run(passes.STRUCTURE, body, self.options.trace)
+        return body.statements
 
     def body(self) -> list[ast.stmt]:
         """The body in the first of its forms that can be written."""
@@ -137,7 +126,9 @@ class CodeScope(CompiledScope):
         body = self.body()
         if self.kind in ("class", "module") and self.options.forms.of(self.code) is Form.DISPATCH:
             return future_imports(self) + body
-        return finished(self, body)
+        unfinished = Unfinished(self, body)
+        passes.run(passes.FINISH, unfinished, self.options.trace)
+        return unfinished.statements or [ast.Pass()]
 
     # --- definitions ------------------------------------------------------------------------------
     def nested(self, code: Code, kind: str, class_name: str | None = None) -> CodeScope:
@@ -226,8 +217,9 @@ class CodeScope(CompiledScope):
 
     def generic(self, expr: FunctionExpr, values: list[ast.expr]) -> ast.expr:
         scope = self.nested(expr.code, "generic")
-        flow, machine, _ = scope.flow(hidden=dict(zip(expr.code.arguments, values)))
-        node = flow.nodes[flow.entry]
+        body = scope.restructured(dict(zip(expr.code.arguments, values)))
+        machine = body.machine
+        node = body.cfg.nodes[body.cfg.entry]
         state = State()
         machine.run(state, node.ops)
         if node.end != "return" or len(state.stack) != 1 or state.stmts:
@@ -248,22 +240,21 @@ class CodeScope(CompiledScope):
         if build_kind is None:
             raise Unliftable("a function that is called with an iterator")
         scope = self.nested(code, "comprehension")
-        flow, machine, reducer = scope.flow()
-        node = flow.nodes[flow.entry]
+        body = scope.restructured()
+        head = body.cfg.entry  # (where nothing ever comes back to the loop it begins with its head)
+        node = body.cfg.nodes[head]
         state = State()
-        head = flow.entry
         if node.end == "jump":
-            machine.run(state, node.ops)
+            body.machine.run(state, node.ops)
             head = node.succs[0]
-        elif node.end == "for":
-            # nothing ever comes back to the loop
-            head = flow.entry
         stack = state.stack
         accumulator = None
         if build_kind != "YIELD":
             accumulator = Accumulator(build_kind)
             stack[:1] = [accumulator]
-        found = parse_loops(reducer, head, stack, accumulator) if len(stack) == 1 + (accumulator is not None) else None
+        found = None
+        if body.reducer is not None and len(stack) == 1 + (accumulator is not None):
+            found = parse_loops(body.reducer, head, stack, accumulator)
         if found is None:
             raise Untangled("a comprehension" if accumulator is not None else "a generator expression")
         generators, element, _ = found

@@ -42,46 +42,33 @@ class Readable:
         self, tree: ast.Module, facts: Facts, parameters: tuple[str, ...], rename: Mapping[str, str],
         constants: Mapping[str, str], global_names: frozenset[str], folds: bool = True,
     ) -> None:
+        self.tree = tree
         self.facts = facts
         self.names: dict[str, ast.expr] = {}
         self.constants: dict[str, str] = {}
+        self.folds = folds
+        self._meanings = constants
         self._sets_entries = UTILITIES in global_names
         self._real = {shown: name for name, shown in rename.items()}
         function = tree.body[0]
         assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        self.function = function
         names = [node for node in nodes_of(tree) if isinstance(node, ast.Name)]
         bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
         self._taken = {node.id for node in names} | set(parameters)
         self.paths = LivePaths(facts, parameters, self._real, bound)
-        self._say_constants(tree, constants)
-        self._sizes = _Sizes.of(tree)
-        imports = _Imports(self)
-        imports.visit(function)
-        self._follow_variables(tree, function)
-        if folds:
-            with_displays_inside(function.body)
-        stores = store_members(function.body, self.paths) if folds else frozenset()
-        self._stores = bool(stores)
-        self._folded = fold(tree, self.paths, self._taken | set(self.names), stores) if folds else Folded()
-        function.body[:0] = imports.statements()
+        self._imports: list[ast.stmt] = []
+        self._sizes = False
+        self._stores: frozenset[int] = frozenset()
+        self._folded = Folded()
 
-    def _follow_variables(self, tree: ast.Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """Variables that are bound once, to an object that is known."""
-        stores = collections.Counter(node.id for node in nodes_of(tree) if isinstance(node, ast.Name)
-                                     and not isinstance(node.ctx, ast.Load))
-        for statement in function.body:
-            if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Name) \
-                    and stores[target.id] == len(statement.targets) == 1:
-                path = self.paths.of(statement.value)
-                if path is not None and self.facts.reading(path):
-                    self.paths.bind(target.id, path)
-
-    def _say_constants(self, tree: ast.Module, constants: Mapping[str, str]) -> None:
-        """Constants of torch's in the words that a program has for them."""
-        known = {name: meaning for name, meaning in constants.items() if _WORDS.fullmatch(meaning)}
+    # --- the passes, in the order in which they run --------------------------------------------------
+    def name_constants(self) -> None:
+        """Write constants of torch's in the words that a program has for them."""
+        known = {name: meaning for name, meaning in self._meanings.items() if _WORDS.fullmatch(meaning)}
         if not known:
             return
-        said = {ast.unparse(node) for node in nodes_of(tree) if isinstance(node, (ast.Attribute, ast.Call))
+        said = {ast.unparse(node) for node in nodes_of(self.tree) if isinstance(node, (ast.Attribute, ast.Call))
                 and root_name(node) == "torch"}
         words: dict[str, str] = {}
         for name, meaning in known.items():
@@ -92,8 +79,49 @@ class Readable:
             words[name] = text
             self.constants[text] = name
         if words:
-            _Constants(words).visit(tree)
+            _Constants(words).visit(self.tree)
 
+    def name_sizes(self) -> None:
+        """Write calls of Dynamo's helper for sizes as methods."""
+        self._sizes = _Sizes.of(self.tree)
+
+    def import_globals(self) -> None:
+        """Write Dynamo's names for modules as names that are imported."""
+        imports = _Imports(self)
+        imports.visit(self.function)
+        self._imports = imports.statements()
+
+    def follow_variables(self) -> None:
+        """Follow variables that are bound once, to an object that is known."""
+        stores = collections.Counter(node.id for node in nodes_of(self.tree) if isinstance(node, ast.Name)
+                                     and not isinstance(node.ctx, ast.Load))
+        for statement in self.function.body:
+            if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Name) \
+                    and stores[target.id] == len(statement.targets) == 1:
+                path = self.paths.of(statement.value)
+                if path is not None and self.facts.reading(path):
+                    self.paths.bind(target.id, path)
+
+    def display_inside(self) -> None:
+        """Write displays that are used once where they are used."""
+        if self.folds:
+            with_displays_inside(self.function.body)
+
+    def store_members(self) -> None:
+        """Write what fills dictionaries of modules as stores."""
+        if self.folds:
+            self._stores = store_members(self.function.body, self.paths)
+
+    def fold_repeats(self) -> None:
+        """Write what repeats from layer to layer once."""
+        if self.folds:
+            self._folded = fold(self.tree, self.paths, self._taken | set(self.names), self._stores)
+
+    def write_imports(self) -> None:
+        """Put the import statements at the beginning."""
+        self.function.body[:0] = self._imports
+
+    # --- names, and the way back ---------------------------------------------------------------------
     def fresh(self, name: str) -> str:
         return free_name(name, self._taken | set(self.names))
 
@@ -108,7 +136,8 @@ class Readable:
         """
         self.paths.meanwhile.clear()
         return written_out(
-            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded, self._stores)
+            tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded,
+            bool(self._stores))
 
 
 class _Constants(Transformer):

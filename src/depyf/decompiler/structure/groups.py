@@ -27,20 +27,18 @@ _STARTS = (["BUILD_LIST", "COPY"], ["COPY", "BUILD_LIST", "SWAP"])
 _FORGET = ["CONST", "STORE", "DELETE"]
 
 
-def as_alternatives(flow: Flow) -> set[int]:
-    """Rewrites all ``except*`` in a graph; ids of their handlers."""
+def as_alternatives(flow: Flow) -> None:
+    """Rewrite all ``except*`` in a graph; ``flow.groups`` has the ids of their handlers."""
     if not any(_start(node) for node in flow.nodes.values()):
-        return set()
+        return
     flow.prune()
     _gather(flow)
-    found: set[int] = set()
     for id in {node.region for node in flow.nodes.values()}:
         if id is not None and _start(flow.nodes[id]):
             _Statement(flow, id).rewrite()
-            found.add(id)
-    if found:
+            flow.groups.add(id)
+    if flow.groups:
         flow.prune()
-    return found
 
 
 def _start(node: Node) -> int:
@@ -66,7 +64,7 @@ def _gather(flow: Flow) -> None:
         node.ops = [before[0].ops[-1], *node.ops]
         for other in before:
             other.ops = other.ops[:-1]
-    thread(flow.nodes)
+    thread(flow)
 
 
 def _check(node: Node) -> int:

@@ -15,12 +15,14 @@ from ...cfg.stack import effect
 from .regions import Flow, Node
 
 
-def mark_breaks(graph: Graph) -> dict[int, list[Op]]:
-    """Operations of each block, with every ``POP`` of an iterator marked (``POP "iterator"``).
+def mark_breaks(flow: Flow, graph: Graph) -> None:
+    """Mark every ``POP`` of an iterator (``POP "iterator"``): a ``break`` or ``return`` leaves a ``for`` loop there."""
+    for id, ops in _marked(graph).items():
+        flow.nodes[id].ops = ops
 
-    That is where a ``break`` (or a ``return`` out of a loop) leaves a ``for`` loop. Blocks that are not in the
-    result have none.
-    """
+
+def _marked(graph: Graph) -> dict[int, list[Op]]:
+    """Return the operations of each block with their marks. Blocks that are not in the result have none."""
     marked: dict[int, list[Op]] = {}
     if not any(op.kind in _ITERATES for block in graph.blocks.values() for op in block.ops):
         return marked

@@ -13,12 +13,15 @@ Each case but the last works on a copy of the subject, which lies below while th
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ...cfg.stack import effect
 from ..lift import Capture, CaseTest
 from .regions import Flow, Node, copied_op
+
+if TYPE_CHECKING:
+    from ..body import Body
 
 #: Operations that only patterns have: without one of them (or an equality of a copy) there is nothing to find.
 _NAMES = {"LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF"}
@@ -347,6 +350,17 @@ class _Way:
 
 
 # --- finding them ---------------------------------------------------------------------------------
+def find_in_body(body: Body) -> None:
+    """Make one test of the code of each pattern (from 3.10 on)."""
+    body.has_patterns = body.scope.code.version >= (3, 10) and find_patterns(body.cfg)
+
+
+def write_cases(body: Body) -> None:
+    """Make ``match`` statements of the tests of patterns."""
+    if body.has_patterns:
+        body.statements = cases(body.statements)
+
+
 def find_patterns(flow: Flow) -> bool:
     """Replaces the code of patterns by tests; whether there was any."""
     found = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ...cfg.stack import effect
@@ -18,6 +18,9 @@ from ..lift import Accumulator, Input, Iter, Machine, Shared, State, Unliftable,
 from ..names import is_name
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
 from .regions import Flow, Node, copied_op
+
+if TYPE_CHECKING:
+    from ..body import Body
 
 
 class Summary:
@@ -41,6 +44,12 @@ SET_ASIDE = frozenset({"LOAD_FAST_AND_CLEAR", "MAKE_CELL"})
 _IMPURE = Summary(False, [], 0)
 #: ends of blocks that the compiler copies
 _COPIED = ("jump", "return", "raise")
+
+
+def fold_expressions(body: Body) -> None:
+    """Fold the control flow of expressions into the blocks that compute them."""
+    body.reducer = Reducer(body.cfg, body.machine, body.scope.kind == "lambda")
+    body.reducer.run()
 
 
 class Reducer:

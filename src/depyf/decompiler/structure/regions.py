@@ -8,7 +8,7 @@ what is left is a graph in which each body and each clean-up stands once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from ...bytecode.operations import Op
@@ -50,6 +50,7 @@ class Flow:
     Attributes:
         nodes: ``{id: Node}``.
         entry: id of the first node.
+        groups: ids of the handlers of ``except*``.
         kinds: ``{handler id: "with" | "finally" | "except" | "except*" | "named" | "async for"}``.
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
         ends: ``{handler id of a finally: where its clean-up ends}``.
@@ -59,6 +60,7 @@ class Flow:
     def __init__(self, nodes: dict[int, Node], entry: int) -> None:
         self.nodes = nodes
         self.entry = entry
+        self.groups: set[int] = set()
         self.kinds: dict[int, str] = {}
         self.resumes: dict[int, int | None] = {}
         self.ends: dict[int, int] = {}
@@ -66,6 +68,20 @@ class Flow:
         self.next_id = max(nodes) + 1 if nodes else 0
         #: order of nodes in the text of the original (split nodes stand with what they were split from)
         self.order: dict[int, float] = {i: float(i) for i in nodes}
+
+    @classmethod
+    def of(cls, graph: Graph) -> Flow:
+        """Return a copy of a graph that can be changed."""
+        nodes = {}
+        for id, block in graph.blocks.items():
+            line = block.end_op.line if block.end_op is not None else None
+            region = block.region.handler if block.region is not None else None
+            nodes[id] = Node(id, block.ops, block.end, list(block.successors), block.arg, line, region)
+        return cls(nodes, graph.entry)
+
+    @property
+    def has_regions(self) -> bool:
+        return any(node.region is not None for node in self.nodes.values())
 
     def new(self, like: Node, ops: list[Op], end: str, succs: list[int], region: int | None,
             arg: Any = None) -> Node:
@@ -160,35 +176,19 @@ def handler_steps(node: Node) -> Iterator[int]:
             yield -1
 
 
-def prepare(graph: Graph, marked: Mapping[int, list[Op]]) -> Flow:
-    """The restructured copy of a graph."""
-    nodes = {}
-    for id, block in graph.blocks.items():
-        line = block.end_op.line if block.end_op is not None else None
-        region = block.region.handler if block.region is not None else None
-        ops = marked[id] if id in marked else block.ops
-        nodes[id] = Node(id, ops, block.end, list(block.successors), block.arg, line, region)
-    thread(nodes)
-    # 3.13 leaves some jumps out of the region around them; a test belongs to where its value is computed
-    for node in list(nodes.values()):
+def enclose_tests(flow: Flow) -> None:
+    """Put a test into the region where its value is computed: 3.13 leaves some jumps out of the region around them."""
+    nodes = flow.nodes
+    for node in nodes.values():
         for succ in node.succs:
             other = nodes[succ]
             if not other.ops and other.end == "branch" and other.region != node.region:
                 other.region = node.region
-    flow = Flow(nodes, graph.entry)
-    if any(node.region is not None for node in nodes.values()):
-        from .groups import as_alternatives
-
-        groups = as_alternatives(flow)
-        _classify(flow)
-        flow.kinds.update(dict.fromkeys(groups & flow.kinds.keys(), "except*"))
-        _cut(flow)
-        flow.prune()
-    return flow
 
 
-def thread(nodes: dict[int, Node]) -> None:
-    """Edges go straight through blocks that do nothing."""
+def thread(flow: Flow) -> None:
+    """Lead edges straight through blocks that do nothing."""
+    nodes = flow.nodes
     final: dict[int, int] = {}
     for id in nodes:
         at = id
@@ -248,7 +248,7 @@ def _kind(flow: Flow, id: int) -> str:
     return "finally"
 
 
-def _classify(flow: Flow) -> None:
+def classify_handlers(flow: Flow) -> None:
     nodes = flow.nodes
     handlers = sorted({n.region for n in nodes.values() if n.region is not None})
     transparent = set()
@@ -257,7 +257,7 @@ def _classify(flow: Flow) -> None:
         if kind == TRANSPARENT:
             transparent.add(id)
         else:
-            flow.kinds[id] = kind
+            flow.kinds[id] = "except*" if id in flow.groups else kind
     for node in nodes.values():
         hops = 0
         while node.region in transparent:
@@ -304,7 +304,7 @@ class _Members:
 _ENTERS = ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
-def _cut(flow: Flow) -> None:
+def cut_cleanup_copies(flow: Flow) -> None:
     """Replace each copy of a clean-up by ``LEAVE``."""
     nodes = flow.nodes
     # inside out: a region comes before those around it
@@ -354,6 +354,7 @@ def _cut(flow: Flow) -> None:
                 if index + 1 < len(node.ops) or node.end != "jump":
                     flow.split(id, index + 1)
                 break
+    flow.prune()
 
 
 def _leave_empty_named(flow: Flow) -> None:

@@ -9,7 +9,7 @@ same program), up to a limit.
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ..lift import Machine, State, is_value, values
@@ -19,6 +19,17 @@ from .loop_statements import async_for, loop
 from .protected import protected
 from .regions import NOWHERE, Flow, Node, Untangled, is_leave
 from .shape import Shape
+
+if TYPE_CHECKING:
+    from ..body import Body
+
+
+def write_statements(body: Body) -> None:
+    """Write the graph as nested statements."""
+    program = body.scope.program
+    walker = Walker(body.cfg, body.machine, 2000 + 40 * (len(program.ops) if program is not None else 0))
+    walker.late = body.late_breaks
+    body.statements = walker.module() if body.is_namespace else walker.function()
 
 
 class Walker:

@@ -36,11 +36,8 @@ from .values import CannotSimplify, Container, Let, Plan, State, Value
 from .write import BlockWriter
 
 
-def simplify(
-    graph: Graph, *, parameter_names: Mapping[str, Sequence[str]] | None = None, keep_variables: bool = False,
-    rename: Mapping[str, str] | None = None, facts: Facts | None = None,
-) -> Graph:
-    """The same program with less in it (see the module).
+class Simplification:
+    """A graph that is being simplified; the passes change :attr:`graph`.
 
     Args:
         graph: what to simplify; it is not changed.
@@ -48,36 +45,69 @@ def simplify(
         keep_variables: assignments to variables of the user's stay, needed or not.
         rename: global names that the text shows differently, to name values by.
         facts: what is known of the live objects that the code was compiled for.
-
-    Raises:
-        CannotSimplify: with facts, what is known of them cannot be used.
-
-    Returns:
-        A new graph; the given one if nothing could be done.
     """
-    def simplified(present: Graph) -> Graph:
+
+    def __init__(
+        self, graph: Graph, *, parameter_names: Mapping[str, Sequence[str]] | None = None,
+        keep_variables: bool = False, rename: Mapping[str, str] | None = None, facts: Facts | None = None,
+    ) -> None:
+        self.graph = graph
+        #: A graph that may be simplified in place of :attr:`graph`; not every one can be.
+        self.bolder: Graph | None = None
+        self.parameter_names = parameter_names or {}
+        self.keep_variables = keep_variables
+        self.rename = rename or {}
+        self.facts = facts
+
+    def evaluated(self, present: Graph) -> Graph:
         # Each decided branch makes more of the graph straight; a graph has finitely many.
         for _ in range(len(present.blocks) + 1):
-            simplifier = _Simplifier(present, parameter_names or {}, keep_variables, rename or {}, facts)
+            simplifier = _Simplifier(present, self.parameter_names, self.keep_variables, self.rename, self.facts)
             result = simplifier.run()
             if not simplifier.decided:
                 return result
             present = _straighten(present, simplifier.decided)
         return result
 
-    try:
-        plain = forget_under_cleanups(ordinary_with(graph))
-        if facts is None:
-            return simplified(plain)
-    except (CannotSimplify, StackMismatch):
-        return graph
-    called = as_one_call(plain)
-    if called is not plain:
+
+def undo_reentered_with(work: Simplification) -> None:
+    """Make one ordinary ``with`` of one that Dynamo enters again behind a graph break."""
+    work.graph = ordinary_with(work.graph)
+
+
+def forget_values_under_cleanups(work: Simplification) -> None:
+    """Have handlers that only clean up keep no values on the stack."""
+    work.graph = forget_under_cleanups(work.graph)
+
+
+def update_at_once(work: Simplification) -> None:
+    """With facts: read a loop that fills a dictionary as one call, which can be simplified where it is made here."""
+    if work.facts is not None:
+        called = as_one_call(work.graph)
+        if called is not work.graph:
+            work.bolder = _straighten(called, {})
+
+
+def name_loop_variables(work: Simplification) -> None:
+    """With facts: name the variables of such a loop by what they are."""
+    if work.facts is not None:
+        work.graph = with_telling_names(work.graph)
+
+
+def evaluate(work: Simplification) -> None:
+    """Run the blocks on symbolic values and write what is left.
+
+    Raises:
+        CannotSimplify: with facts, what is known of them cannot be used.
+        StackMismatch: the graph is of no code that an interpreter could run.
+    """
+    if work.bolder is not None:
         try:
-            return simplified(_straighten(called, {}))
+            work.graph = work.evaluated(work.bolder)
+            return
         except (CannotSimplify, StackMismatch):
             pass  # what is filled is not made here: the loop stays
-    return simplified(with_telling_names(plain))
+    work.graph = work.evaluated(work.graph)
 
 
 def _straighten(graph: Graph, decided: Mapping[int, int]) -> Graph:

@@ -1,0 +1,46 @@
+"""The body of one code object on its way from operations to statements: what the passes work on."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ..cfg.graph import Graph
+from .structure.regions import Flow
+
+if TYPE_CHECKING:
+    from .lift import Machine
+    from .scopes import CodeScope
+    from .structure.reduce import Reducer
+
+
+class Body:
+    """One body that is being restructured.
+
+    Attributes:
+        scope: the code object with what is around it.
+        graph: its control-flow graph as built, or as simplified.
+        cfg: the graph that the passes change.
+        machine: runs operations symbolically.
+        reducer: folds the control flow of expressions; set by that pass.
+        has_patterns: whether patterns of ``match`` were found.
+        late_breaks: whether a ``break`` may stand behind other statements.
+        statements: what is written in the end.
+    """
+
+    __slots__ = ("cfg", "graph", "has_patterns", "late_breaks", "machine", "reducer", "scope", "statements")
+
+    def __init__(self, scope: CodeScope, graph: Graph, machine: Machine) -> None:
+        self.scope = scope
+        self.graph = graph
+        self.cfg = Flow.of(graph)
+        self.machine = machine
+        self.reducer: Reducer | None = None
+        self.has_patterns = False
+        self.late_breaks = False
+        self.statements: list[ast.stmt] = []
+
+    @property
+    def is_namespace(self) -> bool:
+        """Whether it is the body of a module or class, which has no ``return``."""
+        return self.scope.kind in ("module", "class")

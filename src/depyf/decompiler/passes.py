@@ -1,0 +1,145 @@
+"""The passes of a decompilation, in their order: the one list of them.
+
+A code object becomes operations (``bytecode``), these a control-flow graph (``cfg``). Then the passes run:
+
+* :data:`SIMPLIFY`, for code that torch.compile wrote: graph to smaller graph;
+* :data:`RESTRUCTURE`: what the compiler does to structured code is undone, on the graph;
+* :data:`STRUCTURE`: the graph becomes statements;
+* :data:`FINISH`: what the compiler puts at the beginning and the end of a body goes;
+* :data:`USER_WORDS`, for code that torch.compile wrote: the tree in the words of the user's program.
+
+The text of the tree is then compiled and proven (``proof``), by code that shares nothing with the passes.
+
+A pass is a function that changes what it is given. ``depyf decompile --stages`` prints that after each pass, from this
+list; :func:`without` runs a decompilation without one of them, which tests use to show what each is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from . import bodies
+from .body import Body
+from .dynamo import readable as words
+from .dynamo import simplify
+from .structure import ends, groups, loops, patterns, reduce, regions, walk
+
+Subject = TypeVar("Subject")
+
+
+@dataclass(frozen=True)
+class Pass(Generic[Subject]):
+    """A named step.
+
+    Attributes:
+        name: in ``--stages`` and in tests.
+        run: changes the subject.
+        does: in one line, for people who read ``--stages``.
+        needed: without it nothing could be written at all, so it cannot be switched off.
+    """
+
+    name: str
+    run: Callable[[Subject], None]
+    does: str
+    needed: bool = False
+
+
+#: Called with each pass that has run, and what it has changed.
+Trace = Callable[[str, object], None]
+
+SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
+    Pass("ordinary_with", simplify.undo_reentered_with,
+         "a `with` that Dynamo enters again behind a graph break becomes one ordinary `with`"),
+    Pass("forget_under_cleanups", simplify.forget_values_under_cleanups,
+         "handlers that only clean up keep no values on the stack"),
+    Pass("update_at_once", simplify.update_at_once, "a loop that fills a dictionary is read as one call of update"),
+    Pass("telling_names", simplify.name_loop_variables, "the variables of such a loop get telling names"),
+    Pass("evaluate", simplify.evaluate, "lists that are built, read and dropped here leave nothing", needed=True),
+)
+
+RESTRUCTURE: Sequence[Pass[Body]] = (
+    Pass("mark_iterator_pops", lambda body: loops.mark_breaks(body.cfg, body.graph),
+         "operations that drop the iterator of a loop are marked: `break` and `return` leave loops there"),
+    Pass("thread_jumps", lambda body: regions.thread(body.cfg), "edges lead straight through empty blocks"),
+    Pass("enclose_tests", lambda body: regions.enclose_tests(body.cfg),
+         "tests that 3.13 leaves out of the region around them are put back into it"),
+    Pass("desugar_except_star", lambda body: groups.as_alternatives(body.cfg),
+         "the clauses of `except*` become alternatives, as those of `except` are"),
+    Pass("classify_handlers", lambda body: regions.classify_handlers(body.cfg),
+         "each exception handler is told: with, finally, except, named, async for", needed=True),
+    Pass("outline_cleanups", lambda body: regions.cut_cleanup_copies(body.cfg),
+         "copies of clean-up code on the ways out of a body become one LEAVE each"),
+    Pass("merge_ends", lambda body: ends.gather_ends(body.cfg) if body.is_namespace else None,
+         "the copies of a module's or class's end become one"),
+    Pass("find_patterns", patterns.find_in_body, "the code of a `case` becomes one test"),
+    Pass("split_breaks", lambda body: loops.split_breaks(body.cfg), "blocks end where a `break` leaves its loop"),
+    Pass("undo_loop_inversion", lambda body: loops.rotate(body.cfg),
+         "the two copies of the test of a `while` become one"),
+    Pass("merge_breaks", lambda body: ends.gather_breaks(body.cfg),
+         "the `break` and the end of a loop at the end of a handler leave that in one place"),
+    Pass("fold_expressions", reduce.fold_expressions,
+         "`and`, `or`, `x if c else y`, chained comparisons and inlined comprehensions become one operation"),
+    Pass("prune", lambda body: body.cfg.prune(), "blocks that nothing leads to go"),
+)
+
+STRUCTURE: Sequence[Pass[Body]] = (
+    Pass("structure", walk.write_statements, "the graph becomes nested statements", needed=True),
+    Pass("write_cases", patterns.write_cases, "tests of cases become `match`"),
+)
+
+FINISH: Sequence[Pass[bodies.Unfinished]] = (
+    Pass("drop_annotation_stores", bodies.drop_annotation_stores, "statements by which 3.14 stores annotations go"),
+    Pass("strip_preamble", bodies.strip_preamble,
+         "the names and cells that a class stores, and the docstring's assignment, go"),
+    Pass("strip_return", bodies.strip_return, "the `return None` at the end goes"),
+    Pass("place_annotations", bodies.place_annotations, "3.14: annotations take their places"),
+    Pass("declare", bodies.declare, "docstring, `global` and `nonlocal` take their places"),
+)
+
+USER_WORDS: Sequence[Pass[words.Readable]] = (
+    Pass("name_constants", words.Readable.name_constants, "constants of torch's in the words of the program"),
+    Pass("name_sizes", words.Readable.name_sizes, "`call_size(x, 1)` becomes `x.size(1)`"),
+    Pass("import_globals", words.Readable.import_globals, "globals that Dynamo added become imports"),
+    Pass("follow_variables", words.Readable.follow_variables, "variables that are bound once to a known object"),
+    Pass("display_inside", words.Readable.display_inside, "displays that are used once stand where they are used"),
+    Pass("store_members", words.Readable.store_members, "what fills dictionaries of modules becomes stores"),
+    Pass("fold_repeats", words.Readable.fold_repeats, "what repeats from layer to layer is written once"),
+    Pass("write_imports", words.Readable.write_imports, "the import statements are put at the beginning", needed=True),
+)
+
+#: All passes, in the order in which they run on code that torch.compile wrote.
+ALL: Sequence[Pass[Any]] = (*SIMPLIFY, *RESTRUCTURE, *STRUCTURE, *FINISH, *USER_WORDS)
+_switched_off: ContextVar[frozenset[str]] = ContextVar("switched_off", default=frozenset())
+
+
+def run(passes: Sequence[Pass[Subject]], subject: Subject, trace: Trace | None = None) -> None:
+    """Run passes on a subject, in their order."""
+    off = _switched_off.get()
+    for each in passes:
+        if each.name in off:
+            continue
+        each.run(subject)
+        if trace is not None:
+            trace(each.name, subject)
+
+
+@contextmanager
+def without(name: str) -> Iterator[None]:
+    """Leave a pass out while the context lasts.
+
+    Raises:
+        ValueError: there is no pass of this name, or nothing works without it.
+    """
+    known = {each.name: each.needed for each in ALL}
+    if known.get(name, True):
+        raise ValueError(f"{name!r} is not a pass that can be left out; choose one of "
+                         f"{', '.join(each for each, needed in known.items() if not needed)}")
+    before = _switched_off.set(_switched_off.get() | {name})
+    try:
+        yield
+    finally:
+        _switched_off.reset(before)
