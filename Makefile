@@ -7,7 +7,10 @@ TORCH := 2.13.0
 # Other interpreters for the part of the suite that needs no torch; those that are absent are left out.
 OTHERS ?= 3.10 3.12 3.13
 
-.PHONY: notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked models legible provenance bench large page page-assets roundtrip roundtrip-old \
+# The site's environment is its own: nothing that the package needs is in it.
+DOCS_VENV := .venv-docs
+
+.PHONY: docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked models legible provenance bench large page page-assets roundtrip roundtrip-old \
 	behaviour bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -32,6 +35,16 @@ others: $(VENV)/.ready
 
 unit: $(VENV)/.ready
 	$(PY) -m pytest tests
+
+# The documentation as a site in site/; a broken link fails.
+docs: $(DOCS_VENV)/.ready
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+	@echo "site/index.html"
+
+$(DOCS_VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install -q -e '.[docs]'
+	touch $@
 
 # The small programs of tests/zoo on all three backends.
 zoo: $(VENV)/.ready
@@ -135,4 +148,4 @@ fuzz: $(VENV)/.ready
 	$(PY) scripts/fuzz_pyc.py $(FUZZ)
 
 clean:
-	rm -rf $(VENV) .matrix .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) site .matrix .pytest_cache .mypy_cache .ruff_cache
