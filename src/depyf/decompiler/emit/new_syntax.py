@@ -97,17 +97,12 @@ def _escaped(text: str) -> str:
 
 
 # --- except* ----------------------------------------------------------------------------------------
-#: The statements with handlers.
-TRY = (ast.Try, ast.TryStar) if sys.version_info >= EXCEPT_STAR else (ast.Try,)
-
-
 def try_star(
     body: list[ast.stmt], handlers: list[ast.ExceptHandler], orelse: list[ast.stmt], finalbody: list[ast.stmt]
 ) -> ast.stmt:
     """``try: ... except* A: ...``."""
-    if sys.version_info >= EXCEPT_STAR:
+    if hasattr(ast, "TryStar"):
         return ast.TryStar(body, handlers, orelse, finalbody)
     for handler in handlers:
-        if handler.type is not None:
-            handler.type = written(f"*({checked_text(handler.type)})", EXCEPT_STAR)
+        handler.type = written(f"*({checked_text(handler.type)})", EXCEPT_STAR)  # type: ignore[arg-type]
     return ast.Try(body, handlers, orelse, finalbody)

@@ -6,7 +6,6 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
-from ..nodes import AssertionErrorName
 from ..rules import registrar
 from . import held
 from .copies import same_target, unshare
@@ -89,7 +88,8 @@ def delete_name(machine: Machine, state: State, name: str) -> None:
 
 @rule(o.LOAD_ASSERTION_ERROR)
 def _(machine: Machine, state: State, _: Any) -> None:
-    machine.push(state, AssertionErrorName())
+    machine.push(state, ast.Name("AssertionError", LOAD))
+    state.stack[-1].assertion = True
 
 
 @rule(o.LOAD_ATTR)

@@ -30,13 +30,16 @@ from ..records.model import (
     TransformedCode,
 )
 from ..records.stages import stage_of
-from ..records.store import FILE, FROM_LOG, RecordsError
-from ..torch_text.events import EventReader
-from ..torch_text.global_names import without_ids
-from ..torch_text.guards import GuardReader
-from ..torch_text.legal import legal_graph
-from ..torch_text.resumes import resumed_function
+from ..records.store import FILE, RecordsError
+from .events import EventReader
+from .global_names import without_ids
+from .guards import GuardReader
+from .legal import legal_graph
+from .resumes import resumed_function
 
+LACKS = (
+    "made from a log of TORCH_TRACE: functions and arguments have torch's names; the log holds no source of the "
+    "original and the transformed functions, and does not say which module a node belongs to")
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
@@ -135,7 +138,7 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
     first = {c.compile_id.frame_key: c for c in reversed(compilations)}
     frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
                     tuple(entries)) for frame, entries in functions.items()]
-    return Capture(_functions(frames), tuple(records.values()), (FROM_LOG,), environment, compilations)
+    return Capture(_functions(frames), tuple(records.values()), (LACKS,), environment, compilations)
 
 
 def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:

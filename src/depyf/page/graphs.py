@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...provenance.lines import Provenance, StageNodes
-from ...records.model import CompiledGraph, GraphStage
-from ...records.stages import ADJECTIVES, direction, title
-from ...torch_text.graph_text import Graph
-from ..dump import outline
-from ..dump.graph_file import stage_view
+from ..provenance.lines import Provenance, StageNodes
+from ..records.model import CompiledGraph, GraphStage
+from ..records.stages import ADJECTIVES, direction, title
+from ..torch_text.graph_text import Graph
+from ..views.dump import outline
+from ..views.dump.graph_file import stage_view
 from .run import Json, Run, plain_lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from ...records.model import GuardFailure
+from ..records.model import GuardFailure
 
 #: What torch says of a condition on all that a tensor is.
 _OF_TENSOR = re.compile(r"^tensor '.*' .*mismatch|expected type of .* to be a tensor")

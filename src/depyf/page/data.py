@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...provenance import sources
-from ...provenance.lines import Provenance
-from ...records.model import Capture, SourceFile
-from .. import story
+from ..provenance import sources
+from ..provenance.lines import Provenance
+from ..records.model import Capture, SourceFile
+from ..views import story
 from .functions import unit_data
 from .graphs import graph_data
 from .happened import (

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...records.model import Compilation, GraphBreak, GuardFailure
-from ...torch_text import events
-from .. import story
-from ..causes import cause
-from ..changes import in_words, row
-from ..index.sections.shapes import is_used, range_of
-from ..index.totals import Totals, seconds_by_phase
-from ..markdown import prose
-from ..terminal import pieces
-from ..verdict import verdict, why_plain
+from ..records.model import Compilation, GraphBreak, GuardFailure
+from ..torch_text import events
+from ..views import story
+from ..views.causes import cause
+from ..views.changes import in_words, row
+from ..views.index.sections.shapes import is_used, range_of
+from ..views.index.totals import Totals, seconds_by_phase
+from ..views.markdown import prose
+from ..views.terminal import pieces
+from ..views.verdict import verdict, why_plain
 from .functions import branch_data
 from .run import Json, Run, words
 

@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...provenance.lines import Provenance
-from ...records.model import Capture, SourceFile
-from ..markdown import one_line
+from ..provenance.lines import Provenance
+from ..records.model import Capture, SourceFile
+from ..views.markdown import one_line
 from .data import FORMAT, run_data
 
 FILE = "index.html"
@@ -91,7 +91,7 @@ def write_text(path: str, text: str) -> str:
 
 
 def page(data: Mapping[str, Any], title: str) -> str:
-    """The page that shows ``data`` (see :mod:`depyf.views.page.data`)."""
+    """The page that shows ``data`` (see :mod:`depyf.page.data`)."""
     script, style = _asset("page.js"), _asset("page.css")
     policy = (f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")

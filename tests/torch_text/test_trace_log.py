@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from depyf.capture import trace_log  # noqa: E402
 from depyf.records import store
+from depyf.torch_text import trace_log  # noqa: E402
 
 PROGRAM = textwrap.dedent("""
     import sys, torch
@@ -94,7 +94,7 @@ def test_the_same_graphs_and_guards(both):
 
     assert texts(live) == texts(log)
     assert guards(live) == guards(log)
-    assert store.FROM_LOG in log.notes
+    assert trace_log.LACKS in log.notes
 
 
 def test_files_stand_in_the_records(both, tmp_path):

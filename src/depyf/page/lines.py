@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...provenance.definitions import parts
-from ...records.model import SourceLocation
+from ..provenance.definitions import parts
+from ..records.model import SourceLocation
 
 #: What can be said of a line, the weightiest first; docs/page.md says what each means.
 BREAK, GRAPH, PYTHON, FOLDED, UNREACHED, UNKNOWN = "break", "graph", "python", "folded", "unreached", "unknown"

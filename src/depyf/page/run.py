@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...provenance import sources
-from ...records.model import Capture, Compilation, SourceFile, SourceLocation
-from ...torch_text.resumes import plain_name, resumed_function
-from .. import story
+from ..provenance import sources
+from ..records.model import Capture, Compilation, SourceFile, SourceLocation
+from ..torch_text.resumes import plain_name, resumed_function
+from ..views import story
 from .lines import Statuses
 
 Json = dict[str, Any]

@@ -7,14 +7,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ...records.model import Frame, GuardFailure
-from ...torch_text.resumes import resumed_function
-from .. import story
-from ..changes import in_words as shape_in_words
-from ..dump.guards.conditions import in_words
-from ..dump.guards.versions import Version, by_compile_id, nearest, versions
-from ..dump.guards.whole import guard_groups, guard_lines
-from ..words import on_branch
+from ..records.model import Frame, GuardFailure
+from ..torch_text.resumes import resumed_function
+from ..views import story
+from ..views.changes import in_words as shape_in_words
+from ..views.dump.guards.conditions import in_words
+from ..views.dump.guards.versions import Version, by_compile_id, nearest, versions
+from ..views.dump.guards.whole import guard_groups, guard_lines
+from ..views.words import on_branch
 from .failed import failed
 from .run import Json, Run, words
 
