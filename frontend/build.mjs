@@ -1,7 +1,7 @@
 // Builds the page's script and style into the package: `make page-assets`, or `npm ci && npm run build`.
 import { build } from "esbuild";
 
-const out = new URL("../src/depyf/page/static/", import.meta.url).pathname;
+const out = new URL("../src/depyf/views/page/static/", import.meta.url).pathname;
 
 await build({
   entryPoints: { page: "src/main.js" },

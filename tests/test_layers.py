@@ -44,10 +44,6 @@ KNOWN = {
     ("torch_text.resumes", "capture.torch_private.touchpoints"),
     ("records.store", "torch_text.guards"),
     ("records.store", "torch_text.resumes"),
-    ("torch_text.trace_log", "provenance.lines"),
-    ("views.dump.files", "page"),
-    ("prepare", "program.options"),
-    ("program.recording", "cli.terminal"),
 }
 
 

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+from depyf.capture.trace_log import _full_path, _functions  # noqa: E402
 from depyf.records.model import Frame, SourceLocation  # noqa: E402
 from depyf.records.store import RecordsError  # noqa: E402
 from depyf.report import report  # noqa: E402
-from depyf.torch_text.trace_log import _full_path, _functions  # noqa: E402
 
 PROGRAM = textwrap.dedent("""
     import sys, torch

@@ -1,4 +1,4 @@
-// The data of a page (see src/depyf/page/data.py for its terms) with what ties it together, made when asked for.
+// The data of a page (see src/depyf/views/page/data.py for its terms) with what ties it together, made when asked for.
 
 const NODE = 5; // numbers of a node: line, place, captured, module, is a call
 

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .capture import collector
+from .capture.caches import CACHES
 from .link.sessions import session_ended, session_started
-from .program.options import CACHES
 
 if TYPE_CHECKING:
     from .capture.session import Session

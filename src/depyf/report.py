@@ -9,10 +9,10 @@ import warnings
 from collections.abc import Sequence
 
 from . import page as pages
+from .capture import trace_log
 from .records import store
 from .records.model import Capture
 from .records.store import RecordsError
-from .torch_text import trace_log
 from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import RANK, Directory, run_directory

@@ -14,12 +14,12 @@ import textwrap
 import pytest
 
 from depyf import page
-from depyf.page import assemble as building
-from depyf.page.data import run_data, shares
-from depyf.page.failed import failed
-from depyf.page.functions import _path
-from depyf.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 from depyf.records.model import Capture, Compilation, CompileId, GuardFailure, SourceFile, SourceLocation, TracedLines
+from depyf.views.page import assemble as building
+from depyf.views.page.data import run_data, shares
+from depyf.views.page.failed import failed
+from depyf.views.page.functions import _path
+from depyf.views.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 from depyf.views.terminal import pieces
 
 DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")

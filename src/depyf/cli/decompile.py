@@ -24,8 +24,8 @@ from typing import Any
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
 from ..views.markdown import count
+from ..views.progress import Progress
 from .status import BAD_INPUT, refused
-from .terminal import Progress
 
 EXACT, UNPROVEN_OR_WORSE = 0, 1
 #: First words of a file that this command has written (and may write again).

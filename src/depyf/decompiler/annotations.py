@@ -25,6 +25,7 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.operations import Handler, Op, Program
 from ..cfg.graph import build
 from .lift import Unliftable
+from .nodes import NumberedAnnotation, at_line, line_of
 from .trees import nodes_of
 
 if TYPE_CHECKING:
@@ -193,10 +194,7 @@ def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Call
     of annotations shows, and lines are only a hint. A numbered one that no statement reaches stood in code that
     the compiler dropped.
     """
-    homes = {
-        number: stmt for stmt in body for node in nodes_of(stmt)
-        if (number := getattr(node, "annotation_number", None)) is not None
-    }
+    homes = {node.number: stmt for stmt in body for node in nodes_of(stmt) if isinstance(node, NumberedAnnotation)}
     out = list(body)
     at = 0
     for position, annotation in enumerate(annotations):
@@ -205,23 +203,24 @@ def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Call
             continue
         following = next((homes[a.index] for a in annotations[position:] if a.index in homes), None)
         limit = out.index(following) if following is not None else len(out)
-        made: ast.stmt = ast.AnnAssign(ast.Name(plain_name(annotation.name), ast.Store()), annotation.value, None, 1)
-        if annotation.index is not None:
-            made = ast.If(ast.Constant(False), [made], [])
-        lines = [getattr(stmt, "line", None) or 0 for stmt in out]
+        annotated = ast.AnnAssign(ast.Name(plain_name(annotation.name), ast.Store()), annotation.value, None, 1)
+        made = annotated if annotation.index is None else ast.If(ast.Constant(False), [annotated], [])
+        lines = [line_of(stmt) or 0 for stmt in out]
         line = annotation.line or max(lines, default=0) + 1
         place = next((k for k in range(at, limit) if lines[k] >= line), max(at, limit))
-        if place < limit and lines[place] == line and assigns(out[place], plain_name(annotation.name)):
-            made.value = out.pop(place).value  # type: ignore[attr-defined]
-        made.line = annotation.line  # type: ignore[attr-defined]
-        out.insert(place, made)
+        if place < limit and lines[place] == line and (
+            annotation.index is None and (value := assigned(out[place], plain_name(annotation.name))) is not None
+        ):
+            annotated.value = value
+            del out[place]
+        out.insert(place, at_line(made, annotation.line))
         at = place + 1
     return out
 
 
-def assigns(stmt: ast.stmt, name: str) -> bool:
-    """Return whether a statement is ``name = ...`` and nothing else."""
-    if type(stmt) is not ast.Assign or len(stmt.targets) != 1:
-        return False
+def assigned(stmt: ast.stmt, name: str) -> ast.expr | None:
+    """Return the value that a statement ``name = value`` assigns; ``None`` for any other."""
+    if not isinstance(stmt, ast.Assign) or len(stmt.targets) != 1:
+        return None
     target = stmt.targets[0]
-    return isinstance(target, ast.Name) and target.id == name
+    return stmt.value if isinstance(target, ast.Name) and target.id == name else None

@@ -15,6 +15,7 @@ from . import annotations as deferred
 from .declarations import declarations
 from .forms import held_by
 from .lift import STORE
+from .nodes import AnnotateDefinition
 
 if TYPE_CHECKING:
     from .scopes import CodeScope
@@ -164,9 +165,9 @@ def future_imports(scope: CodeScope) -> list[ast.stmt]:
 
 def _makes_annotations(stmt: ast.stmt) -> bool:
     """Return whether the compiler wrote a statement to store annotations (3.14)."""
-    if hasattr(stmt, "makes_annotations"):
+    if isinstance(stmt, AnnotateDefinition):
         return True
-    made = stmt.value if deferred.assigns(stmt, deferred.CONDITIONAL) else None  # type: ignore[attr-defined]
+    made = deferred.assigned(stmt, deferred.CONDITIONAL)
     return isinstance(made, ast.Set) and not made.elts  # no source says it: the empty set is ``set()``
 
 

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from ..bytecode.errors import shown
+from .nodes import REFINEMENTS
 
 #: Deeper trees are not written: CPython's parser and compiler recurse in C, and up to 3.11 they count only
 #: roughly how much of the stack that takes. Half of what a thread with a stack of 512 KB survives.
@@ -44,7 +45,7 @@ def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     Raises:
         Unwritable: it is one of ours, which only stands for a value or test until something is made of it.
     """
-    if issubclass(kind, ast.AST) and kind.__module__ not in ("ast", "_ast"):
+    if issubclass(kind, ast.AST) and kind.__module__ not in ("ast", "_ast") and kind not in REFINEMENTS:
         raise Unwritable(f"a {kind.__name__} is left in the tree")
     names = _NAMES.get(kind.__name__, ())
     if issubclass(kind, ast.Constant):

@@ -20,6 +20,7 @@ from .forms import Form
 from .generics import TypeAlias
 from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, State, Unliftable
 from .names import legal
+from .nodes import AnnotateDefinition
 from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.reduce import SET_ASIDE
@@ -188,9 +189,7 @@ class CodeScope(CompiledScope):
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> Any:
         code = expr.code
         if code is self.annotate and name in deferred.FUNCTION_NAMES:
-            marker = ast.Pass()
-            marker.makes_annotations = True  # type: ignore[attr-defined]
-            return marker
+            return AnnotateDefinition()
         if self.plain_name(code.name) != self.plain_name(name) or not name.isidentifier():
             if decorators or not code.name.startswith("<"):
                 return None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from ..capture.caches import CACHES
+
 if TYPE_CHECKING:
     import argparse
 
-#: What :class:`depyf.prepare_debug` takes. It stands here because this module, which is read while the interpreter
-#: starts, imports nothing of ours.
-CACHES = ("separate", "bypass", "use")
 #: Stages by the words of the command line, and what records call them.
 STAGES = {
     "captured": "Captured_Graph", "joint": "Joint_graph", "forward": "Forward_graph", "backward": "Backward_graph",

@@ -13,8 +13,8 @@ from ..views.choice import Choice, files_of
 from ..views.dump.directory import MARK, Directory
 
 if TYPE_CHECKING:
-    from ..cli.terminal import Progress
     from ..records.model import Capture
+    from ..views.progress import Progress
 
 
 #: ``a.unsimplified.py`` and ``a.original.bin`` belong to ``a.py``.
@@ -76,7 +76,7 @@ class Recording(prepare_debug):
     def _progress(self, what: str, done: int, total: int) -> None:
         if not self._shows_progress:
             return
-        from ..cli.terminal import Progress
+        from ..views.progress import Progress
 
         self._begun = self._begun or time.monotonic()
         if self._bar is None:

@@ -1,7 +1,7 @@
 """Events of torch's structured trace -> :class:`~depyf.records.model.Compilation` records.
 
 The same events come from a running torch (``torch_private.hooks.on_trace``) and from a log that ``TORCH_TRACE``
-wrote (:mod:`depyf.torch_text.trace_log`), so they are read in one place. An event is a dictionary with one key that
+wrote (:mod:`depyf.capture.trace_log`), so they are read in one place. An event is a dictionary with one key that
 names its kind, ``frame_id``, ``frame_compile_id`` and ``attempt``, and for some kinds a text, the payload
 (torch/_logging/_internal.py, ``trace_structured``).
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..records.model import Branch, GraphStage, SourceLocation
 from ..records.stages import ADJECTIVES, direction
-from ..records.store import NOT_ENDED
-from ..torch_text.trace_log import LACKS
+from ..records.store import FROM_LOG, NOT_ENDED
 from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
@@ -19,7 +18,7 @@ OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 
 def remarks(notes: Iterable[str]) -> list[str]:
     """The notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
-    return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (LACKS, NOT_ENDED)]
+    return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (FROM_LOG, NOT_ENDED)]
 
 
 def stage_name(stage: GraphStage) -> str:

@@ -97,12 +97,17 @@ def _escaped(text: str) -> str:
 
 
 # --- except* ----------------------------------------------------------------------------------------
+#: The statements with handlers.
+TRY = (ast.Try, ast.TryStar) if sys.version_info >= EXCEPT_STAR else (ast.Try,)
+
+
 def try_star(
     body: list[ast.stmt], handlers: list[ast.ExceptHandler], orelse: list[ast.stmt], finalbody: list[ast.stmt]
 ) -> ast.stmt:
     """``try: ... except* A: ...``."""
-    if hasattr(ast, "TryStar"):
+    if sys.version_info >= EXCEPT_STAR:
         return ast.TryStar(body, handlers, orelse, finalbody)
     for handler in handlers:
-        handler.type = written(f"*({checked_text(handler.type)})", EXCEPT_STAR)  # type: ignore[arg-type]
+        if handler.type is not None:
+            handler.type = written(f"*({checked_text(handler.type)})", EXCEPT_STAR)
     return ast.Try(body, handlers, orelse, finalbody)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 
 from ..names import Unwritable, check
+from ..nodes import at_line, line_of
 from .new_syntax import too_new
 
 
 def number(stmts: list[ast.stmt]) -> None:
     """Give statements the line numbers that ``ast.unparse`` asks for."""
     for stmt in stmts:
-        stmt.lineno = getattr(stmt, "line", None) or 1
+        at_line(stmt, line_of(stmt) or 1)
         for field in ("body", "orelse", "finalbody"):
             inner = getattr(stmt, field, None)
             if inner:

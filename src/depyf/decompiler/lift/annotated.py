@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ..names import is_name
+from ..nodes import NumberedAnnotation, at_line, line_of
 from ..rules import registrar
 from .rule import Rule
 from .stack import STORE, Special, State
@@ -42,14 +43,16 @@ def annotate(machine: Machine, state: State, name: str, annotation: ast.expr, nu
     value = None
     if (
         type(last) is ast.Assign and len(last.targets) == 1 and type(last.targets[0]) is ast.Name
-        and last.targets[0].id == name and getattr(last, "line", None) == machine.line
+        and last.targets[0].id == name and line_of(last) == machine.line
     ):
         value = last.value
         state.stmts.pop()
-    made = ast.AnnAssign(ast.Name(name, STORE), annotation, value, 1)
-    made.annotation_number = number  # type: ignore[attr-defined]
-    made.line = machine.line  # type: ignore[attr-defined]
-    state.stmts.append(made)
+    target = ast.Name(name, STORE)
+    if number is None:
+        made = ast.AnnAssign(target, annotation, value, 1)
+    else:
+        made = NumberedAnnotation(target, annotation, value, number)
+    state.stmts.append(at_line(made, machine.line))
 
 
 def reached(machine: Machine, state: State, number: ast.expr) -> bool:

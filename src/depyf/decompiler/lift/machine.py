@@ -10,6 +10,7 @@ from typing import Any
 
 from ...bytecode.operations import Op
 from ..generics import TypeAlias, TypeParameter
+from ..nodes import at_line
 from . import (
     annotated,
     calls,
@@ -145,9 +146,7 @@ class Machine:
         """Give a value a name of its own."""
         self.temporaries += 1
         name = f"value_{self.temporaries}"
-        stmt = ast.Assign([ast.Name(name, STORE)], value)
-        stmt.line = self.line  # type: ignore[attr-defined]
-        state.stmts.append(stmt)
+        state.stmts.append(at_line(ast.Assign([ast.Name(name, STORE)], value), self.line))
         made = ast.Name(name, LOAD)
         made.temporary = True  # type: ignore[attr-defined]
         return made
@@ -165,15 +164,13 @@ class Machine:
         stack = state.stack
         if self.spill:
             self.spill_pending(state)
-            stmt.line = self.line  # type: ignore[attr-defined]
-            state.stmts.append(stmt)
+            state.stmts.append(at_line(stmt, self.line))
             return
         if stack and (is_value(stack[-1]) or any(is_value(e) for e in stack)):
             raise Unliftable("a value is pending across a statement")
         if state.queue:
             raise Unliftable("an unfinished assignment")
-        if self.line is not None:
-            stmt.line = self.line  # type: ignore[attr-defined]
+        at_line(stmt, self.line)
         if self.scope.annotates and type(stmt) is ast.Assign and as_annotation(self, state, stmt):
             return
         state.stmts.append(stmt)

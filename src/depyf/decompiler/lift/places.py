@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..nodes import AssertionErrorName
 from ..rules import registrar
 from . import held
 from .copies import same_target, unshare
@@ -88,8 +89,7 @@ def delete_name(machine: Machine, state: State, name: str) -> None:
 
 @rule(o.LOAD_ASSERTION_ERROR)
 def _(machine: Machine, state: State, _: Any) -> None:
-    machine.push(state, ast.Name("AssertionError", LOAD))
-    state.stack[-1].assertion = True
+    machine.push(state, AssertionErrorName())
 
 
 @rule(o.LOAD_ATTR)

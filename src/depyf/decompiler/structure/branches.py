@@ -9,6 +9,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ..lift import Special, State, is_value, negate, same_node, values
+from ..nodes import UntestedAssert, at_line, line_of
 from .breaks import reach
 from .frames import Frame, outer_ends
 from .patterns import case_of
@@ -83,8 +84,8 @@ def branch(
     stmts: list[ast.stmt] = pending
     made = make_if(test, positive, body, orelse, falls_a, falls_b, join is None and not falls_b)
     for stmt in made:
-        if not hasattr(stmt, "line"):
-            stmt.line = line  # type: ignore[attr-defined]
+        if line_of(stmt) is None:
+            at_line(stmt, line)
     stmts += made
     if not falls_a and not falls_b:
         return stmts, None, stack
@@ -100,10 +101,10 @@ def make_if(
     falls_a: bool, falls_b: bool, flat: bool,
 ) -> list[ast.stmt]:
     # the rest of an ``assert``; one that tests a constant itself (3.9 and before) is complete
-    if len(body) == 1 and isinstance(body[0], ast.Assert) and hasattr(body[0], "untested"):
+    if len(body) == 1 and isinstance(body[0], UntestedAssert):
         condition = negate(test) if positive else test
         return [ast.Assert(condition, body[0].msg), *orelse]
-    if len(orelse) == 1 and isinstance(orelse[0], ast.Assert) and hasattr(orelse[0], "untested"):
+    if len(orelse) == 1 and isinstance(orelse[0], UntestedAssert):
         condition = test if positive else negate(test)
         return [ast.Assert(condition, orelse[0].msg), *body]
     if not positive and (not body or folds(test)):

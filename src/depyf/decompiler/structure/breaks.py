@@ -62,7 +62,7 @@ def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> list
             inner |= blocks - {other}
     starts = [s for id in body - inner for s in nodes[id].succs if s not in body and s != natural]
     for start in starts:
-        seen = set()  # type: ignore[var-annotated]
+        seen: set[int] = set()
         work = [start]
         while work and len(seen) < 50:
             id = work.pop()

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ..lift import Iter, Slot, State, Target, Unliftable, negate, values
+from ..nodes import at_line
 from .branches import folds
 from .breaks import first_of, loop_exit
 from .frames import Frame, outer_ends
@@ -48,7 +49,7 @@ def loop(
         raise Untangled("a value crosses a loop")
     made = make_while(stmts)
     for stmt in made:
-        stmt.line = node.line  # type: ignore[attr-defined]
+        at_line(stmt, node.line)
     return made, exit_, stack
 
 
@@ -89,9 +90,8 @@ def while_else(
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts.pop()
     orelse, _, _ = walker.walk(natural, stack[:], exit_, frame)
-    made: Any = ast.While(negate(test) if t == natural else test, stmts or [ast.Pass()], orelse)
-    made.line = node.line
-    return [made], exit_, stack
+    made = ast.While(negate(test) if t == natural else test, stmts or [ast.Pass()], orelse)
+    return [at_line(made, node.line)], exit_, stack
 
 
 def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
@@ -137,15 +137,15 @@ def for_loop(
         raise Untangled("an item that is not stored")
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts.pop()
-    loop = ast.For(owner.target, iterable, stmts or [ast.Pass()], [])
-    loop.line = line if line is not None else node.line  # type: ignore[attr-defined]
+    loop = at_line(ast.For(owner.target, iterable, stmts or [ast.Pass()], []), node.line)
+    at_line(loop, line)
     rest = stack[:-1]
     return with_else(walker, loop, out, natural, exit_, rest, follow, frame)
 
 
 def with_else(
-    walker: Walker, loop: Any, out: list[ast.stmt], natural: int, exit_: int | None, rest: list[Any], follow: int,
-    frame: Frame,
+    walker: Walker, loop: ast.For | ast.AsyncFor, out: list[ast.stmt], natural: int, exit_: int | None,
+    rest: list[Any], follow: int, frame: Frame,
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     out.append(loop)
     if exit_ is None or exit_ == natural:
@@ -172,6 +172,5 @@ def async_for(
         raise Untangled("an item that is not stored")
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts.pop()
-    loop = ast.AsyncFor(owner.target, iterator.value, stmts or [ast.Pass()], [])
-    loop.line = node.ops[0].line  # type: ignore[attr-defined]
+    loop = at_line(ast.AsyncFor(owner.target, iterator.value, stmts or [ast.Pass()], []), node.ops[0].line)
     return with_else(walker, loop, [], natural, exit_, stack[:-1], follow, frame)

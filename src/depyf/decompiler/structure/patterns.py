@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode.operations import Op
 from ...cfg.stack import effect
 from ..lift import Capture, CaseTest
+from ..nodes import MatchOf, at_line, line_of
 from .regions import Flow, Node, copied_op
 
 if TYPE_CHECKING:
@@ -178,8 +179,9 @@ class _Way:
     def op_COPY(self, op: Op, stack: _Stack) -> None:
         entry = stack[-op.arg]
         if isinstance(entry, Value):
-            entry = Value(entry)
-            entry.of.copies.append(entry)  # type: ignore[union-attr]
+            copy = Value(entry)
+            entry.copies.append(copy)
+            entry = copy
         stack.append(entry)
 
     def op_SWAP(self, op: Op, stack: _Stack) -> None:
@@ -643,31 +645,25 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
     rest = stmt.orelse
     if not rest and after:
         # the body of this case leaves: the next stands behind it
-        if _matches(after[0], test.subject):
+        first = after[0]
+        if isinstance(first, MatchOf) and first.of is test.subject:
             rest, after = after[:1], after[1:]
-        elif isinstance(after[0], Capture) and after[0].subject is test.subject:
+        elif isinstance(first, Capture) and first.subject is test.subject:
             rest, after = after, []
-    if rest and _matches(rest[0], test.subject) and (len(rest) == 1 or _leaves(rest[0])):
-        made += rest[0].cases  # type: ignore[attr-defined]
+    other = rest[0] if rest else None
+    if isinstance(other, MatchOf) and other.of is test.subject and (len(rest) == 1 or _leaves(other)):
+        made += other.cases
         if len(rest) > 1:
             made.append(ast.match_case(ast.MatchAs(), None, rest[1:]))
     elif rest:
-        capture = rest[0] if isinstance(rest[0], Capture) and rest[0].subject is test.subject else None
+        capture = other if isinstance(other, Capture) and other.subject is test.subject else None
         name = None if capture is None else capture.name
         made.append(ast.match_case(ast.MatchAs(None, name), None, rest[capture is not None :] or [ast.Pass()]))
-    match = ast.Match(test.subject.value, made)
-    match.of = test.subject  # type: ignore[attr-defined]
-    match.line = getattr(stmt, "line", None)  # type: ignore[attr-defined]
-    return [match, *after]
+    return [at_line(MatchOf(test.subject.value, made, test.subject), line_of(stmt)), *after]
 
 
-def _matches(stmt: ast.stmt, subject: Any) -> bool:
-    return isinstance(stmt, ast.Match) and getattr(stmt, "of", None) is subject
-
-
-def _leaves(match: ast.stmt) -> bool:
+def _leaves(match: ast.Match) -> bool:
     """Return whether what stands behind a ``match`` runs only when no case fits."""
-    assert isinstance(match, ast.Match)
     last = match.cases[-1]
     if last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None:
         return False

@@ -9,8 +9,9 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..emit.new_syntax import try_star
+from ..emit.new_syntax import TRY, try_star
 from ..lift import Caught, Exit, Slot, Special, State, Target, values
+from ..nodes import at_line, line_of
 from .breaks import reach
 from .frames import Frame, outer_ends
 from .regions import Untangled, handler_steps
@@ -71,12 +72,12 @@ def protected(
         body, falls, after = walker.walk(at, stack[:], -2 if join is None else join, inner, entered)
         end = walker.flow.ends[region]
         final, _, _ = walker.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, nodes[region].region))
-        made: Any = body[0] if len(body) == 1 else None
-        if getattr(made, "handlers", None) and not made.finalbody:
+        made: ast.stmt | None = body[0] if len(body) == 1 else None
+        if isinstance(made, TRY) and made.handlers and not made.finalbody:
             made.finalbody = final or [ast.Pass()]
         else:
             made = ast.Try(body or [ast.Pass()], [], [], final or [ast.Pass()])
-        made.line = first_line(body)
+        at_line(made, first_line(body))
         if not falls or join == walker.flow.nowhere.get(region, -1):
             return [made], None, stack
         return [made], join, after
@@ -86,7 +87,7 @@ def protected(
 
 
 def first_line(stmts: list[ast.stmt]) -> int | None:
-    return getattr(stmts[0], "line", None) if stmts else None
+    return line_of(stmts[0]) if stmts else None
 
 
 def unify(walker: Walker, leaves: list[int], join: int | None) -> None:
@@ -116,13 +117,8 @@ def with_(
     item = ast.withitem(exit_.manager, owner.target)
     if owner.target is None and isinstance(exit_.manager, ast.Tuple) and exit_.manager.elts:
         walker.machine.scope.is_one_item(exit_.manager)
-    made: Any
-    if exit_.asynchronous:
-        made = ast.AsyncWith([item], body or [ast.Pass()])
-    else:
-        made = ast.With([item], body or [ast.Pass()])
-    made.line = first_line(body)
-    return [made], join, stack[:-2]
+    kind = ast.AsyncWith if exit_.asynchronous else ast.With
+    return [at_line(kind([item], body or [ast.Pass()]), first_line(body))], join, stack[:-2]
 
 
 def try_except(
@@ -173,8 +169,7 @@ def try_except(
         )
     handlers, handler_falls = handler_clauses(walker, region, stack, -2 if join is None else join, frame)
     make = try_star if star else ast.Try
-    made: Any = make(body or [ast.Pass()], handlers, orelse, [])
-    made.line = first_line(body)
+    made = at_line(make(body or [ast.Pass()], handlers, orelse, []), first_line(body))
     if falls and values(stack_after) > values(stack):
         raise Untangled("a value crosses the end of a try")
     return [made], join if falls or handler_falls else None, stack
@@ -235,8 +230,10 @@ def handler_clauses(
         t, f = node.succs
         caught = walker.machine.caught = Target("e")
         body, falls, _ = walker.walk(t, state.stack[:], join, inner)
-        name = caught.target.id if caught.target is not None else None  # type: ignore[attr-defined]
-        handlers.append(ast.ExceptHandler(test.value, name, body or [ast.Pass()]))
+        name = caught.target
+        if name is not None and not isinstance(name, ast.Name):
+            raise Untangled("an exception that is stored to no name")
+        handlers.append(ast.ExceptHandler(test.value, None if name is None else name.id, body or [ast.Pass()]))
         any_falls |= falls
         at = f
         current = state.stack

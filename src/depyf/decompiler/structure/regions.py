@@ -260,8 +260,8 @@ def classify_handlers(flow: Flow) -> None:
             flow.kinds[id] = "except*" if id in flow.groups else kind
     for node in nodes.values():
         hops = 0
-        while node.region in transparent:
-            node.region = nodes[node.region].region  # type: ignore[index]
+        while node.region is not None and node.region in transparent:
+            node.region = nodes[node.region].region
             hops += 1
             if hops > 100:
                 raise Untangled("regions go round")
@@ -408,7 +408,7 @@ def _end_finally(flow: Flow, region: int) -> None:
             node.succs = [end.id if succ in copies else succ for succ in node.succs]
 
 
-def _with_resume(flow: Flow, region: int) -> int | None:
+def _with_resume(flow: Flow, region: int) -> int:
     """Lead the handler of a ``with`` to where control goes after an exception is swallowed, and return that node."""
     nodes = flow.nodes
     node = nodes[region]
@@ -418,11 +418,11 @@ def _with_resume(flow: Flow, region: int) -> int | None:
         hops += 1
     if node.end != "branch":
         raise Untangled("the handler of a with statement")
-    at: int | None = node.succs[0]
+    at = node.succs[0]
     wanted = ["POP", "POP_EXCEPT", "POP", "POP"]
-    seen: set[int | None] = set()
+    seen: set[int] = set()
     while wanted:
-        node = nodes[at]  # type: ignore[index]
+        node = nodes[at]
         if at in seen:  # a loop, or an end, where nothing is popped
             raise Untangled("the handler of a with statement")
         seen.add(at)
@@ -438,7 +438,7 @@ def _with_resume(flow: Flow, region: int) -> int | None:
     # the handler is never walked: it leads straight to where control resumes
     handler = nodes[region]
     handler.ops = []
-    handler.end, handler.succs = "jump", [at]  # type: ignore[list-item]
+    handler.end, handler.succs = "jump", [at]
     return at
 
 
@@ -475,12 +475,12 @@ def _after_fixed(flow: Flow, kind: str, start: int, asynchronous: bool) -> int:
             continue
         first = False
         if kind == "with":
-            wanted = _ASYNC_EXIT if asynchronous else _EXIT
+            wanted: tuple[str, ...] = _ASYNC_EXIT if asynchronous else _EXIT
             good = op.kind == wanted[step]
             if op.kind == "CALL" and op.arg != (3, ()):
                 good = False
         else:
-            wanted = ("POP_EXCEPT", "CONST", "STORE", "DELETE")  # type: ignore[assignment]
+            wanted = ("POP_EXCEPT", "CONST", "STORE", "DELETE")
             good = op.kind.startswith(wanted[step])
         if not good:
             raise Untangled(f"a way out of {kind}")
@@ -504,9 +504,10 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
     steps = 0
     #: ``with`` statements in the clean-up and in its copy: if nothing else ends it, what they swallow may
     withs: set[tuple[int, int]] = set()
+    resumes = flow.resumes
     while work or (withs and not ends):
         if not work:
-            work = [(one, 0, other, 0) for one, other in withs]
+            work = [(with_, 0, copy, 0) for with_, copy in withs]
             withs = set()
         h, i, c, j = work.pop()
         if (h, i, c, j) in seen:
@@ -517,8 +518,9 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
             steps += 1
             if steps > 20000:
                 raise Untangled("a finally that is too large")
-            if hn.region != cn.region and hn.region in flow.resumes and cn.region in flow.resumes:
-                withs.add((hn.region, cn.region))  # type: ignore[arg-type]
+            one, other = hn.region, cn.region
+            if one != other and one is not None and other is not None and one in resumes and other in resumes:
+                withs.add((one, other))
             while i >= len(hn.ops) and hn.end == "jump" and hn.succs[0] != h:
                 h, i = hn.succs[0], 0
                 hn = nodes[h]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ..lift import Machine, State, is_value, values
+from ..nodes import AssertionErrorName, UntestedAssert, at_line
 from .branches import branch
 from .frames import Frame
 from .loop_statements import async_for, loop
@@ -160,8 +161,7 @@ class Walker:
                 leaving = True
                 if self.never_ends(node.ops[-1]) and state.stack and is_value(state.stack[-1]):
                     # ``return`` in front of a clean-up that raises
-                    out.append(ast.Return(self.machine.pop(state)))
-                    out[-1].line = node.line  # type: ignore[attr-defined]
+                    out.append(at_line(ast.Return(self.machine.pop(state)), node.line))
                     return out, False, stack
             end = node.end
             if end == "jump":
@@ -171,16 +171,14 @@ class Walker:
             if end == "return":
                 value = self.machine.pop(state)
                 nothing = isinstance(value, ast.Constant) and value.value is None and not self.is_lambda
-                stmt: ast.stmt = ast.Return(None if nothing else value)
-                stmt.line = node.line  # type: ignore[attr-defined]
                 out += self.pending(state)
-                out.append(stmt)
+                out.append(at_line(ast.Return(None if nothing else value), node.line))
                 return out, False, stack
             if end == NOWHERE:
                 if self.machine.scope.annotates:
                     raise Untangled("a way into a finally that never ends")
-                out.append(ast.Return())  # (or ``break``, ``continue``: the ``finally`` takes over)
-                out[-1].line = self.machine.line  # type: ignore[attr-defined]
+                # (or ``break``, ``continue``: the ``finally`` takes over)
+                out.append(at_line(ast.Return(), self.machine.line))
                 return out, False, stack
             if leaving:
                 raise Untangled("a branch on the way out")
@@ -218,16 +216,11 @@ class Walker:
 
     def raise_(self, node: Node, state: State) -> ast.stmt:
         values = self.machine.popn(state, node.arg)
-        stmt = ast.Raise(values[0] if values else None, values[1] if len(values) > 1 else None)
-        stmt.line = node.line  # type: ignore[attr-defined]
-        if len(values) == 1:
-            exc = values[0]
-            message = None
-            if isinstance(exc, ast.Call) and getattr(exc.func, "assertion", False) and len(exc.args) == 1:
-                message, exc = exc.args[0], exc.func
-            if getattr(exc, "assertion", False):
-                made = ast.Assert(ast.Constant(False), message)
-                made.untested = True  # type: ignore[attr-defined]
-                made.line = node.line  # type: ignore[attr-defined]
-                return made
-        return stmt
+        exc = values[0] if values else None
+        cause = values[1] if len(values) > 1 else None
+        message = None
+        raised = exc
+        if isinstance(raised, ast.Call) and isinstance(raised.func, AssertionErrorName) and len(raised.args) == 1:
+            message, raised = raised.args[0], raised.func
+        made = isinstance(raised, AssertionErrorName) and cause is None
+        return at_line(UntestedAssert(message) if made else ast.Raise(exc, cause), node.line)

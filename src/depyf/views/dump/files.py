@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ... import page as pages
 from ...attempt import attempt
 from ...provenance.lines import Provenance
 from ...records import store
 from ...records.model import Capture, CompiledFunction, CompiledGraph, UserFunction
 from ...records.naming import Numbers, legal_identifier
+from .. import page as pages
 from ..index import index
 from ..remembered import remembered
 from .directory import Directory

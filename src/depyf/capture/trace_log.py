@@ -1,0 +1,192 @@
+"""A log that ``TORCH_TRACE`` wrote -> :class:`~depyf.records.model.Capture`.
+
+The log is made by torch alone, without this tool, and reads into the same records. What it lacks is said in the
+notes: the original and the transformed code as source, the modules that nodes belong to.
+
+Format (torch/_logging/_internal.py, ``TorchLogsFormatter`` and ``trace_structured``): a line of glog's form whose text
+is a JSON object; a payload follows in lines that begin with a tab.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..provenance.lines import Provenance
+from ..records.model import (
+    CacheEntry,
+    Capture,
+    CodeText,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    Frame,
+    GraphStage,
+    Kernel,
+    TransformedCode,
+)
+from ..records.stages import stage_of
+from ..records.store import FILE, FROM_LOG, RecordsError
+from ..torch_text.events import EventReader
+from ..torch_text.global_names import without_ids
+from ..torch_text.guards import GuardReader
+from ..torch_text.legal import legal_graph
+from ..torch_text.resumes import resumed_function
+
+_NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
+
+
+def read_log(path: str) -> Capture:
+    """The records of one log file, or of the newest one in a directory.
+
+    Raises:
+        RecordsError: there is none, or it holds no event.
+    """
+    if os.path.isdir(path):
+        path = logs(path)[-1]
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return _capture(path, file)
+    except OSError as error:
+        raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
+
+
+def logs(directory: str) -> list[str]:
+    """The log files of a directory, the newest last.
+
+    Raises:
+        RecordsError: there is none.
+    """
+    files = sorted(glob.glob(os.path.join(glob.escape(directory), "*.log")), key=os.path.getmtime)
+    if not files:
+        raise RecordsError(f"{directory!r} holds neither records of depyf ({FILE}) nor a log of TORCH_TRACE "
+                           "(dedicated_log_torch_trace_....log).")
+    return files
+
+
+def events(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """``(metadata, payload)`` of each event; lines that are none are left out."""
+    metadata: dict[str, Any] | None = None
+    payload: list[str] = []
+    for line in lines:
+        if line.startswith("\t"):
+            payload.append(line[1:])
+            continue
+        if metadata is not None:
+            yield metadata, "".join(payload).removesuffix("\n") if payload else None
+        metadata, payload = None, []
+        begin = line.find("] {")
+        try:
+            found = json.loads(line[begin + 2 :]) if begin >= 0 else None
+        except ValueError:
+            continue
+        metadata = found if isinstance(found, dict) else None
+    if metadata is not None:
+        yield metadata, "".join(payload).removesuffix("\n") if payload else None
+
+
+def _capture(path: str, lines: Iterable[str]) -> Capture:
+    reader = EventReader(full_path=lambda shown: _full_path(shown, reader.strings()))
+    guards: dict[tuple[int, int, int], str] = {}
+    graphs: dict[tuple[int, int, int], _Graph] = {}
+    environment: dict[str, str] = {}
+    count = 0
+    for metadata, payload in events(lines):
+        count += 1
+        reader.feed(metadata, payload)
+        if isinstance(metadata.get("rank"), int):
+            environment["rank"] = str(metadata["rank"])
+        found = metadata.get("compilation_metrics")
+        if isinstance(found, dict):
+            environment.update({key: str(found[name]) for key, name in
+                                (("torch", "pytorch_version"), ("python", "python_version")) if found.get(name)})
+        if not isinstance(metadata.get("frame_id"), int) or payload is None:
+            continue
+        ids = reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
+        key = ids.key
+        if "dynamo_cpp_guards_str" in metadata:
+            guards[key] = without_ids(payload, {}, {})
+            continue
+        graph = graphs.setdefault(key, _Graph(ids))
+        if isinstance(metadata.get("inductor_output_code"), dict):
+            output = metadata["inductor_output_code"]
+            graph.kernel(payload, str(output.get("file_path") or output.get("filename") or ""))
+        stage = stage_of(metadata)
+        if stage:
+            graph.stage(stage, payload, int(metadata.get("attempt") or 0))
+    if not count:
+        raise RecordsError(f"{path} holds no event of torch's structured trace.")
+    compilations = reader.compilations()
+    guard_reader = GuardReader(lambda shown: _full_path(shown, reader.strings()))
+    records = {key: _with_calls(graph.record()) for key, graph in graphs.items() if graph.stages}
+    functions: dict[tuple[int, int], list[CacheEntry]] = {}
+    for compilation in compilations:
+        if compilation.outcome == "compiled":
+            ids = compilation.compile_id
+            key = ids.key
+            code = TransformedCode(ids, compilation.function, _NO_SOURCE, None, ())
+            names = (records[key].name,) if key in records else ()
+            functions.setdefault(ids.frame_key, []).append(
+                CacheEntry(ids, guard_reader.read(guards.get(key, "")), code, names))
+    first = {c.compile_id.frame_key: c for c in reversed(compilations)}
+    frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
+                    tuple(entries)) for frame, entries in functions.items()]
+    return Capture(_functions(frames), tuple(records.values()), (FROM_LOG,), environment, compilations)
+
+
+def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
+    """Frames by the function that they begin or go on with. (The log does not say which; the name and the place of a
+    resume function do: the last function of that name that begins above its line.)"""
+    members: dict[int, list[Frame]] = {}
+    begun: list[Frame] = []
+    for frame in frames:
+        resumed = resumed_function(frame.code_name)
+        owners = [known for known in begun if resumed and frame.location and known.location
+                  and known.code_name == resumed[0] and known.location.filename == frame.location.filename
+                  and known.location.line <= resumed[1]]
+        if owners:
+            members[id(max(owners, key=lambda known: known.location.line if known.location else 0))].append(frame)
+        else:
+            begun.append(frame)
+            members[id(frame)] = [frame]
+    return tuple(CompiledFunction(members[id(frame)][0].name, tuple(members[id(frame)])) for frame in begun)
+
+
+def _full_path(shown: str, known: Iterable[str]) -> str:
+    """A path that torch cut in the middle of a name (``hooks.FullPaths``), where only one file of the log fits."""
+    found = {path for path in known if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
+    return found.pop() if len(found) == 1 and not os.path.isabs(shown) else shown
+
+
+def _with_calls(graph: CompiledGraph) -> CompiledGraph:
+    return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
+
+
+class _Graph:
+    """The graph of one compilation while the log is read."""
+
+    def __init__(self, ids: CompileId) -> None:
+        self.ids = ids
+        self.attempt = 0
+        self.stages: list[GraphStage] = []
+        self.kernels: list[Kernel] = []
+
+    def stage(self, stage: str, text: str, attempt: int) -> None:
+        if attempt > self.attempt:  # tracing began again
+            self.attempt, self.stages, self.kernels = attempt, [], []
+        text = legal_graph(text)
+        same = [found for found in self.stages if found.stage == stage]
+        if all(found.text != text for found in same):
+            self.stages.append(GraphStage(stage, len(same), text, False, self.ids))
+
+    def kernel(self, text: str, path: str) -> None:
+        if all(known.path != path or not path for known in self.kernels):
+            self.kernels.append(Kernel(len(self.kernels), text, path, self.ids))
+
+    def record(self) -> CompiledGraph:
+        name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
+        return CompiledGraph(name, name, self.ids, "", tuple(self.stages), tuple(self.kernels))

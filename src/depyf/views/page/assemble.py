@@ -1,0 +1,149 @@
+"""Records -> the text of ``index.html``."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import html
+import json
+import os
+import string
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...provenance.lines import Provenance
+from ...records.model import Capture, SourceFile
+from ..markdown import one_line
+from .data import FORMAT, run_data
+
+FILE = "index.html"
+#: A page that takes longer is left to ``depyf report``. (The records tell, not a clock: identical runs have the same
+#: files.)
+SECONDS, SECONDS_A_CHARACTER = 2.0, 1.5e-6
+_STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
+
+
+def build(
+    capture: Capture | Mapping[str, Capture], sources: Sequence[SourceFile] | None = None, title: str = "", *,
+    provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
+) -> str:
+    """The page of a run.
+
+    It is one HTML text. Its Content-Security-Policy allows the script and the style that are in it and nothing else, so
+    no text of the records can run or fetch anything.
+
+    Args:
+        capture: the records; for several ranks those of each by its name (``{"rank 0": ...}``), in order.
+        sources: the user's files to annotate. ``None``: those in the records, else those of this machine's disk that
+            agree with the records, else what the records hold of them.
+        title: of the page; what was run, with which backend and when, if empty.
+        provenances: where the nodes of graphs come from, by name of the graph, as far as that is known already.
+        names: what files are called, by path, where that is not a part of the path (a notebook's ``In[3]``).
+
+    Returns:
+        The text; ASCII.
+    """
+    runs = {"": capture} if isinstance(capture, Capture) else dict(capture)
+    data = {
+        "format": FORMAT, "title": title,
+        "runs": [{"name": name, **run_data(run, sources, provenances, names)} for name, run in runs.items()]}
+    return page(data, title or _title(runs))
+
+
+def is_large(capture: Capture) -> bool:
+    """Return whether the page would take more than two seconds: the end of a run leaves it to ``depyf report`` then."""
+    size = sum(sum(len(stage.text) for stage in graph.stages) + sum(len(kernel.text) for kernel in graph.kernels)
+               for graph in capture.graphs)
+    return SECONDS_A_CHARACTER * size > SECONDS
+
+
+def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -> str:
+    """Writes the page.
+
+    Args:
+        path: the file, or a directory, in which it is called ``index.html``.
+        capture, **options: as of :func:`build`.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if os.path.isdir(path):
+        path = os.path.join(path, FILE)
+    return write_text(path, build(capture, **options))
+
+
+def write_text(path: str, text: str) -> str:
+    """Writes the text of a page; who reads the file meanwhile sees the old one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    partial = f"{path}.{os.getpid()}.partial"
+    with open(partial, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        file.write(text)
+    os.replace(partial, path)
+    return path
+
+
+def page(data: Mapping[str, Any], title: str) -> str:
+    """The page that shows ``data`` (see :mod:`depyf.views.page.data`)."""
+    script, style = _asset("page.js"), _asset("page.css")
+    policy = (f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
+              "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+    shell = string.Template(_asset("shell.html"))
+    return shell.substitute(
+        policy=policy, title=_ascii(html.escape(one_line(title))), style=style, script=script, data=packed(data))
+
+
+def _ascii(text: str) -> str:
+    """The text of HTML with numbers for all letters but ASCII."""
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def packed(data: Mapping[str, Any]) -> str:
+    """The data as JSON, compressed: graphs repeat themselves, and a page ten times smaller can be sent by mail.
+
+    What stands in the page is base64, in which no text of a program's can be seen as HTML.
+    """
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    # (31: gzip, without a time in its head. A higher level takes longer and saves little.)
+    compressor = zlib.compressobj(1, zlib.DEFLATED, 31)
+    packed = base64.b64encode(compressor.compress(text) + compressor.flush()).decode("ascii")
+    return json.dumps({"encoding": "gzip", "size": len(text), "data": packed})
+
+
+def unpacked(page: str) -> Any:
+    """The data of a page: what :func:`packed` was given."""
+    begin = page.index('id="data">') + len('id="data">')
+    held = json.loads(page[begin : page.index("</script>", begin)])
+    return json.loads(zlib.decompress(base64.b64decode(held["data"]), 31))
+
+
+def _title(runs: Mapping[str, Capture]) -> str:
+    """Return the title: the command, its backends and the date; the compiled functions, where these are unknown."""
+    environment = next((run.environment for run in runs.values()), {})
+    if environment.get("command"):
+        backends = sorted({graph.backend for run in runs.values() for graph in run.graphs if graph.backend})
+        return " \u00b7 ".join(filter(None, (
+            environment["command"].removeprefix("python "), ", ".join(backends), environment.get("date", ""))))
+    names = dict.fromkeys(
+        function.frames[0].title or function.name if function.frames else function.name
+        for run in runs.values() for function in run.functions)
+    shown = ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")
+    return f"torch.compile: {shown}" if names else "torch.compile"
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    with open(os.path.join(_STATIC, name), encoding="utf-8", newline="") as file:
+        return file.read().replace("\r\n", "\n")
+
+
+@functools.cache
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

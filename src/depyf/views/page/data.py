@@ -1,0 +1,118 @@
+"""The data that the page shows: a capture as plain data (JSON), every text once, every link by number.
+
+Terms, as the page's script has them:
+
+* a *document* is a text that a pane can show: a file of the user's, guards, transformed code, a stage of a graph, a
+  generated module. Its ``key`` is stable from run to run and stands in links to it;
+* a *place* is a line of the user's: ``(file, line)``. What comes from one place has one colour in every document;
+* ``nodes`` of a stage: for each node its name, line of the text, place, captured node (index in the captured stage) and
+  call of a module; -1 where there is none;
+* ``calls`` of a generated module: for each call of a kernel its lines and the nodes of ``stage`` that it computes.
+
+Lines count from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...provenance import sources
+from ...provenance.lines import Provenance
+from ...records.model import Capture, SourceFile
+from .. import story
+from .functions import unit_data
+from .graphs import graph_data
+from .happened import (
+    break_data,
+    caches_data,
+    compilation_data,
+    lost_data,
+    phases_data,
+    recompile_data,
+    summary_data,
+    symbols_data,
+    verdict_data,
+)
+from .run import Json, Run, plain_lines
+
+FORMAT = 1
+
+
+def run_data(
+    capture: Capture, files: Sequence[SourceFile] | None = None,
+    provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
+) -> Json:
+    """The data of one run.
+
+    Args:
+        capture: its records.
+        files: the user's files; ``None``: those of the records, else of this machine's disk (see
+            :func:`depyf.provenance.sources.of_capture`).
+        provenances: those of graphs that are known already, by name of the graph.
+        names: what files are called, by path, where that is not a part of the path (``In[3]``).
+    """
+    found = sources.of_capture(capture) if files is None else files
+    run = Run(capture, found, names or {})
+    for file in run.files:
+        run.file(file.path)
+    # (Numbers are given in this order.)
+    graphs = [graph_data(run, graph, (provenances or {}).get(graph.name)) for graph in capture.graphs]
+    guards: list[Json] = []
+    units = [unit_data(run, unit, guards) for unit in run.story.units]
+    breaks = [break_data(run, group) for group in story.breaks_by_reason(capture.compilations)]
+    recompiles = [recompile_data(run, unit) for unit in run.story.units if unit.recompiles]
+    lost = [lost_data(run, members) for members in story.not_compiled(capture.compilations)]
+    compilations = [compilation_data(run, compilation) for compilation in capture.compilations]
+    symbols = symbols_data(run)
+    _traced(run)
+    documents = _sources(run)
+    short = run.short_names()
+    return {
+        "environment": dict(capture.environment), "notes": list(capture.notes), "summary": summary_data(run),
+        "verdict": verdict_data(run), "backends": sorted({graph.backend for graph in capture.graphs if graph.backend}),
+        "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in run.file_names],
+        "places": [number for place in run.places for number in (run.file_numbers[place[0]], place[1])],
+        "docs": run.documents, "graphs": graphs, "units": units, "breaks": breaks, "recompiles": recompiles,
+        "lost": lost, "compilations": compilations, "guards": guards, "symbols": symbols,
+        "phases": phases_data(run), "caches": caches_data(run)}
+
+
+def _traced(run: Run) -> None:
+    for compilation in run.capture.compilations:
+        # (Of what was given up nothing is left: its function runs in plain Python, and what that calls by itself.)
+        for traced in compilation.traced if compilation.outcome in ("compiled", "unknown") else ():
+            run.statuses.traced(traced.filename, traced.lines)
+        if compilation.outcome in ("skipped", "failed", "limit") and compilation.location is not None:
+            run.statuses.in_python(compilation.location, compilation.outcome)
+    for function in run.capture.functions:
+        for frame in function.frames:
+            if frame.location is not None and frame.entries:
+                for place in (frame.location, *frame.wrappers):
+                    run.statuses.compiled(place)
+
+
+def _sources(run: Run) -> dict[str, int]:
+    documents = {}
+    short = run.short_names()
+    for file in run.files:
+        text = plain_lines(file.text)
+        documents[file.path] = run.document(
+            "source", short[file.path], short[file.path], text, path=file.path,
+            file=run.file_numbers[file.path], status=run.statuses.of(file.path, text))
+    return documents
+
+
+def shares(run: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """``(operations of graphs, those that lead to a place, calls of kernels, those that lead to operations)``."""
+    nodes = leading = calls = known = 0
+    for document in run["docs"]:
+        if document["kind"] == "graph":
+            flat: Iterable[int] = document["nodes"]
+            rows = list(zip(*[iter(flat)] * 5))
+            nodes += sum(row[4] for row in rows)
+            leading += sum(row[4] and row[1] >= 0 for row in rows)
+        elif document["kind"] == "kernel":
+            calls += len(document["calls"])
+            known += sum(bool(call[5]) for call in document["calls"])
+    return nodes, leading, calls, known

@@ -1,0 +1,143 @@
+"""Functions as data of the page: their versions with guards and transformed code."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ...records.model import Frame, GuardFailure
+from ...torch_text.resumes import resumed_function
+from .. import story
+from ..changes import in_words as shape_in_words
+from ..dump.guards.conditions import in_words
+from ..dump.guards.versions import Version, by_compile_id, nearest, versions
+from ..dump.guards.whole import guard_groups, guard_lines
+from ..words import on_branch
+from .failed import failed
+from .run import Json, Run, words
+
+
+def unit_data(run: Run, unit: story.Unit, guards: list[Json]) -> Json:
+    frames = []
+    for frame in unit.function.frames if unit.function else ():
+        frames.append(_frame(run, unit, frame, guards))
+    return {
+        "title": unit.title, "place": run.place(unit.location), "frames": frames,
+        "wrappers": [[run.place(wrapper), wrapper.function] for wrapper in unit.wrappers],
+        "versions": len(unit.done), "breaks": sum(len(c.breaks) for c in unit.compilations),
+        "recompiles": len(unit.recompiles), "seconds": sum(c.seconds for c in unit.compilations),
+        "graphs": len({name for c in unit.done for name in run.story.graph_names(c)}),
+        "lost": [[str(c.compile_id), c.outcome] for c in unit.compilations if c.outcome != "compiled"]}
+
+
+def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json:
+    resumed = resumed_function(frame.code_name)
+    shown = frame.original.text if frame.original_is_user_text or "def " in frame.original.text else ""
+    original = -1
+    if resumed or not frame.original_is_user_text:
+        if shown:
+            original = run.document(
+                "original", f"original {frame.name}", f"decompiled {frame.name}", shown,
+                fidelity=frame.original.fidelity, note=frame.original.note)
+    entries = []
+    compiled = versions(frame, by_compile_id(run.capture.compilations))
+    for version in compiled:
+        entries.append(_entry(run, version, nearest(version, compiled), guards))
+    name = frame.name if resumed else unit.title
+    return {"name": frame.name, "title": name, "resumes": resumed[1] if resumed else 0,
+            "branch": branch_data(frame),
+            "place": run.place(frame.location), "original": original, "entries": entries,
+            "fate": run.story.fate_of(frame.name) if resumed and not entries else ""}
+
+
+def branch_data(frame: Frame | None) -> list[Any] | None:
+    """The condition after which a resume function continues, and whether it held."""
+    return [frame.branch.condition, frame.branch.held] if frame is not None and frame.branch is not None else None
+
+
+def _entry(run: Run, version: Version, before: Version | None, guards: list[Json]) -> Json:
+    frame, entry = version.frame, version.entry
+    ids = str(entry.compile_id)
+    lines = guard_lines(version, before)
+    links = []
+    for at, (_, cause) in enumerate(lines, 1):
+        place = run.place(cause)
+        if place >= 0:
+            links += [at, at, place]
+    document = run.document(
+        "guards", f"guards {ids}", f"guards of {ids} {frame.name}", "".join(f"{line}\n" for line, _ in lines),
+        links=links)
+    guards.append(_guards(run, version, document))
+    code = entry.transformed
+    transformed = -1
+    if code.known:
+        transformed = run.document(
+            "transformed", f"transformed {ids}", f"transformed code of {ids} {frame.name}", code.source.text,
+            fidelity=code.source.fidelity, note=code.source.note, file=code.file)
+    return {"id": ids, "guards": len(entry.guards), "guardsDoc": document, "transformed": transformed,
+            "fidelity": code.source.fidelity if code.known else "",
+            "graphs": [run.graph_numbers[name] for name in entry.graph_names if name in run.graph_numbers],
+            "resumes": list(entry.resume_names)}
+
+
+def _guards(run: Run, version: Version, document: int) -> Json:
+    frame, entry = version.frame, version.entry
+    failures = [found for compilation in run.capture.compilations for found in compilation.guard_failures
+                if found.entry is not None and found.entry.key == entry.compile_id.key]
+    shown = guard_groups(version)
+    found, rest = failed([(one.subject, [text for text, _ in one.conditions]) for one in shown], failures, in_words)
+    groups = []
+    for one, bad in zip(shown, found):
+        said = _differences([each for failures in bad.values() for each in failures])
+        groups.append([one.subject, _path(one.subject), one.members, one.loop, said,
+                       [[text, run.place(cause), int(at in bad)] for at, (text, cause) in enumerate(one.conditions)]])
+    others = list(dict.fromkeys(words(each.text) for each in rest))
+    looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
+              if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
+    return {"id": str(entry.compile_id), "frame": _frame_title(frame), "doc": document,
+            "count": len(entry.guards), "groups": groups, "failed": others, "microseconds": looked[0] if looked else 0}
+
+
+def _frame_title(frame: Frame) -> str:
+    """``f``; of a resume function ``f from line 9 on, where x.sum() > 0 is true``."""
+    resumed = resumed_function(frame.code_name)
+    title = frame.title or frame.name
+    return f"{title} from line {resumed[1]} on{on_branch(frame.branch, str)}" if resumed else title
+
+
+def _differences(failures: Sequence[GuardFailure]) -> list[str]:
+    """``"x.shape[0]: expected 10, seen 12, 14"``; torch's text where it is not known."""
+    seen: dict[str, list[str]] = {}
+    for found in failures:
+        if found.expected and found.seen:
+            subject = f"{shape_in_words(found.subject, {})}: " if found.subject else ""
+            seen.setdefault(f"{subject}expected {found.expected}, seen ", []).append(found.seen)
+        else:
+            seen.setdefault(words(found.text), [])
+    return [text + ", ".join(dict.fromkeys(values)) for text, values in seen.items()]
+
+
+_STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]*)\]|\.(?P<name>\w+)(?P<call>\(\))?")
+
+
+@functools.lru_cache(maxsize=4096)
+def _path(source: str) -> list[str]:
+    """A guarded object as the way to it: ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x."""
+    begin = re.match(r"\w+(?=[.\[]|$)", source)
+    if begin is None:
+        return [source] if source else []
+    steps = [begin[0]]
+    at = begin.end()
+    while at < len(source):
+        step = _STEP.match(source, at)
+        if step is None:
+            return [*steps, source[at:]]
+        at = step.end()
+        if step["name"]:
+            steps.append(step["name"] + (step["call"] or ""))
+        elif step["index"] is not None:
+            text = step["index"]
+            steps.append(text[1:-1] if text[:1] == text[-1:] == "'" and len(text) > 2 else f"[{text}]")
+    return steps

@@ -1,0 +1,100 @@
+"""Graphs and kernels as data of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...provenance.lines import Provenance, StageNodes
+from ...records.model import CompiledGraph, GraphStage
+from ...records.stages import ADJECTIVES, direction, title
+from ...torch_text.graph_text import Graph
+from ..dump import outline
+from ..dump.graph_file import stage_view
+from .run import Json, Run, plain_lines
+
+
+def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) -> Json:
+    """A graph with its stages and kernels.
+
+    Args:
+        run: what it belongs to.
+        graph: its records.
+        known: what is known already of its nodes.
+    """
+    provenance = known if known is not None else Provenance(graph)
+    number = run.graph_numbers[graph.name]
+    captured: dict[str, int] = {}
+    if provenance.captured is not None:
+        captured = {name: index for index, (name, _) in enumerate(provenance.captured.nodes())}
+    indices: dict[str, dict[str, int]] = {}
+    stages: dict[str, int] = {}
+    for stage in provenance.stages:
+        if not stage.record.internal:
+            stages[_key(stage)] = _stage(run, number, graph, provenance, stage, captured)
+            indices[_key(stage)] = {name: index for index, (name, _) in enumerate(stage.nodes())}
+    directions = {_key(stage): direction_of(stage.record) for stage in provenance.stages}
+    kernels = []
+    for kernel in provenance.kernels:
+        known_nodes = indices.get(kernel.stage, {})
+        direction = directions.get(kernel.stage, "")
+        shown = f"{direction} kernels" if direction else f"kernels {kernel.index}" if kernel.index else "kernels"
+        text = plain_lines(kernel.text)
+        lines = text.split("\n")
+        calls = [[call.name, call.kind, call.line, _end(lines, call.line), call.call_line,
+                  [known_nodes[name] for name in call.nodes if name in known_nodes], int(call.inferred)]
+                 for call in kernel.calls]
+        kernels.append(run.document(
+            "kernel", f"{graph.name}.kernel_{kernel.index}", f"{shown} of {graph.name}", text, shown=shown,
+            direction=direction, graph=number, stage=stages.get(kernel.stage, -1), calls=calls, file=kernel.file))
+    return {"name": graph.name, "id": str(graph.compile_id), "backend": graph.backend,
+            "stages": list(stages.values()), "kernels": kernels,
+            "modules": [[call.path, call.cls, call.outer] for call in provenance.modules]}
+
+
+def _stage(
+    run: Run, number: int, graph: CompiledGraph, provenance: Provenance, stage: StageNodes, captured: dict[str, int]
+) -> int:
+    record = stage.record
+    view = stage_view(record, graph.inputs)
+    names, flat = [], []
+    for name, node in stage.nodes():
+        origin = stage.origins[name]
+        place = run.place(origin.location)
+        if place >= 0 and node.is_call and origin.location is not None:
+            run.statuses.in_graph(origin.location, number)
+        names.append(view.names.get(name, name))
+        flat += [view.line(node.line), place, captured.get(origin.captured, -1), origin.module if node.is_call else -1,
+                 int(node.is_call)]
+    shown = title(record)
+    lines = outline.outline_lines(provenance, stage, view.line)
+    return run.document(
+        "graph", f"{graph.name}.{record.stage}.{record.index}", f"{shown} of {graph.name}", view.text,
+        stage=shown, direction=direction_of(record), graph=number, names=names, nodes=flat, file=record.file,
+        captured=stage is provenance.captured,
+        outline=[[line.depth, line.text, line.first] for line in lines], inputs=_inputs(stage.graph))
+
+
+def direction_of(stage: GraphStage) -> str:
+    """``"forward"`` or ``"backward"`` of a stage that says it; ``""`` of the captured and joint graphs."""
+    adjective = ADJECTIVES.get(stage.stage, "")
+    return adjective if adjective in ("forward", "backward") else direction(stage)
+
+
+def _key(stage: StageNodes) -> str:
+    return f"{stage.record.stage}.{stage.record.index}"
+
+
+def _inputs(graph: Graph) -> list[int]:
+    """``[inputs, operations, results]``."""
+    return [sum(node.op == "placeholder" for node in graph.nodes), sum(node.is_call for node in graph.nodes),
+            next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0)]
+
+
+def _end(lines: Sequence[str], first: int) -> int:
+    """The last line of a kernel's definition: its text is a string over many lines."""
+    if not 0 < first <= len(lines):
+        return first
+    for quotes in ("'''", '"""'):
+        if lines[first - 1].count(quotes) == 1:
+            return next((at for at in range(first + 1, len(lines) + 1) if quotes in lines[at - 1]), first)
+    return first

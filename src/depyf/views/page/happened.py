@@ -1,0 +1,158 @@
+"""The events of a run as data of the page: compilations, graph breaks, recompiles, what was lost, what it cost."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...records.model import Compilation, GraphBreak, GuardFailure
+from ...torch_text import events
+from .. import story
+from ..causes import cause
+from ..changes import in_words, row
+from ..index.sections.shapes import is_used, range_of
+from ..index.totals import Totals, seconds_by_phase
+from ..markdown import prose
+from ..terminal import pieces
+from ..verdict import verdict, why_plain
+from .functions import branch_data
+from .run import Json, Run, words
+
+_TORCHS_PAGE = re.compile(r"https?://[\w./%#?=&+-]+")
+
+
+def compilation_data(run: Run, compilation: Compilation) -> Json:
+    unit = run.story.unit_of.get(compilation.compile_id.key)
+    return {
+        "id": str(compilation.compile_id), "subject": run.subject(compilation),
+        "unit": run.story.units.index(unit) if unit else -1, "place": run.place(compilation.location),
+        "outcome": compilation.outcome,
+        "again": bool(compilation.guard_failures or compilation.compile_id.recompile),
+        "start": compilation.start, "seconds": compilation.seconds, "broke": bool(compilation.breaks),
+        "restarts": len(compilation.restarts),
+        "graphs": [run.graph_numbers[name] for name in run.story.graph_names(compilation)
+                   if name in run.graph_numbers],
+        "phases": [[phase.name, phase.seconds] for phase in compilation.phases],
+        "counts": dict(compilation.counts)}
+
+
+def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
+    first = group[0][0]
+    places = []
+    for members in story.breaks_by_place(group):
+        found, compilation = members[0]
+        where = found.location
+        if where is not None:
+            run.statuses.at_break(where, len(run.story.graphs), found.reason)
+        resumes = dict.fromkeys(
+            name for _, c in members if c.outcome == "compiled" for name in run.story.resume_names(c))
+        places.append({
+            "place": run.place(where), "text": where.text if where else "",
+            "function": run.function_at(where) if where else "",
+            "path": [[run.place(step), run.function_at(step)]
+                     for step in story.path_to(found, compilation)[:-1]],
+            "skips": found.skips_function, "of": run.subject(compilation),
+            "resumes": [[name, branch_data(run.story.frames.get(name))] for name in resumes],
+            "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
+    return {
+        "title": words(first.reason) or "Torch gives no reason", "id": first.registry_id,
+        "url": first.url if _TORCHS_PAGE.fullmatch(first.url) else "", "explanation": words(first.explanation),
+        "hints": [words(hint) for hint in first.hints], "context": words(first.context), "places": places,
+        "times": len(group)}
+
+
+def recompile_data(run: Run, unit: story.Unit) -> Json:
+    """The recompiles of a function, a row for each."""
+    rows = []
+    for compilation in unit.recompiles:
+        found = run.story.changes(compilation)
+        rows.append({
+            "id": str(compilation.compile_id), "of": run.subject(compilation),
+            "text": pieces(". ".join(filter(None, (row(found), run.story.besides(compilation))))),
+            "failures": [_failure(run, members) for members in story.failures_by_kind([compilation])]})
+    return {"unit": run.story.units.index(unit), "subject": unit.title, "rows": rows,
+            "advice": [pieces(text) for text in run.story.advices(unit.recompiles)]}
+
+
+def _failure(run: Run, failures: list[GuardFailure]) -> Json:
+    causes: dict[int, str] = {}
+    for found in failures:
+        if found.cause is not None:
+            causes.setdefault(run.place(found.cause), found.cause.text)
+    return {
+        "texts": list(dict.fromkeys(words(found.text) for found in failures)),
+        "entries": list(dict.fromkeys(str(found.entry) for found in failures if found.entry)),
+        "causes": [[place, text] for place, text in causes.items()]}
+
+
+def verdict_data(run: Run) -> list[list[list[str]]]:
+    """Return the verdict, to be known first: what was not compiled of what the program asked for."""
+    return [pieces(sentence) for sentence in verdict(run.story)]
+
+
+def lost_data(run: Run, members: list[Compilation]) -> Json:
+    """Compilations that gave no code. What torch says of the break that was in the way stands at the break."""
+    first = members[0]
+    failure = first.failure
+    broken = next((found for found in reversed(first.breaks) if found.skips_function), None)
+    account = events.graph_break(first.compile_id, failure.reason) if failure and not broken else None
+    why: list[list[str]] = []
+    if broken is not None:
+        heading, _, explanation = broken.gave_up.partition("\n")
+        why = pieces(f"Why it breaks: {prose(cause(broken))}."
+                     + (f" Why torch gives the function up: {prose(f'{heading}. {explanation}'.rstrip('. '))}."
+                        if heading else ""))
+    elif account is not None:
+        why = pieces(prose(words(account.explanation.partition("\n")[0])))
+    changes = [run.story.changes(each)[:1] for each in members] if first.outcome == "limit" else []
+    hints = [prose(words(hint)) for hint in account.hints] if account else []
+    return {
+        "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
+        "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
+        "text": pieces(why_plain(run.story, first)) if first.outcome != "unknown" else [], "why": why,
+        "at": run.place(failure.location) if failure and failure.location and not broken else -1,
+        "rows": [pieces(row(found)) for found in changes if found][:3],
+        "hints": [pieces(hint) for hint in dict.fromkeys([*hints, *(
+            run.story.advices(members) if first.outcome == "limit" else ())])]}
+
+
+def symbols_data(run: Run) -> list[Json]:
+    found: dict[tuple[object, ...], Json] = {}
+    for unit_number, unit in enumerate(run.story.units):
+        for compilation in unit.compilations:
+            for symbol in compilation.symbols:
+                if not is_used(run.story, symbol, compilation):
+                    continue
+                key = (unit_number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
+                known = found.setdefault(key, {
+                    "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol,
+                    "source": in_words(symbol.source, run.story.stack_names(compilation)),
+                    "value": symbol.value, "range": pieces(range_of(run.story, symbol, compilation)),
+                    "reason": words(symbol.reason),
+                    "place": run.place(symbol.location), "ids": []})
+                if str(compilation.compile_id) not in known["ids"]:
+                    known["ids"].append(str(compilation.compile_id))
+    return list(found.values())
+
+
+def phases_data(run: Run) -> list[list[Any]]:
+    return [[name, value] for name, value in seconds_by_phase(run.capture.compilations).items()]
+
+
+def caches_data(run: Run) -> list[list[Any]]:
+    found: dict[tuple[str, str, str], int] = {}
+    for compilation in run.capture.compilations:
+        for lookup in compilation.caches:
+            key = lookup.cache, lookup.outcome, words(lookup.reason)
+            found[key] = found.get(key, 0) + 1
+    return [[*key, times] for key, times in found.items()]
+
+
+def summary_data(run: Run) -> Json:
+    totals = Totals.of(run.story)
+    return {
+        "functions": totals.functions,
+        "versions": totals.versions or sum(len(f.entries) for u in run.capture.functions for f in u.frames),
+        "graphs": totals.graphs, "seconds": totals.seconds, "breaks": totals.breaks, "places": totals.places,
+        "recompiles": totals.recompiles,
+        **{outcome: totals.outcomes.get(outcome, 0) for outcome in ("limit", "failed", "skipped", "unknown")}}

@@ -1,0 +1,202 @@
+"""The fate of each line of the user's files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...provenance.definitions import parts
+from ...records.model import SourceLocation
+
+#: What can be said of a line, the weightiest first; docs/page.md says what each means.
+BREAK, GRAPH, PYTHON, FOLDED, UNREACHED, UNKNOWN = "break", "graph", "python", "folded", "unreached", "unknown"
+
+
+@dataclass
+class _File:
+    graphs: dict[int, set[int]] = field(default_factory=dict)  # line -> graphs
+    breaks: dict[int, list[str]] = field(default_factory=dict)
+    traced: set[int] = field(default_factory=set)
+    python: dict[int, str] = field(default_factory=dict)  # first line of a function -> why
+    compiled: set[int] = field(default_factory=set)  # first lines of functions
+
+    def lines(self) -> set[int]:
+        return {*self.graphs, *self.breaks, *self.traced, *self.python, *self.compiled}
+
+
+class Statuses:
+    """Gathers what is known of lines, then says what became of each line of a file."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, _File] = {}
+
+    def _of(self, name: str) -> _File:
+        return self._files.setdefault(name, _File())
+
+    def in_graph(self, place: SourceLocation, graph: int) -> None:
+        self._of(place.filename).graphs.setdefault(place.line, set()).add(graph)
+
+    def at_break(self, place: SourceLocation, number: int, reason: str) -> None:
+        self._of(place.filename).breaks.setdefault(place.line, []).append(reason)
+
+    def traced(self, filename: str, lines: Iterable[int]) -> None:
+        self._of(filename).traced.update(lines)
+
+    def in_python(self, function: SourceLocation, why: str) -> None:
+        """A function that torch gave up, by the line where it begins."""
+        self._of(function.filename).python[function.line] = why
+
+    def compiled(self, function: SourceLocation) -> None:
+        self._of(function.filename).compiled.add(function.line)
+
+    def of(self, filename: str, text: str) -> list[list[Any]]:
+        """``[line, what became of it, graphs, why]`` for each line of which there is something to say, in order.
+
+        Args:
+            filename: as in the records.
+            text: of the file. Where this Python cannot read it, only what torch said of single lines is known.
+        """
+        known = self._files.get(filename)
+        if known is None:
+            return []
+        found: dict[int, list[Any]] = {}
+
+        def say(line: int, status: str, why: str = "") -> None:
+            if line not in found or _weight(status) < _weight(found[line][1]):
+                found[line] = [line, status, sorted(known.graphs.get(line, ())), why]
+
+        for line, reasons in known.breaks.items():
+            say(line, BREAK, reasons[0])
+        for line in known.graphs:
+            say(line, GRAPH)
+        functions = list(_functions(text, known.lines()))
+        heads = {line for function in functions for line in range(function.first, function.body)}
+        for function in functions:
+            self._function(function, known, functions, say)
+        for line in known.traced:
+            if line not in heads:
+                say(line, FOLDED)
+        last = text.count("\n") + 1
+        for function in functions:
+            for first, end in function.statements:
+                own = [found[line] for line in range(first, end + 1) if line in found]
+                if own:
+                    best = min(own, key=lambda item: _weight(item[1]))
+                    for line in range(first, end + 1):
+                        found.setdefault(line, [line, best[1], best[2], best[3]])
+        return [found[line] for line in sorted(found) if 0 < line <= last]
+
+    def _function(self, function: _Function, known: _File, functions: list[_Function], say: Any) -> None:
+        begins = range(function.first, function.body)
+        why = next((known.python[line] for line in begins if line in known.python), "")
+        compiled = any(line in known.compiled for line in begins)
+        came = [line for first, end in function.statements for line in range(first, end + 1) if line in known.traced]
+        made = any(line in known.graphs for first, end in function.statements for line in range(first, end + 1))
+        for first, end in function.statements:
+            if any(line in known.graphs or line in known.traced or line in known.breaks
+                   for line in range(first, end + 1)):
+                continue
+            if why and not compiled:
+                say(first, PYTHON, why)
+            elif came:
+                say(first, UNREACHED)
+            elif compiled or made:  # (nothing says which lines were traced)
+                say(first, UNKNOWN)
+
+
+def _weight(status: str) -> int:
+    return (BREAK, GRAPH, PYTHON, FOLDED, UNREACHED, UNKNOWN).index(status)
+
+
+@dataclass
+class _Function:
+    """A function of a file: its first line (of its first decorator), the first line of its body, and the lines of
+    its own statements; a compound one's are those of its head."""
+
+    first: int
+    body: int
+    statements: list[tuple[int, int]]
+
+
+def _functions(text: str, lines: set[int]) -> Iterator[_Function]:
+    """The functions of a file; those that stand at its top and hold none of ``lines`` are left out."""
+    for above, tree in _parsed(text, lines):
+        pending: list[ast.AST] = [tree]
+        while pending:
+            node = pending.pop()
+            pending += _inner(node)  # (only statements hold functions: expressions are most of a tree)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                yield _Function(above + first, above + node.body[0].lineno, [
+                    (above + begin, above + end) for begin, end in _statements(node.body)])
+
+
+def _parsed(text: str, lines: set[int]) -> Iterator[tuple[int, ast.Module]]:
+    """Yield the functions of a file and of its classes that hold some of ``lines``, each with the number of lines above
+    it: files of libraries are long, and a program uses a few of their functions."""
+    texts = text.split("\n")
+    wanted = sorted(lines)
+    try:
+        found = list(_pieces(texts, wanted))
+    except (SyntaxError, ValueError):  # a line that looks like a definition stands in a string, or a decorator is long
+        try:
+            found = [(0, ast.parse(text))]
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return
+    except (RecursionError, MemoryError):
+        return
+    yield from found
+
+
+def _pieces(texts: Sequence[str], lines: Sequence[int]) -> Iterator[tuple[int, ast.Module]]:
+    """Yield the parts of a file that hold some lines; arguments else as of :func:`_parsed`.
+
+    Raises:
+        SyntaxError, ValueError: a piece cannot be parsed alone.
+    """
+    for part in parts(texts, lines):
+        if not part.is_class:
+            # (A method stands in a block: it keeps its indentation, which the strings in it may depend on.)
+            piece = "\n".join(texts[part.begin : part.end])
+            yield (part.begin - 1, ast.parse(f"if True:\n{piece}")) if part.depth else (part.begin, ast.parse(piece))
+
+
+def _inner(node: ast.AST) -> list[ast.stmt]:
+    """The statements within a statement, in order."""
+    if not hasattr(node, "body") and not isinstance(node, ast.Match):
+        return []
+    found: list[ast.stmt] = []
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for item in getattr(node, name, ()) if isinstance(node, (ast.Module, ast.stmt)) else ():
+            found += item.body if isinstance(item, (ast.ExceptHandler, ast.match_case)) else [item]
+    return found
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
+    pending = list(reversed(body))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue  # (what is in it runs when it is called)
+        if isinstance(node, (ast.Pass, ast.Global, ast.Nonlocal)) or (
+                isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            continue  # leaves no code
+        inner = _inner(node)
+        if isinstance(node, ast.Try) or type(node).__name__ == "TryStar":
+            pending += reversed(inner)
+            continue  # `try:` itself does nothing
+        end = node.end_lineno or node.lineno
+        if inner:
+            end = max(node.lineno, min(item.lineno for item in inner) - 1)
+            if isinstance(node, (ast.If, ast.While)):
+                end = node.test.end_lineno or node.lineno
+            elif isinstance(node, (ast.For, ast.AsyncFor)):
+                end = node.iter.end_lineno or node.lineno
+            elif isinstance(node, (ast.With, ast.AsyncWith)):
+                end = node.items[-1].context_expr.end_lineno or node.lineno
+            elif isinstance(node, ast.Match):
+                end = node.subject.end_lineno or node.lineno
+        yield node.lineno, end
+        pending += reversed(inner)

@@ -1,0 +1,111 @@
+"""The parts that all of the page's data share: the documents, and the numbers of files, places and graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...provenance import sources
+from ...records.model import Capture, Compilation, SourceFile, SourceLocation
+from ...torch_text.resumes import plain_name, resumed_function
+from .. import story
+from .lines import Statuses
+
+Json = dict[str, Any]
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+class Run:
+    """A run while its data is made.
+
+    Args:
+        capture: its records.
+        files: the user's files.
+        names: what files are called, by path, where that is not a part of the path.
+
+    Attributes:
+        story: the records, tied together.
+        documents: texts that a pane can show, each once.
+        file_names: in the order of their numbers.
+        places: lines of the user's, ``(file, line)`` -> number.
+        graph_numbers: by name of the graph.
+        statuses: what is known of the lines of files.
+    """
+
+    def __init__(self, capture: Capture, files: Sequence[SourceFile], names: Mapping[str, str]) -> None:
+        self.capture = capture
+        self.story = story.Story(capture)
+        self.files = files
+        self.names = names
+        self.documents: list[Json] = []
+        self.keys: set[str] = set()
+        self.places: dict[tuple[str, int], int] = {}
+        self.file_numbers: dict[str, int] = {}
+        self.file_names: list[str] = []
+        self.graph_numbers = {graph.name: number for number, graph in enumerate(capture.graphs)}
+        self.statuses = Statuses()
+        self.whole = _whole_paths(capture, files)
+
+    def file(self, name: str) -> int:
+        name = self.whole.get(name, name)
+        number = self.file_numbers.setdefault(name, len(self.file_names))
+        if number == len(self.file_names):
+            self.file_names.append(name)
+        return number
+
+    def short_names(self) -> dict[str, str]:
+        return {path: self.names.get(path, short) for path, short in story.short_names(self.file_names).items()}
+
+    def place(self, location: SourceLocation | None) -> int:
+        if location is None or location.line <= 0:
+            return -1
+        name = self.whole.get(location.filename, location.filename)
+        number = self.places.get((name, location.line))
+        if number is None:
+            self.file(name)
+            number = self.places[name, location.line] = len(self.places)
+        return number
+
+    def document(self, kind: str, key: str, title: str, text: str, **more: Any) -> int:
+        while key in self.keys:
+            key += "'"
+        self.keys.add(key)
+        self.documents.append({"kind": kind, "key": key, "title": title, "text": plain_lines(text), **more})
+        return len(self.documents) - 1
+
+    def function_at(self, place: SourceLocation) -> str:
+        """The name of the function that a line is in, with its class where the user's file says it."""
+        return self.story.source.name_at(place, plain_name(place.function))
+
+    def subject(self, compilation: Compilation) -> str:
+        resume = resumed_function(compilation.function)
+        unit = self.story.unit_of.get(compilation.compile_id.key)
+        title = unit.title if unit else plain_name(compilation.function) or "a function that torch does not name"
+        if not resume:
+            return title
+        meant = compilation.user_function
+        return f"{meant.name if meant else title}, from line {resume[1]} on"
+
+
+def _whole_paths(capture: Capture, files: Sequence[SourceFile]) -> dict[str, str]:
+    """Torch cuts paths in guards (``transformers/activations.py``) -> the one file that can be meant."""
+    known = dict.fromkeys([file.path for file in files] + list(sources.files_named(capture)) + [
+        traced.filename for compilation in capture.compilations for traced in compilation.traced])
+    ends: dict[str, list[str]] = {}
+    for path in known:
+        parts = path.replace("\\", "/").split("/")
+        for count in range(2, len(parts)):
+            ends.setdefault("/".join(parts[-count:]), []).append(path)
+    return {end: paths[0] for end, paths in ends.items() if len(paths) == 1 and end not in known}
+
+
+def plain_lines(text: str) -> str:
+    """The text with one kind of line end, as the page counts lines."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def words(text: str) -> str:
+    """The text without addresses, which differ from run to run and help nobody."""
+    return _ADDRESS.sub("", text)
