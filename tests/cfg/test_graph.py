@@ -8,8 +8,8 @@ import pytest
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.cfg import graph as g
-from depyf.cfg.check import BrokenGraph, check
-from depyf.cfg.dominators import EXIT, back_edges, dominates, dominators, natural_loops, post_dominators, successors
+from depyf.cfg.check import BrokenGraph, check, check_edges
+from depyf.cfg.dominators import DominatorTree, back_edges, natural_loop, predecessors
 from depyf.cfg.stack import StackMismatch, entry_depths
 
 
@@ -47,22 +47,41 @@ def test_for_successors_and_depths():
 def test_loop_is_found():
     graph = graph_of(LOOP)
     head = next(b for b in graph.blocks.values() if b.end == g.FOR_ITER)
-    ways = successors(graph)
-    loops = natural_loops(ways, graph.entry)
-    assert list(loops) == [head.id]
-    assert head.successors[0] in loops[head.id] and head.successors[1] not in loops[head.id]
-    assert {target for _, target in back_edges(ways, graph.entry)} == {head.id}
+    edges = {id: g.all_successors(block) for id, block in graph.blocks.items()}
+    tails = back_edges(edges, DominatorTree(edges, graph.entry))
+    assert list(tails) == [head.id]
+    loop = natural_loop(head.id, tails[head.id], predecessors(edges))
+    assert head.successors[0] in loop and head.successors[1] not in loop
 
 
 def test_dominators():
     graph = graph_of(LOOP)
     head = next(b for b in graph.blocks.values() if b.end == g.FOR_ITER)
-    above = dominators(graph)
-    assert dominates(above, graph.entry, head.successors[1])
-    assert not dominates(above, head.successors[0], head.successors[1])
-    below = post_dominators(graph)
-    assert below[head.successors[1]] == EXIT
-    assert dominates(below, head.id, head.successors[0])
+    tree = DominatorTree({id: g.all_successors(block) for id, block in graph.blocks.items()}, graph.entry)
+    body, leave = head.successors
+    assert tree.parent[graph.entry] == graph.entry and tree.parent[leave] == tree.parent[body] == head.id
+    assert tree.dominates(graph.entry, leave) and tree.dominates(head.id, head.id)
+    assert not tree.dominates(body, leave) and not tree.dominates(leave, head.id)
+
+
+def test_edits_keep_the_edges():
+    """Blocks can be split, joined with another and removed; the edges lead to blocks that are there."""
+    graph = graph_of(LOOP)
+    before = len(graph.blocks)
+    entry = graph.blocks[graph.entry]
+    tail = graph.split(entry.id, 1)
+    assert entry.successors == [tail] and len(entry.ops) == 1 and graph.blocks[tail].end == g.JUMP
+    assert graph.order[entry.id] < graph.order[tail] < min(graph.order[id] for id in graph.blocks
+                                                           if id not in (entry.id, tail))
+    check(graph)
+    head = graph.blocks[tail].successors[0]
+    graph.redirect(tail, head)
+    assert graph.blocks[entry.id].successors == [head] and len(graph.blocks) == before
+    check_edges(graph)
+    graph.blocks[head].successors[0] = graph.blocks[head].successors[1]
+    graph.prune()
+    assert len(graph.blocks) < before
+    check_edges(graph)
 
 
 def test_blocks_lie_under_one_handler():

@@ -22,7 +22,7 @@ from types import CodeType
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op
-from ..cfg.graph import BRANCH, FOR_ITER, Block, Graph, build
+from ..cfg.graph import BRANCH, FOR_ITER, Block, Cfg, build
 from ..cfg.stack import effect
 from .torch_private.hooks import RESUME_NAME
 
@@ -51,7 +51,7 @@ def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
     return texts if any(texts) else ()
 
 
-def _stack_at(graph: Graph, offset: int) -> _Stack:
+def _stack_at(graph: Cfg, offset: int) -> _Stack:
     """Return the stack before the first operation from an offset on."""
     wanted = min((op.offset for block in graph.blocks.values() for op in _all_ops(block) if op.offset >= offset),
                  default=-1)

@@ -1,136 +1,133 @@
-"""Dominators, post-dominators, loops: simple iterative algorithms over block ids."""
+"""Dominators and natural loops, over edges given as ``{id: ids of successors}``.
+
+The dominator tree is computed by the algorithm of Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm"
+(2001). A natural loop is what leads to a back edge without passing its head (Aho, Lam, Sethi and Ullman, *Compilers*,
+section 9.6.6).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .graph import Graph
-
-#: Id of the virtual exit in :func:`post_dominators`.
-EXIT = -1
+Edges = Mapping[int, Sequence[int]]
 
 
-def successors(graph: Graph, exceptions: bool = True) -> dict[int, tuple[int, ...]]:
-    """Return the successors of each block; with ``exceptions`` its handler is one, too."""
-    result = {}
-    for block in graph.blocks.values():
-        ways = block.successors
-        if exceptions and block.region is not None and block.region.handler not in ways:
-            ways = (*ways, block.region.handler)
-        result[block.id] = ways
-    return result
-
-
-def predecessors(ways: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:
-    """The edges of ``ways``, turned around."""
-    result: dict[int, list[int]] = {node: [] for node in ways}
-    for node, targets in ways.items():
+def predecessors(edges: Edges) -> dict[int, list[int]]:
+    """Return the edges, turned round."""
+    result: dict[int, list[int]] = {id: [] for id in edges}
+    for id, targets in edges.items():
         for target in dict.fromkeys(targets):
-            result.setdefault(target, []).append(node)
+            result.setdefault(target, []).append(id)
     return result
 
 
-def reverse_postorder(ways: Mapping[int, Sequence[int]], entry: int) -> list[int]:
-    """Nodes reachable from ``entry``, each before its successors except along back edges."""
+def reverse_postorder(edges: Edges, entry: int) -> list[int]:
+    """Return what can be reached from ``entry``, each before its successors except along back edges."""
     order: list[int] = []
     seen = {entry}
-    stack = [(entry, iter(ways[entry]))]
+    stack = [(entry, iter(edges[entry]))]
     while stack:
-        node, targets = stack[-1]
+        id, targets = stack[-1]
         for target in targets:
             if target not in seen:
                 seen.add(target)
-                stack.append((target, iter(ways[target])))
+                stack.append((target, iter(edges[target])))
                 break
         else:
-            order.append(node)
+            order.append(id)
             stack.pop()
     order.reverse()
     return order
 
 
-def immediate_dominators(
-    ways: Mapping[int, Sequence[int]], entry: int, order: Sequence[int] | None = None
-) -> dict[int, int]:
-    """``{node: its immediate dominator}`` (the entry is its own) by Cooper, Harvey and Kennedy.
+class DominatorTree:
+    """Dominators of all blocks that can be reached.
+
+    Attributes:
+        order: ids in reverse postorder.
+        number: ``{id: place in order}``.
+        parent: ``{id: its immediate dominator}``; the entry is its own.
+        children: ``{id: ids that it dominates immediately}``, in reverse postorder.
+    """
+
+    def __init__(self, edges: Edges, entry: int) -> None:
+        self.order = reverse_postorder(edges, entry)
+        self.number = {id: place for place, id in enumerate(self.order)}
+        self.parent = self._immediate_dominators(predecessors(edges), entry)
+        self.children: dict[int, list[int]] = {id: [] for id in self.order}
+        for id in self.order[1:]:
+            self.children[self.parent[id]].append(id)
+        self._entered: dict[int, int] = {}
+        self._left: dict[int, int] = {}
+        self._number_visits(entry)
+
+    def _immediate_dominators(self, before: Mapping[int, Iterable[int]], entry: int) -> dict[int, int]:
+        parent = {entry: entry}
+        changed = True
+        while changed:
+            changed = False
+            for id in self.order[1:]:
+                known = [other for other in before[id] if other in parent]
+                above = known[0]
+                for other in known[1:]:
+                    above = self._common(parent, above, other)
+                if parent.get(id) != above:
+                    parent[id] = above
+                    changed = True
+        return parent
+
+    def _common(self, parent: Mapping[int, int], a: int, b: int) -> int:
+        """Return the nearest block above both."""
+        number = self.number
+        while a != b:
+            while number[a] > number[b]:
+                a = parent[a]
+            while number[b] > number[a]:
+                b = parent[b]
+        return a
+
+    def _number_visits(self, entry: int) -> None:
+        """Number entering and leaving each subtree: one block is above another if its interval encloses the other's."""
+        clock = 0
+        stack = [(entry, False)]
+        while stack:
+            id, done = stack.pop()
+            clock += 1
+            if done:
+                self._left[id] = clock
+                continue
+            self._entered[id] = clock
+            stack.append((id, True))
+            stack.extend((child, False) for child in self.children[id])
+
+    def dominates(self, above: int, below: int) -> bool:
+        """Return whether every path to ``below`` leads through ``above``."""
+        return self._entered[above] <= self._entered[below] and self._left[below] <= self._left[above]
+
+
+def back_edges(edges: Edges, tree: DominatorTree) -> dict[int, list[int]]:
+    """Return ``{head: ids of blocks that lead back to it}``: a head dominates what leads back."""
+    found: dict[int, list[int]] = {}
+    for id in tree.order:
+        for target in edges[id]:
+            if tree.number[target] <= tree.number[id] and tree.dominates(target, id):
+                found.setdefault(target, []).append(id)
+    return found
+
+
+def natural_loop(head: int, tails: Iterable[int], before: Mapping[int, Iterable[int]]) -> set[int]:
+    """Return the blocks of the loop at ``head``: all from which a tail can be reached without passing the head.
 
     Args:
-        ways: where control can go from each node.
-        entry: where it starts.
-        order: the nodes in reverse postorder, where that is at hand.
+        head: the block that the back edges lead to.
+        tails: the blocks that they come from.
+        before: predecessors of each block.
     """
-    if order is None:
-        order = reverse_postorder(ways, entry)
-    number = {node: place for place, node in enumerate(order)}
-    before = predecessors(ways)
-    dominator = {entry: entry}
-    changed = True
-    while changed:
-        changed = False
-        for node in order[1:]:
-            new = -2
-            for other in before[node]:
-                if other not in dominator:
-                    continue
-                if new == -2:
-                    new = other
-                    continue
-                while new != other:
-                    while number[new] > number[other]:
-                        new = dominator[new]
-                    while number[other] > number[new]:
-                        other = dominator[other]
-            if dominator.get(node) != new:
-                dominator[node] = new
-                changed = True
-    return dominator
-
-
-def dominators(graph: Graph, exceptions: bool = True) -> dict[int, int]:
-    """Immediate dominator of each block that is reachable from the entry."""
-    return immediate_dominators(successors(graph, exceptions), graph.entry)
-
-
-def post_dominators(graph: Graph, exceptions: bool = False) -> dict[int, int]:
-    """Immediate post-dominator of each block; :data:`EXIT` is the virtual exit.
-
-    Blocks from which no end can be reached (endless loops) are not in the result.
-    """
-    ways = successors(graph, exceptions)
-    backwards: dict[int, list[int]] = {**predecessors(ways), EXIT: []}
-    backwards[EXIT] = [node for node, targets in ways.items() if not targets]
-    return immediate_dominators(backwards, EXIT)
-
-
-def dominates(dominator: Mapping[int, int], above: int, below: int) -> bool:
-    """Return whether every path to ``below`` leads through ``above``."""
-    while below != above:
-        up = dominator.get(below, below)
-        if up == below:
-            return False
-        below = up
-    return True
-
-
-def back_edges(ways: Mapping[int, Sequence[int]], entry: int) -> list[tuple[int, int]]:
-    """Edges ``(from, to)`` where ``to`` dominates ``from``."""
-    dominator = immediate_dominators(ways, entry)
-    return [
-        (node, target) for node in dominator for target in dict.fromkeys(ways[node])
-        if dominates(dominator, target, node)
-    ]
-
-
-def natural_loops(ways: Mapping[int, Sequence[int]], entry: int) -> dict[int, set[int]]:
-    """``{head: blocks of the loop}`` (back edges to the same head are one loop)."""
-    before = predecessors(ways)
-    loops: dict[int, set[int]] = {}
-    for tail, head in back_edges(ways, entry):
-        body = loops.setdefault(head, {head})
-        pending = [tail]
-        while pending:
-            node = pending.pop()
-            if node not in body:
-                body.add(node)
-                pending.extend(before[node])
-    return loops
+    body = {head}
+    pending = list(tails)
+    while pending:
+        id = pending.pop()
+        if id not in body:
+            body.add(id)
+            pending.extend(before[id])
+    return body

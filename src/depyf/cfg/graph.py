@@ -1,13 +1,13 @@
 """Basic blocks and the graph they form.
 
-A :class:`Graph` is what ``build`` makes of a :class:`~depyf.bytecode.operations.Program`: blocks of
+A :class:`Cfg` is what ``build`` makes of a :class:`~depyf.bytecode.operations.Program`: blocks of
 operations that run straight through, and how each one ends.  A block lies under exactly one
 exception handler (blocks are split where the handler changes).  Unreachable blocks are dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..bytecode.instructions import UnsupportedBytecode
@@ -46,32 +46,39 @@ class Region:
 
 
 class Block:
-    """Operations that run straight through.
+    """A basic block: operations that run straight through, and the terminator behind them.
 
     Attributes:
-        id: key in ``Graph.blocks``; follows code order in a freshly built graph.
+        id: key in ``Cfg.blocks``; follows code order in a freshly built graph.
         ops: the operations, without the jump that ends the block (``BRANCH``, ``FOR_ITER``, ``RETURN``,
             ``RAISE``, ``RERAISE`` are in ``end``, not in ``ops``).
-        end: one of the constants above.
-        arg: operand of the end (``RAISE``, ``RERAISE``).
-        end_op: the op that ends the block (for its line and offset), ``None`` for falling through.
-        successors: ids of the blocks control goes to, as listed beside each end.
+        end: the terminator, one of the constants above.
+        arg: operand of the terminator (``RAISE``, ``RERAISE``).
+        end_op: the op that ends the block (for its offset), ``None`` for falling through.
+        line: of the terminator in the source.
+        successors: ids of the blocks control goes to, as listed beside each terminator.
         region: innermost exception region, or ``None``.
     """
 
-    __slots__ = ("arg", "end", "end_op", "id", "ops", "region", "successors")
+    __slots__ = ("arg", "end", "end_op", "id", "line", "ops", "region", "successors")
 
     def __init__(
-        self, id: int, ops: list[Op], end: str, successors: tuple[int, ...] = (),
+        self, id: int, ops: list[Op], end: str, successors: Sequence[int] = (),
         arg: Any = None, end_op: Op | None = None, region: Region | None = None,
     ) -> None:
         self.id = id
         self.ops = ops
         self.end = end
-        self.successors = successors
+        self.successors = list(successors)
         self.arg = arg
         self.end_op = end_op
+        self.line = end_op.line if end_op is not None else None
         self.region = region
+
+    @property
+    def handler(self) -> int | None:
+        """The id of the block that control goes to when an operation raises; ``None`` for out of the function."""
+        return self.region.handler if self.region is not None else None
 
     @property
     def floor(self) -> int:
@@ -79,42 +86,103 @@ class Block:
         return self.region.depth if self.region else 0
 
     def __repr__(self) -> str:
-        return f"B{self.id}({len(self.ops)} ops, {self.end} {self.successors})"
+        return f"B{self.id}({len(self.ops)} ops, {self.end} {tuple(self.successors)})"
 
 
-class Graph:
-    """Blocks by id, and where to start.
+class Cfg:
+    """A control-flow graph: basic blocks by id, and where to start.
 
     Attributes:
         code: the code object the graph was built from.
-        blocks: ``{id: Block}`` in code order.
+        blocks: ``{id: Block}``, in code order when built.
         entry: id of the first block.
+        order: position of each block in the code; a block that was split off follows what it was split from.
     """
-
-    __slots__ = ("blocks", "code", "entry")
 
     def __init__(self, code: Code, blocks: dict[int, Block], entry: int) -> None:
         self.code = code
         self.blocks = blocks
         self.entry = entry
+        self.order: dict[int, float] = {id: float(id) for id in blocks}
+        self.next_id = max(blocks, default=-1) + 1
+
+    # --- questions --------------------------------------------------------------------------------
+    def predecessors(self) -> dict[int, list[int]]:
+        """Return the blocks that control comes from, by jumps and falling through, for each block."""
+        found: dict[int, list[int]] = {id: [] for id in self.blocks}
+        for id, block in self.blocks.items():
+            for successor in block.successors:
+                found[successor].append(id)
+        return found
+
+    def handlers_around(self, handler: int | None) -> list[int]:
+        """Return the handlers of the regions that enclose each other, from the given one outwards."""
+        found: list[int] = []
+        while handler is not None and handler not in found:
+            found.append(handler)
+            block = self.blocks.get(handler)
+            handler = block.handler if block is not None else None
+        return found
+
+    @property
+    def has_regions(self) -> bool:
+        """Whether there is an exception handler."""
+        return any(block.region is not None for block in self.blocks.values())
+
+    # --- edits ------------------------------------------------------------------------------------
+    def add(self, like: Block, ops: list[Op], end: str, successors: Sequence[int], region: Region | None,
+            arg: Any = None) -> Block:
+        """Add a block behind another in the code, with that one's line."""
+        block = Block(self.next_id, ops, end, successors, arg, None, region)
+        self.next_id += 1
+        block.line = like.line
+        self.order[block.id] = self.order[like.id] + 1e-4 * (1 + len(like.ops))
+        self.blocks[block.id] = block
+        return block
+
+    def split(self, id: int, index: int) -> int:
+        """Make the part of a block from ``index`` on a block of its own, and return its id."""
+        if index == 0:
+            return id
+        block = self.blocks[id]
+        tail = self.add(block, block.ops[index:], block.end, block.successors, block.region, block.arg)
+        block.ops = block.ops[:index]
+        block.end, block.successors, block.arg = JUMP, [tail.id], None
+        return tail.id
+
+    def redirect(self, old: int, new: int) -> None:
+        """Lead all edges to ``old`` to ``new``, and remove ``old``."""
+        for block in self.blocks.values():
+            if old in block.successors:
+                block.successors = [new if successor == old else successor for successor in block.successors]
+        if self.entry == old:
+            self.entry = new
+        del self.blocks[old]
+
+    def prune(self) -> None:
+        """Remove blocks that cannot be reached."""
+        reached = reachable(self.blocks, [self.entry])
+        if len(reached) != len(self.blocks):
+            for id in [id for id in self.blocks if id not in reached]:
+                del self.blocks[id]
 
 
-def ways_on(block: Block) -> list[int]:
-    """Ids of the blocks that may run after it, an exception handler included."""
-    return [*block.successors, *([block.region.handler] if block.region else [])]
+def all_successors(block: Block) -> list[int]:
+    """Return the ids of the blocks that may run after a block, an exception handler included."""
+    return block.successors if block.region is None else [*block.successors, block.region.handler]
 
 
 def reachable(
-    blocks: Mapping[int, Block], start: Iterable[int], ways: Callable[[Block], Iterable[int]] = ways_on
+    blocks: Mapping[int, Block], start: Iterable[int], edges: Callable[[Block], Iterable[int]] = all_successors
 ) -> set[int]:
-    """Ids of the blocks that the ways lead to, the first ones included."""
+    """Return the ids of the blocks that edges lead to, the first ones included."""
     found: set[int] = set()
     pending = list(start)
     while pending:
         id = pending.pop()
         if id not in found:
             found.add(id)
-            pending.extend(ways(blocks[id]))
+            pending.extend(edges(blocks[id]))
     return found
 
 
@@ -124,8 +192,8 @@ _END_OF = {
 }
 
 
-def build(program: Program) -> Graph:
-    """The graph of a program. Blocks are numbered in code order; unreachable ones are dropped.
+def build(program: Program) -> Cfg:
+    """Build the graph of a program. Blocks are numbered in code order; unreachable ones are dropped.
 
     An op that ends a block without a jump (``RETURN`` ...) is ``Block.end_op``; falling through into the
     next block is a ``jump`` without ``end_op``.
@@ -133,11 +201,32 @@ def build(program: Program) -> Graph:
     Raises:
         UnsupportedBytecode: the code has no instructions.
     """
-    ops, handlers = program.ops, program.handlers
-    count = len(ops)
-    if not count:
+    ops = program.ops
+    if not ops:
         raise UnsupportedBytecode("the code has no instructions", program.code, "(nothing)", 0)
-    leader = bytearray(count + 1)
+    starts = _leaders(program)
+    id_at = [-1] * (len(ops) + 1)
+    for number, start in enumerate(starts):
+        id_at[start] = number
+    starts.append(len(ops))
+    regions = [Region(id_at[handler.target], handler.depth, handler.lasti) for handler in program.handlers]
+    blocks: dict[int, Block] = {}
+    pending = [0]
+    while pending:
+        number = pending.pop()
+        if number in blocks:
+            continue
+        inside = ops[starts[number] : starts[number + 1]]
+        region = regions[inside[0].handler] if inside[0].handler >= 0 else None
+        blocks[number] = block = _block(number, inside, id_at, region)
+        pending.extend(all_successors(block))
+    return Cfg(program.code, dict(sorted(blocks.items())), 0)
+
+
+def _leaders(program: Program) -> list[int]:
+    """Return the indices of the operations that begin a block."""
+    ops = program.ops
+    leader = bytearray(len(ops) + 1)
     leader[0] = 1
     before = ops[0].handler
     for index, op in enumerate(ops):
@@ -148,41 +237,23 @@ def build(program: Program) -> Graph:
             leader[index + 1] = 1
             if op.target >= 0:
                 leader[op.target] = 1
-    for handler in handlers:
+    for handler in program.handlers:
         leader[handler.target] = 1
+    return [index for index in range(len(ops)) if leader[index]]
 
-    starts = [index for index in range(count) if leader[index]]
-    id_at = [-1] * (count + 1)
-    for number, start in enumerate(starts):
-        id_at[start] = number
-    starts.append(count)
-    regions = [Region(id_at[h.target], h.depth, h.lasti) for h in handlers]
 
-    blocks: dict[int, Block] = {}
-    pending = [0] if count else []
-    while pending:
-        number = pending.pop()
-        if number in blocks:
-            continue
-        start, end = starts[number], starts[number + 1]
-        last = ops[end - 1]
-        region = regions[ops[start].handler] if ops[start].handler >= 0 else None
-        kind = _END_OF.get(last.kind)
-        if kind is None:
-            block = Block(number, ops[start:end], JUMP, (number + 1,), None, None, region)
-        else:
-            block = Block(number, ops[start : end - 1], kind, (), None, last, region)
-            if kind == JUMP:
-                block.successors = (id_at[last.target],)
-            elif kind == BRANCH:
-                ways = (id_at[last.target], number + 1)
-                block.successors = ways if last.arg else ways[::-1]
-            elif kind == FOR_ITER:
-                block.successors = (number + 1, id_at[last.target])
-            else:
-                block.arg = last.arg
-        blocks[number] = block
-        pending.extend(block.successors)
-        if region is not None:
-            pending.append(region.handler)
-    return Graph(program.code, dict(sorted(blocks.items())), 0)
+def _block(number: int, ops: list[Op], id_at: list[int], region: Region | None) -> Block:
+    """Return the block of these operations; where it goes on depends on the last."""
+    last = ops[-1]
+    end = _END_OF.get(last.kind)
+    if end is None:
+        return Block(number, ops, JUMP, (number + 1,), None, None, region)
+    successors: tuple[int, ...] = ()
+    if end == JUMP:
+        successors = (id_at[last.target],)
+    elif end == BRANCH:
+        successors = (id_at[last.target], number + 1) if last.arg else (number + 1, id_at[last.target])
+    elif end == FOR_ITER:
+        successors = (number + 1, id_at[last.target])
+    arg = last.arg if end in (RETURN, RAISE, RERAISE) else None
+    return Block(number, ops[:-1], end, successors, arg, last, region)

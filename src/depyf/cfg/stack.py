@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..bytecode.operations import Op
-from .graph import BRANCH, FOR_ITER, RAISE, RERAISE, RETURN, Block, Graph
+from .graph import BRANCH, FOR_ITER, RAISE, RERAISE, RETURN, Block, Cfg
 
 #: Values popped and pushed by operations for which it is always the same.
 EFFECTS: dict[str, tuple[int, int]] = {
@@ -76,7 +76,7 @@ class StackMismatch(ValueError):
     """Two ways into a block bring stacks of different depths, or an operation finds too few values."""
 
 
-def entry_depths(graph: Graph) -> dict[int, int]:
+def entry_depths(graph: Cfg) -> dict[int, int]:
     """Stack depth at the entry of each block (handlers: with ``lasti`` and the exception)."""
     depths = {graph.entry: 0}
     pending = [graph.entry]

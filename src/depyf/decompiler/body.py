@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ..cfg.graph import Graph
-from .structure.regions import Flow
+from ..cfg.graph import Cfg
+from .structure.regions import RegionCfg
 
 if TYPE_CHECKING:
     from .lift import Machine
@@ -19,8 +19,7 @@ class Body:
 
     Attributes:
         scope: the code object with what is around it.
-        graph: its control-flow graph as built, or as simplified.
-        cfg: the graph that the passes change.
+        cfg: its control-flow graph, which the passes change.
         machine: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
         has_patterns: whether patterns of ``match`` were found.
@@ -28,12 +27,11 @@ class Body:
         statements: what is written in the end.
     """
 
-    __slots__ = ("cfg", "graph", "has_patterns", "late_breaks", "machine", "reducer", "scope", "statements")
+    __slots__ = ("cfg", "has_patterns", "late_breaks", "machine", "reducer", "scope", "statements")
 
-    def __init__(self, scope: CodeScope, graph: Graph, machine: Machine) -> None:
+    def __init__(self, scope: CodeScope, graph: Cfg, machine: Machine) -> None:
         self.scope = scope
-        self.graph = graph
-        self.cfg = Flow.of(graph)
+        self.cfg = RegionCfg(graph)
         self.machine = machine
         self.reducer: Reducer | None = None
         self.has_patterns = False

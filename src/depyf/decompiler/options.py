@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..bytecode.code import Code
-from ..cfg.graph import Graph
+from ..cfg.graph import Cfg
 from .forms import Form, Forms
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ class Options:
         self.trace: Trace | None = None
         #: graphs that stand in for those of their code in its readable form, its simplified forms (made when they are
         #: first asked for), and all others
-        self.readable: dict[Code, Callable[[], Graph]] = {}
-        self.simplified: dict[Code, Callable[[], Graph]] = {}
-        self.graphs: dict[Code, Graph] = {}
+        self.readable: dict[Code, Callable[[], Cfg]] = {}
+        self.simplified: dict[Code, Callable[[], Cfg]] = {}
+        self.graphs: dict[Code, Cfg] = {}
         #: code in which breaks behind other statements are not looked for: with them it could not be written.
         #: (Remembered, as what is nested is written once more with each try of what is around it.)
         self.breaks_come_first: set[Code] = set()
@@ -44,7 +44,7 @@ class Options:
         #: global names that are shown differently
         self.rename: dict[str, str] = {}
 
-    def graph(self, code: Code) -> Graph | None:
+    def graph(self, code: Code) -> Cfg | None:
         """The graph that stands in for the code's own, if one does."""
         form = self.forms.of(code)
         if form > Form.SIMPLIFIED_SPILLED:

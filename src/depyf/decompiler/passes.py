@@ -62,7 +62,7 @@ SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
 )
 
 RESTRUCTURE: Sequence[Pass[Body]] = (
-    Pass("mark_iterator_pops", lambda body: loops.mark_breaks(body.cfg, body.graph),
+    Pass("mark_iterator_pops", lambda body: loops.mark_breaks(body.cfg),
          "operations that drop the iterator of a loop are marked: `break` and `return` leave loops there"),
     Pass("thread_jumps", lambda body: regions.thread(body.cfg), "edges lead straight through empty blocks"),
     Pass("enclose_tests", lambda body: regions.enclose_tests(body.cfg),

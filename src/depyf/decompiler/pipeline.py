@@ -13,7 +13,7 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
-from ..cfg.graph import Graph, build
+from ..cfg.graph import Cfg, build
 from ..cfg.stack import StackMismatch
 from . import passes
 from .constants import name_constants
@@ -141,7 +141,7 @@ class _Job:
         if self.constants:
             self.options.graphs[code] = build(self.program)
 
-        def simplified(facts: Facts | None) -> Callable[[], Graph]:
+        def simplified(facts: Facts | None) -> Callable[[], Cfg]:
             return cache(lambda: self.simplified(facts, parameter_names, keep_variables, rename))
 
         if simplify:
@@ -174,7 +174,7 @@ class _Job:
     def simplified(
         self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
         rename: Mapping[str, str] | None,
-    ) -> Graph:
+    ) -> Cfg:
         """The graph without torch.compile's list juggling; as it is where nothing could be done without facts.
 
         Raises:

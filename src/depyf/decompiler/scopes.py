@@ -218,7 +218,7 @@ class CodeScope(CompiledScope):
         scope = self.nested(expr.code, "generic")
         body = scope.restructured(dict(zip(expr.code.arguments, values)))
         machine = body.machine
-        node = body.cfg.nodes[body.cfg.entry]
+        node = body.cfg.blocks[body.cfg.entry]
         state = State()
         machine.run(state, node.ops)
         if node.end != "return" or len(state.stack) != 1 or state.stmts:
@@ -241,11 +241,11 @@ class CodeScope(CompiledScope):
         scope = self.nested(code, "comprehension")
         body = scope.restructured()
         head = body.cfg.entry  # (where nothing ever comes back to the loop it begins with its head)
-        node = body.cfg.nodes[head]
+        node = body.cfg.blocks[head]
         state = State()
         if node.end == "jump":
             body.machine.run(state, node.ops)
-            head = node.succs[0]
+            head = node.successors[0]
         stack = state.stack
         accumulator = None
         if build_kind != "YIELD":

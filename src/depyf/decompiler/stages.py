@@ -8,7 +8,7 @@ from types import CodeType
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op
-from ..cfg.graph import Graph, build
+from ..cfg.graph import Cfg, build
 from .bodies import Unfinished
 from .body import Body
 from .dynamo.readable import Readable
@@ -16,7 +16,7 @@ from .dynamo.simplify import Simplification
 from .emit.text import number
 from .passes import ALL
 from .pipeline import decompile_code
-from .structure.regions import Flow
+from .structure.regions import RegionCfg
 
 _DOES = {each.name: each.does for each in ALL}
 
@@ -73,12 +73,12 @@ def _shown(subject: object) -> str:
     raise TypeError(f"no pass works on {type(subject).__name__}")
 
 
-def _cfg(cfg: Flow) -> str:
+def _cfg(cfg: RegionCfg) -> str:
     lines = []
-    for id in sorted(cfg.nodes, key=cfg.order.__getitem__):
-        node = cfg.nodes[id]
+    for id in sorted(cfg.blocks, key=cfg.order.__getitem__):
+        node = cfg.blocks[id]
         handled = "" if node.region is None else f", handled by N{node.region}"
-        ends = " ".join([node.end, *(f"N{succ}" for succ in node.succs)])
+        ends = " ".join([node.end, *(f"N{succ}" for succ in node.successors)])
         lines.append(f"N{id} ({ends}{handled}) {cfg.kinds.get(id, '')}".rstrip())
         lines += [f"    {_op(op)}" for op in node.ops]
     return "\n".join(lines)
@@ -88,7 +88,7 @@ def _op(op: Op) -> str:
     return f"{op.kind} {ast.unparse(op.arg)}" if isinstance(op.arg, ast.AST) else repr(op)
 
 
-def _graph(graph: Graph) -> str:
+def _graph(graph: Cfg) -> str:
     lines = []
     for block in graph.blocks.values():
         lines.append(f"{block!r} {block.region or ''}".rstrip())

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...cfg import graph as g
-from ...cfg.graph import Graph
+from ...cfg.graph import Cfg
 from ..emit.literals import constant
 from ..trees import nodes_of
 from . import helpers, namespaces
@@ -28,7 +28,7 @@ class Nested(Protocol):
 
 
 def dispatch(
-    graph: Graph, nested: Nested | None = None, *, namespace: bool = False, mangled: bool = False,
+    graph: Cfg, nested: Nested | None = None, *, namespace: bool = False, mangled: bool = False,
 ) -> list[ast.stmt]:
     """Statements of a function body that do what the graph does.
 
@@ -47,7 +47,7 @@ def dispatch(
 
 
 class _Driver:
-    def __init__(self, graph: Graph, nested: Nested | None, namespace: bool, mangled: bool) -> None:
+    def __init__(self, graph: Cfg, nested: Nested | None, namespace: bool, mangled: bool) -> None:
         self.graph = graph
         self.nested = nested
         self.prefix = _free_prefix(graph)
@@ -267,7 +267,7 @@ class _Placeholders(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]
 
 
-def _free_prefix(graph: Graph) -> str:
+def _free_prefix(graph: Cfg) -> str:
     """A start for our names that no name of the code shares, nor one that a pass gave it."""
     code = graph.code
     names = {*code.names, *code.varnames, *code.cellvars, *code.freevars}

@@ -12,7 +12,7 @@ from typing import Any
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...cfg import graph as g
-from ...cfg.graph import Block, Graph, Region
+from ...cfg.graph import Block, Cfg, Region
 from .writer import Untranslatable
 
 FALL = "fall"  # end of a segment that was cut: goes on with the next one
@@ -57,7 +57,7 @@ def _cut(block: Block) -> list[Segment]:
     return segments
 
 
-def cut(graph: Graph) -> tuple[list[Segment], dict[int, Segment]]:
+def cut(graph: Cfg) -> tuple[list[Segment], dict[int, Segment]]:
     """All segments in order of their numbers, and the first segment of each block id.
 
     The first segment of the list is the entry (number 0).

@@ -8,12 +8,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from ...cfg.graph import Block
 from ..lift import Special, State, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, line_of
 from .breaks import reach
 from .frames import Frame, outer_ends
 from .patterns import case_of
-from .regions import Node, Untangled, is_leave
+from .regions import Untangled, is_leave
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -23,17 +24,17 @@ def join_of(walker: Walker, at: int, follow: int, frame: Frame) -> int | None:
     """Return the join point of a branch's two edges; ``None`` if it has none."""
     best: int | None = None
     score: tuple[int, int] | None = None
-    for child in walker.shape.children[at]:
-        if len(walker.shape.preds[child]) < 2 or child == follow or child in walker.flow.kinds:
+    for child in walker.analysis.tree.children[at]:
+        if len(walker.analysis.preds[child]) < 2 or child == follow or child in walker.cfg.kinds:
             continue
-        if frame.jump(child) is not None or not lies_in(walker, child, frame.region):
+        if frame.jump(child) is not None or not lies_in(walker, child, frame.handler):
             continue
-        mark = (walker.shape.weight[child], walker.shape.rpo[child])
+        mark = (walker.analysis.weight[child], walker.analysis.tree.number[child])
         if score is None or mark > score:
             best, score = child, mark
-    if best is not None and (frame.jump(follow) is None or is_leave(walker.flow.nodes[best])):
+    if best is not None and (frame.jump(follow) is None or is_leave(walker.cfg.blocks[best])):
         # an exit that both ways may take is not where they meet, if one of them can go on without it
-        arms = walker.flow.nodes[at].succs
+        arms = walker.cfg.blocks[at].successors
         if follow in reach(walker, arms, {best, *outer_ends(frame, follow)} - {follow}):
             return None
     return best
@@ -41,15 +42,15 @@ def join_of(walker: Walker, at: int, follow: int, frame: Frame) -> int | None:
 
 def lies_in(walker: Walker, id: int, region: int | None) -> bool:
     """Return whether a node is in a protected body or leaves it; an empty node counts too, and any without a body."""
-    node = walker.flow.nodes[id]
+    node = walker.cfg.blocks[id]
     return (
-        region is None or not node.ops or region in walker.flow.chain(node.region)
+        region is None or not node.ops or region in walker.cfg.handlers_around(node.handler)
         or (is_leave(node) and node.ops[0].target == region)
     )
 
 
 def branch(
-    walker: Walker, at: int, node: Node, state: State, follow: int, frame: Frame
+    walker: Walker, at: int, node: Block, state: State, follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     done = len(state.stmts)
     test: Any = state.stack.pop() if state.stack else None
@@ -63,10 +64,10 @@ def branch(
         test = stack.pop()
     elif values(stack):
         raise Untangled("a value is pending across a branch")
-    t, f = node.succs
+    t, f = node.successors
     join = join_of(walker, at, follow, frame)
     target = follow if join is None else join
-    positive = walker.flow.order[t] <= walker.flow.order[f]
+    positive = walker.cfg.order[t] <= walker.cfg.order[f]
     if positive and t == target and f != target:
         positive = False
     elif not positive and f == target and t != target:

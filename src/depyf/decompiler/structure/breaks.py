@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...cfg.graph import Block
 from .frames import Frame, outer_ends
-from .regions import Node
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -18,21 +18,21 @@ def reach(walker: Walker, starts: list[int], avoid: set[int]) -> set[int]:
     """Nodes that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
     seen: set[int] = set()
     work = [s for s in starts if s not in avoid]
-    nodes = walker.flow.nodes
+    nodes = walker.cfg.blocks
     while work:
         id = work.pop()
         if id in seen:
             continue
         seen.add(id)
-        work.extend(s for s in nodes[id].succs if s not in seen and s not in avoid)
+        work.extend(s for s in nodes[id].successors if s not in seen and s not in avoid)
     walker.spend(len(seen) // 8)
     return seen
 
 
 def skip_unwinding(walker: Walker, id: int, head: int) -> int:
     """Return where an edge out of the loop at ``head`` leads once iterators, handlers and bodies inside it are left."""
-    nodes = walker.flow.nodes
-    around = walker.shape.around_loop(head)
+    nodes = walker.cfg.blocks
+    around = walker.analysis.around_loop(head)
     for _ in range(20):
         node = nodes[id]
         if node.end != "jump":
@@ -43,35 +43,35 @@ def skip_unwinding(walker: Walker, id: int, head: int) -> int:
             if op.kind == "LEAVE" and op.target not in around:
                 continue
             if op.kind == "POP_EXCEPT":
-                handler = walker.shape.handler_of(id)
-                if handler is not None and not walker.shape.dominates(handler, head):
+                handler = walker.analysis.handler_of(id)
+                if handler is not None and not walker.analysis.dominates(handler, head):
                     continue
             return id
-        id = node.succs[0]
+        id = node.successors[0]
     return id
 
 
 def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> list[int]:
     """Return the targets of breaks that come after other statements (``if x: y = 1; break``)."""
-    nodes = walker.flow.nodes
+    nodes = walker.cfg.blocks
     found: list[int] = []
     inner = set()
-    for other, blocks in walker.shape.loops.items():
+    for other, blocks in walker.analysis.loops.items():
         if other != head and other in body:
             # what leaves an inner loop drops that one's iterator first
             inner |= blocks - {other}
-    starts = [s for id in body - inner for s in nodes[id].succs if s not in body and s != natural]
+    starts = [s for id in body - inner for s in nodes[id].successors if s not in body and s != natural]
     for start in starts:
         seen: set[int] = set()
         work = [start]
         while work and len(seen) < 50:
             id = work.pop()
-            if id in seen or not walker.shape.dominates(start, id):
+            if id in seen or not walker.analysis.dominates(start, id):
                 continue
             seen.add(id)
             node = nodes[id]
             if node.ops and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator":
-                target = node.succs[0] if node.end == "jump" else id
+                target = node.successors[0] if node.end == "jump" else id
                 goal = nodes[target]
                 constant = goal.end == "return" and len(goal.ops) <= 1
                 returns = len(node.ops) > 1 and node.ops[-2].kind == "SWAP"
@@ -83,11 +83,11 @@ def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> list
             elif node.end in ("jump", "branch") and not any(
                 op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in node.ops
             ):
-                work.extend(node.succs)
+                work.extend(node.successors)
     return found
 
 
-def returns_through(node: Node) -> bool:
+def returns_through(node: Block) -> bool:
     """Return whether an iterator is dropped below the value to return."""
     return any(
         op.kind == "SWAP" and under.kind == "POP" and under.arg == "iterator"
@@ -95,18 +95,18 @@ def returns_through(node: Node) -> bool:
     )
 
 
-def ends_in_break(node: Node) -> bool:
+def ends_in_break(node: Block) -> bool:
     """Return whether the last thing a node does is to drop an iterator."""
     return node.end == "jump" and bool(node.ops) and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator"
 
 
 def drops_iterator(walker: Walker, id: int, target: int) -> bool:
     """Return whether the path from ``id`` to ``target`` drops an iterator."""
-    nodes = walker.flow.nodes
+    nodes = walker.cfg.blocks
     while id != target:
         if any(op.kind == "POP" and op.arg == "iterator" for op in nodes[id].ops):
             return True
-        id = nodes[id].succs[0]
+        id = nodes[id].successors[0]
     return False
 
 
@@ -116,11 +116,11 @@ def loop_exit(walker: Walker, head: int, body: set[int], natural: int | None, fo
     # From inside, only ``break`` leads to the ends of the loop around this one; or a ``return`` of its own.
     ends = {
         end for end in outer_ends(frame, -1)
-        if end >= 0 and end not in body and not (walker.flow.nodes[end].end == "return" and small_exit(walker, end))
+        if end >= 0 and end not in body and not (walker.cfg.blocks[end].end == "return" and small_exit(walker, end))
     }
     if not ends or chosen in ends:
         return chosen
-    starts = [s for id in body for s in walker.flow.nodes[id].succs if s not in body and s != natural]
+    starts = [s for id in body for s in walker.cfg.blocks[id].successors if s not in body and s != natural]
     missed = first_of(walker, ends, starts, body | {-1 if chosen is None else chosen})
     return missed.pop() if len(missed) == 1 else chosen
 
@@ -130,19 +130,19 @@ def first_of(walker: Walker, ends: set[int], starts: list[int], avoid: set[int])
     on_the_way = reach(walker, starts, avoid | ends)
     found = ends.intersection(starts)
     for id in on_the_way:
-        found.update(ends.intersection(walker.flow.nodes[id].succs))
+        found.update(ends.intersection(walker.cfg.blocks[id].successors))
     return found
 
 
 def likely_exit(
     walker: Walker, head: int, body: set[int], natural: int | None, follow: int, frame: Frame
 ) -> int | None:
-    nodes = walker.flow.nodes
+    nodes = walker.cfg.blocks
     targets: list[int] = []
     strong: list[int] = []
-    inner = [other for other in walker.shape.loops if other != head and other in body and nodes[other].end == "for"]
+    inner = [other for other in walker.analysis.loops if other != head and other in body and nodes[other].end == "for"]
     for id in body:
-        for succ in nodes[id].succs:
+        for succ in nodes[id].successors:
             if succ not in body:
                 target = skip_unwinding(walker, succ, head)
                 if nodes[target].end == "reraise" and target != follow:  # (a ``finally`` ends in one)
@@ -156,16 +156,16 @@ def likely_exit(
                 if breaks_here or target != succ and drops_iterator(walker, succ, target):
                     # ``return`` computes its value before it drops the iterator, unless it is a constant
                     goal = nodes[target]
-                    if natural is not None and target != natural and walker.flow.same_way(target, natural):
+                    if natural is not None and target != natural and walker.cfg.same_way(target, natural):
                         # a copy of what follows the loop
                         at = id if breaks_here else succ
-                        while nodes[at].succs[0] != target:
-                            at = nodes[at].succs[0]
-                        nodes[at].succs[0] = natural
+                        while nodes[at].successors[0] != target:
+                            at = nodes[at].successors[0]
+                        nodes[at].successors[0] = natural
                         continue
                     if goal.end != "return" or [op.kind for op in goal.ops] not in ([], ["CONST"]):
                         strong.append(target)
-                elif any(id in walker.shape.loops[other] and succ != nodes[other].succs[1] for other in inner):
+                elif any(id in walker.analysis.loops[other] and succ != nodes[other].successors[1] for other in inner):
                     continue  # the iterator of a loop in this one is still there
                 elif target != succ and nodes[head].end == "branch" and (
                     nodes[target].end != "return" or len(nodes[target].ops) > 1
@@ -195,7 +195,7 @@ def likely_exit(
         if natural in reached:
             # statements behind a ``break`` that lead where the loop does: ``else: continue``
             behind = [t for t in others if t in strong and t not in ends] if natural in ends else []
-            return max(behind, key=lambda id: walker.shape.weight[id]) if behind else natural
+            return max(behind, key=lambda id: walker.analysis.weight[id]) if behind else natural
         common = mine & reached
         if not common and lone:
             # a break out of the loop that skips the else clause
@@ -206,10 +206,10 @@ def likely_exit(
                 return sure[0]
             return lone[0] if frame.jump(lone[0]) is None else natural
         if common:
-            return min(common, key=lambda id: walker.shape.rpo[id])
+            return min(common, key=lambda id: walker.analysis.tree.number[id])
         breaks = [t for t in strong if t != natural]
         if breaks:
-            return max(breaks, key=lambda id: walker.shape.weight[id])
+            return max(breaks, key=lambda id: walker.analysis.weight[id])
         return natural
     if not targets:
         return None
@@ -220,24 +220,24 @@ def likely_exit(
         return targets[0]
     merged = [
         id for id in reach(walker, candidates, body | ends)
-        if id not in candidates and len(walker.shape.preds[id]) > 1 and walker.shape.dominates(head, id)
+        if id not in candidates and len(walker.analysis.preds[id]) > 1 and walker.analysis.dominates(head, id)
     ]
     pool = candidates + merged
     ways = [reach(walker, [id], body | ends) for id in candidates]
-    shape = walker.shape
+    analysis = walker.analysis
 
     def rank(id: int) -> tuple[bool, bool, bool, int, int, int]:
         reached = reach(walker, [id], body | (ends - {id}))
         goes_on = any(
-            not walker.shape.dominates(head, n) or any(s in ends for s in nodes[n].succs) for n in reached
+            not walker.analysis.dominates(head, n) or any(s in ends for s in nodes[n].successors) for n in reached
         )
         leading = sum(id in way for way in ways)
         small = small_exit(walker, id)
-        return goes_on, nodes[id].end != "raise", not small, leading, shape.weight[id], -shape.rpo[id]
+        return goes_on, nodes[id].end != "raise", not small, leading, analysis.weight[id], -analysis.tree.number[id]
 
     return max(pool, key=rank)
 
 
 def small_exit(walker: Walker, id: int) -> bool:
-    node = walker.flow.nodes[id]
+    node = walker.cfg.blocks[id]
     return node.end == "reraise" or (node.end in ("return", "raise") and len(node.ops) <= 3)

@@ -9,9 +9,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...cfg.graph import Block
 from ..lift import COMPREHENSIONS, LOAD, STORE, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
 from ..trees import nodes_of
-from .regions import Node
 
 if TYPE_CHECKING:
     from .reduce import Reducer
@@ -51,7 +51,7 @@ def parse_loops(
         stack: the stack at the head, an iterator on top.
         accumulator: where on the stack elements are collected; ``None`` for a generator expression.
     """
-    nodes = reducer.flow.nodes
+    nodes = reducer.cfg.blocks
     machine = reducer.machine
     generators: list[ast.comprehension] = []
     exits: list[int] = []
@@ -72,12 +72,12 @@ def parse_loops(
             asynchronous = node.end != "for"
             if asynchronous:
                 exit_id = async_exit(reducer, node)
-                body = node.succs[0]
+                body = node.successors[0]
             else:
                 machine.run(state, node.ops)
                 if state.stmts:
                     return None
-                body, exit_id = node.succs
+                body, exit_id = node.successors
             if not stack or not isinstance(stack[-1], Iter):
                 return None
             iterator = stack[-1]
@@ -112,12 +112,12 @@ def parse_loops(
             return None
         stack = state.stack
         if node.end == "jump":
-            at = node.succs[0]
+            at = node.successors[0]
         elif node.end == "branch":
             if not generators:
                 return None
             test = machine.pop(state)
-            t, f = node.succs
+            t, f = node.successors
             if reducer_follow(nodes, f) == heads[-1]:
                 generators[-1].ifs.append(test)
                 at = t
@@ -187,7 +187,7 @@ def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
         pending += ast.iter_child_nodes(node)
 
 
-def reducer_follow(nodes: dict[int, Node], id: int, asynchronous: bool = False) -> int:
+def reducer_follow(nodes: dict[int, Block], id: int, asynchronous: bool = False) -> int:
     """Return where empty blocks from ``id`` on lead; the end of an ``async for`` is one that is not quite empty."""
     for _ in range(100):
         node = nodes[id]
@@ -196,16 +196,16 @@ def reducer_follow(nodes: dict[int, Node], id: int, asynchronous: bool = False) 
         ):
             return id
         asynchronous = False
-        id = node.succs[0]
+        id = node.successors[0]
     return id
 
 
-def async_head(reducer: Reducer, node: Node) -> bool:
-    return node.region is not None and reducer.flow.kinds.get(node.region) == "async for" and any(
+def async_head(reducer: Reducer, node: Block) -> bool:
+    return node.handler is not None and reducer.cfg.kinds.get(node.handler) == "async for" and any(
         op.kind == "GET_ANEXT_AWAIT" for op in node.ops
     )
 
 
-def async_exit(reducer: Reducer, node: Node) -> int:
+def async_exit(reducer: Reducer, node: Block) -> int:
     """Return the normal exit of an ``async for``: what follows its ``END_ASYNC_FOR``."""
-    return reducer.flow.nodes[node.region].succs[0]  # type: ignore[index]
+    return reducer.cfg.blocks[node.handler].successors[0]  # type: ignore[index]

@@ -8,13 +8,14 @@ written as a ``return``; here there is none, so the copies are taken back.
 
 from __future__ import annotations
 
+from ...cfg.graph import Block
 from ...cfg.stack import effect
-from .regions import Flow, Node, copied_op, handler_steps
+from .regions import RegionCfg, copied_op, handler_steps
 
 
-def gather_ends(flow: Flow) -> None:
+def gather_ends(cfg: RegionCfg) -> None:
     """All ends become one node, and so do copies of the ways out of handlers and bodies that lead to one place."""
-    nodes = flow.nodes
+    nodes = cfg.blocks
     ends: dict[tuple[object, ...], int] = {}
     for id in list(nodes):
         node = nodes[id]
@@ -22,45 +23,45 @@ def gather_ends(flow: Flow) -> None:
         if start < 0:
             continue
         epilogue = tuple((op.kind, op.arg) for op in node.ops[start:])
-        tail = flow.split(id, start)
+        tail = cfg.split(id, start)
         last = ends.setdefault(epilogue, tail)
         if last == tail:
             continue
         if tail != id:
-            node.succs = [last]
+            node.successors = [last]
         else:
-            flow.redirect(id, last)
+            cfg.redirect(id, last)
     for end in sorted(set(ends.values())):
-        _gather_last_statements(flow, end)
-    _gather_ways_out(flow)
+        _gather_last_statements(cfg, end)
+    _gather_ways_out(cfg)
 
 
-def _gather_last_statements(flow: Flow, end: int) -> None:
+def _gather_last_statements(cfg: RegionCfg, end: int) -> None:
     """Copies of the last statements before an end become one.
 
     Where they are short enough they are copied together with the end (``inline_small_exit_blocks``).
     """
-    ways = [node for node in flow.nodes.values() if node.end == "jump" and node.succs == [end] and node.ops]
-    ways.sort(key=lambda node: flow.order[node.id])
-    arms = {frozenset(node.succs) for node in flow.nodes.values() if node.end == "branch"}
+    ways = [node for node in cfg.blocks.values() if node.end == "jump" and node.successors == [end] and node.ops]
+    ways.sort(key=lambda node: cfg.order[node.id])
+    arms = {frozenset(node.successors) for node in cfg.blocks.values() if node.end == "branch"}
     for index, first in enumerate(ways):
         for other in ways[index + 1 :]:
-            size = 0 if first.region != other.region or frozenset((first.id, other.id)) in arms \
+            size = 0 if first.handler != other.handler or frozenset((first.id, other.id)) in arms \
                 else _common_statements(first, other)
             if not size:
                 continue
-            head = flow.split(first.id, len(first.ops) - size)
-            tail = flow.split(other.id, len(other.ops) - size)
+            head = cfg.split(first.id, len(first.ops) - size)
+            tail = cfg.split(other.id, len(other.ops) - size)
             if tail != other.id:
-                other.succs = [head]
-                del flow.nodes[tail]
+                other.successors = [head]
+                del cfg.blocks[tail]
             else:
-                flow.redirect(other.id, head)
-            _gather_last_statements(flow, end)
+                cfg.redirect(other.id, head)
+            _gather_last_statements(cfg, end)
             return
 
 
-def _common_statements(a: Node, b: Node) -> int:
+def _common_statements(a: Block, b: Block) -> int:
     """Count the operations at the end of two nodes that are copies of whole statements, on lines of their own."""
     found = depth = 0
     for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
@@ -74,64 +75,64 @@ def _common_statements(a: Node, b: Node) -> int:
     return found
 
 
-def gather_breaks(flow: Flow) -> None:
+def gather_breaks(cfg: RegionCfg) -> None:
     """Merge the ``break`` and the end of a loop that is the last statement of a handler: they leave that in one place.
 
     (Up to the end of the handler both are on one path, which the compiler copies as it copies other ends. What does not
     come from a ``break`` stays as it is: there is a ``continue`` or ``return`` for it.)
     """
     breaks = {
-        node.succs[0] for node in flow.nodes.values()
+        node.successors[0] for node in cfg.blocks.values()
         if node.end == "jump" and node.ops and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator"
     }
     wanted: set[tuple[int | None, int]] = set()
     for id in breaks:
-        node = flow.nodes[id]
+        node = cfg.blocks[id]
         if node.end == "jump" and [op.kind for op in node.ops] == ["POP_EXCEPT"]:
-            wanted.add((node.region, node.succs[0]))
+            wanted.add((node.handler, node.successors[0]))
     if wanted:
-        _gather_ways_out(flow, wanted)
+        _gather_ways_out(cfg, wanted)
 
 
-def _gather_ways_out(flow: Flow, wanted: set[tuple[int | None, int]] | None = None) -> None:
+def _gather_ways_out(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None = None) -> None:
     """Copies of the end of a handler or protected body that lead to one place become one.
 
     Args:
         wanted: ``(region, place)`` of the ends of handlers that are looked at; all ends if ``None``.
     """
-    nodes = flow.nodes
+    nodes = cfg.blocks
     for id in list(nodes):
         node = nodes[id]
         if len(node.ops) > 1 and node.ops[-1].kind == "POP_EXCEPT" and (
-            wanted is None or node.end == "jump" and (node.region, node.succs[0]) in wanted
+            wanted is None or node.end == "jump" and (node.handler, node.successors[0]) in wanted
         ):
-            flow.split(id, len(node.ops) - 1)
-    handlers = _running_handlers(flow)
+            cfg.split(id, len(node.ops) - 1)
+    handlers = _running_handlers(cfg)
     again = True
     while again:
         again = False
         seen: dict[tuple[object, ...], int] = {}
-        for id in sorted(nodes, key=flow.order.__getitem__):
+        for id in sorted(nodes, key=cfg.order.__getitem__):
             node = nodes[id]
-            if len(node.ops) != 1 or node.end != "jump" or id == flow.entry or id in flow.kinds:
+            if len(node.ops) != 1 or node.end != "jump" or id == cfg.entry or id in cfg.kinds:
                 continue
             op = node.ops[0]
-            if wanted is not None and (node.region, node.succs[0]) not in wanted:
+            if wanted is not None and (node.handler, node.successors[0]) not in wanted:
                 continue
             if op.kind == "LEAVE" and wanted is None:
-                key: tuple[object, ...] = ("LEAVE", op.arg, op.target, node.region, node.succs[0])
+                key: tuple[object, ...] = ("LEAVE", op.arg, op.target, node.handler, node.successors[0])
             elif op.kind == "POP_EXCEPT" and handlers.get(id):
-                key = ("POP_EXCEPT", handlers[id], node.region, node.succs[0])
+                key = ("POP_EXCEPT", handlers[id], node.handler, node.successors[0])
             else:
                 continue
             first = seen.setdefault(key, id)
             if first != id:
-                flow.redirect(id, first)
+                cfg.redirect(id, first)
                 again = True
-    flow.prune()
+    cfg.prune()
 
 
-def _epilogue(node: Node) -> int:
+def _epilogue(node: Block) -> int:
     """Return the index of a node's epilogue, which the compiler puts behind the last statement; -1 if it has none.
 
     The value returned, and in a class before it ``__static_attributes__`` (3.13), ``__classdictcell__`` (3.12)
@@ -158,19 +159,19 @@ _LEAVES = frozenset({"LEAVE", "POP_EXCEPT"})
 _OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
 
 
-def _running_handlers(flow: Flow) -> dict[int, tuple[int, ...]]:
+def _running_handlers(cfg: RegionCfg) -> dict[int, tuple[int, ...]]:
     """The handlers that are running when control reaches a node, innermost last."""
     found: dict[int, tuple[int, ...]] = {}
-    work: list[tuple[int, tuple[int, ...]]] = [(flow.entry, ())]
+    work: list[tuple[int, tuple[int, ...]]] = [(cfg.entry, ())]
     while work:
         id, running = work.pop()
         if id in found:
             continue
         found[id] = running
-        node = flow.nodes[id]
-        if node.region is not None:
-            work.append((node.region, running))
+        node = cfg.blocks[id]
+        if node.handler is not None:
+            work.append((node.handler, running))
         for step in handler_steps(node):
             running = (*running, id) if step > 0 else running[:-1]
-        work.extend((succ, running) for succ in node.succs)
+        work.extend((succ, running) for succ in node.successors)
     return found

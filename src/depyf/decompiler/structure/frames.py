@@ -11,12 +11,12 @@ import ast
 class Frame:
     """The construct around a statement: a loop, a protected body, a handler, or (the outermost) the function."""
 
-    __slots__ = ("exit", "head", "kind", "parent", "region")
+    __slots__ = ("exit", "handler", "head", "kind", "parent")
 
-    def __init__(self, kind: str, parent: Frame | None, region: int | None, head: int = -1, exit: int = -1) -> None:
+    def __init__(self, kind: str, parent: Frame | None, handler: int | None, head: int = -1, exit: int = -1) -> None:
         self.kind = kind
         self.parent = parent
-        self.region = region
+        self.handler = handler
         self.head = head
         self.exit = exit
 

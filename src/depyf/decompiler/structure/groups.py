@@ -19,7 +19,8 @@ to what follows.  :func:`as_alternatives` writes the graph like that, so everyth
 from __future__ import annotations
 
 from ...bytecode.operations import Op
-from .regions import Flow, Node, Untangled, thread
+from ...cfg.graph import Block, Region
+from .regions import RegionCfg, Untangled, thread
 
 #: What follows CHECK_EG_MATCH: whether anything matched.
 _MATCHED = ["COPY", "CONST", "IS"]
@@ -27,21 +28,21 @@ _STARTS = (["BUILD_LIST", "COPY"], ["COPY", "BUILD_LIST", "SWAP"])
 _FORGET = ["CONST", "STORE", "DELETE"]
 
 
-def as_alternatives(flow: Flow) -> None:
-    """Rewrite all ``except*`` in a graph; ``flow.groups`` has the ids of their handlers."""
-    if not any(_start(node) for node in flow.nodes.values()):
+def as_alternatives(cfg: RegionCfg) -> None:
+    """Rewrite all ``except*`` in a graph; ``cfg.groups`` has the ids of their handlers."""
+    if not any(_start(node) for node in cfg.blocks.values()):
         return
-    flow.prune()
-    _gather(flow)
-    for id in {node.region for node in flow.nodes.values()}:
-        if id is not None and _start(flow.nodes[id]):
-            _Statement(flow, id).rewrite()
-            flow.groups.add(id)
-    if flow.groups:
-        flow.prune()
+    cfg.prune()
+    _gather(cfg)
+    for id in {node.handler for node in cfg.blocks.values()}:
+        if id is not None and _start(cfg.blocks[id]):
+            _Statement(cfg, id).rewrite()
+            cfg.groups.add(id)
+    if cfg.groups:
+        cfg.prune()
 
 
-def _start(node: Node) -> int:
+def _start(node: Block) -> int:
     """Count the operations behind ``PUSH_EXC_INFO`` that set the stack up for ``except*``; 0 for other handlers."""
     kinds = [op.kind for op in node.ops[:4]]
     for wanted in _STARTS:
@@ -52,22 +53,22 @@ def _start(node: Node) -> int:
     return 0
 
 
-def _gather(flow: Flow) -> None:
+def _gather(cfg: RegionCfg) -> None:
     """``LIST_APPEND 1`` behind the last clause is too small a block for 3.13: it puts a copy at each way there."""
-    predecessors = flow.predecessors()
-    for id, node in flow.nodes.items():
+    predecessors = cfg.predecessors()
+    for id, node in cfg.blocks.items():
         if not node.ops or node.ops[0].kind != "PREP_RERAISE_STAR":
             continue
-        before = [flow.nodes[p] for p in predecessors[id]]
+        before = [cfg.blocks[p] for p in predecessors[id]]
         if not all(n.end == "jump" and n.ops and n.ops[-1].kind == "LIST_APPEND" for n in before):
             raise Untangled("what a clause of except* leaves is not kept")
         node.ops = [before[0].ops[-1], *node.ops]
         for other in before:
             other.ops = other.ops[:-1]
-    thread(flow)
+    thread(cfg)
 
 
-def _check(node: Node) -> int:
+def _check(node: Block) -> int:
     """Return the index at which a node tests the types of a clause; -1 if it does not."""
     ops = node.ops
     if node.end == "branch" and [op.kind for op in ops[-4:]] == ["CHECK_EG_MATCH", *_MATCHED] and ops[-2].arg is None:
@@ -75,9 +76,9 @@ def _check(node: Node) -> int:
     return -1
 
 
-def _on_none(node: Node) -> tuple[int, int]:
+def _on_none(node: Block) -> tuple[int, int]:
     """Return the two targets of a test for ``None``: if it is, and if it is not."""
-    true, false = node.succs
+    true, false = node.successors
     return (false, true) if node.ops[-1].arg else (true, false)
 
 
@@ -93,17 +94,17 @@ class _Statement:
     """One ``except*`` while it is rewritten.
 
     Args:
-        flow: the graph.
+        cfg: the graph.
         handler: id of its handler.
     """
 
-    def __init__(self, flow: Flow, handler: int) -> None:
-        self.flow = flow
+    def __init__(self, cfg: RegionCfg, handler: int) -> None:
+        self.cfg = cfg
         self.handler = handler
 
     def rewrite(self) -> None:
-        nodes = self.flow.nodes
-        clauses: list[tuple[Node, int, int, int]] = []
+        nodes = self.cfg.blocks
+        clauses: list[tuple[Block, int, int, int]] = []
         at = self.handler
         while True:
             test = self.test(at)
@@ -118,14 +119,14 @@ class _Statement:
             index = _check(test)
             check = test.ops[index]
             test.ops[index:] = [Op("CHECK_EXC_MATCH", None, check.offset, check.line)]
-            test.succs = [matched, following]
+            test.successors = [matched, following]
         del nodes[self.handler].ops[1 : 1 + _start(nodes[self.handler])]
         end = nodes[at]
-        end.ops, end.end, end.succs, end.arg = [], "reraise", [], None
+        end.ops, end.end, end.successors, end.arg = [], "reraise", [], None
 
-    def test(self, start: int) -> Node:
+    def test(self, start: int) -> Block:
         """The test of the clause that starts there; its types may be any expression."""
-        nodes = self.flow.nodes
+        nodes = self.cfg.blocks
         seen: set[int] = set()
         work = [start]
         while work:
@@ -134,31 +135,31 @@ class _Statement:
                 return nodes[id]
             if id not in seen:
                 seen.add(id)
-                work.extend(nodes[id].succs)
+                work.extend(nodes[id].successors)
         raise Untangled("a clause of except* without a test")
 
     def after_first(self, id: int, kind: str) -> int:
         """The node behind the first operation of one, which must be of that kind."""
-        node = self.flow.nodes[id]
+        node = self.cfg.blocks[id]
         if not node.ops or node.ops[0].kind != kind:
             raise Untangled("a way through except*")
         if len(node.ops) > 1 or node.end != "jump":
-            return self.flow.split(id, 1)
-        return node.succs[0]
+            return self.cfg.split(id, 1)
+        return node.successors[0]
 
-    def outside(self, end: Node) -> tuple[int | None, int]:
+    def outside(self, end: Block) -> tuple[Region | None, int]:
         """Return the region, and the id of the node, in which control goes on when nothing is left to raise."""
         after, _ = _on_none(end)
         after = self.after_first(after, "POP")
-        return self.flow.nodes[after].region, self.after_first(after, "POP_EXCEPT")
+        return self.cfg.blocks[after].region, self.after_first(after, "POP_EXCEPT")
 
-    def end_body(self, matched: int, missed: int, following: int, region: int | None, outside: int) -> None:
+    def end_body(self, matched: int, missed: int, following: int, region: Region | None, outside: int) -> None:
         """The body of a clause no longer leads to what follows the clause but out of the statement."""
-        flow = self.flow
-        first = flow.nodes[matched].ops[0]
-        ends: list[Node] = []
-        for id, node in list(flow.nodes.items()):
-            if id == missed or following not in node.succs:
+        cfg = self.cfg
+        first = cfg.blocks[matched].ops[0]
+        ends: list[Block] = []
+        for id, node in list(cfg.blocks.items()):
+            if id == missed or following not in node.successors:
                 continue
             if [op.kind for op in node.ops[-2:]] == ["LIST_APPEND", "POP"] and node.ops[-2].arg == 3:
                 self.end_handler(id, node)
@@ -169,20 +170,20 @@ class _Statement:
                 if node.end != "jump" or not _forgets(node.ops[-3:]) or node.ops[-1].arg != first.arg:
                     raise Untangled("a body of except* that keeps its exception")
                 node.ops.insert(len(node.ops) - 3, Op("POP_EXCEPT", None, -1, node.ops[-1].line))
-                node.succs = [outside]
+                node.successors = [outside]
         elif ends:
-            left = flow.new(ends[0], [Op("POP_EXCEPT", None, -1, None)], "jump", [outside], region)
+            left = cfg.add(ends[0], [Op("POP_EXCEPT", None, -1, None)], "jump", [outside], region)
             for node in ends:
-                node.succs = [left.id if succ == following else succ for succ in node.succs]
+                node.successors = [left.id if succ == following else succ for succ in node.successors]
 
-    def end_handler(self, id: int, node: Node) -> None:
+    def end_handler(self, id: int, node: Block) -> None:
         """The handler of a clause's body: one that forgets the name, or none."""
         if _forgets(node.ops[:-2]):
-            node.ops, node.end, node.succs = node.ops[:-2], "reraise", []
+            node.ops, node.end, node.successors = node.ops[:-2], "reraise", []
             return
         if len(node.ops) > 2:
             raise Untangled("the handler of a body of except*")
-        for other in self.flow.nodes.values():
-            if other.region == id:
+        for other in self.cfg.blocks.values():
+            if other.handler == id:
                 other.region = node.region
-        node.end, node.succs = "reraise", []
+        node.end, node.successors = "reraise", []

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from ...cfg.graph import Block
 from ..lift import Iter, Slot, State, Target, Unliftable, negate, values
 from ..nodes import at_line
 from .branches import folds
 from .breaks import first_of, loop_exit
 from .frames import Frame, outer_ends
-from .regions import Node, Untangled
+from .regions import Untangled
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
 def loop(
     walker: Walker, at: int, stack: list[Any], follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    node = walker.flow.nodes[at]
-    body = walker.shape.loops.get(at) or body_without_return(walker, at)
+    node = walker.cfg.blocks[at]
+    body = walker.analysis.loops.get(at) or body_without_return(walker, at)
     around: Frame | None = frame
     while around is not None:
-        if around.kind == "loop" and around.head == at and around.region == frame.region:
+        if around.kind == "loop" and around.head == at and around.handler == frame.handler:
             raise Untangled("a jump to the head of an outer loop")
         around = around.parent
     if node.end == "for":
         return for_loop(walker, at, node, body, stack, follow, frame)
     natural: int | None = None
     if node.end == "branch":
-        out = [s for s in node.succs if s not in body]
+        out = [s for s in node.successors if s not in body]
         if len(out) == 1:
             natural = out[0]
             probe = State(stack[:])
@@ -41,7 +42,7 @@ def loop(
             except Unliftable:
                 natural = None
     exit_ = loop_exit(walker, at, body, natural, follow, frame)
-    inner = Frame("loop", frame, frame.region, at, -1 if exit_ is None else exit_)
+    inner = Frame("loop", frame, frame.handler, at, -1 if exit_ is None else exit_)
     if natural is not None and exit_ is not None and is_else(walker, natural, exit_, body, frame):
         return while_else(walker, at, node, stack, natural, exit_, frame, inner)
     stmts, falls, after = walker.walk(at, stack[:], at, inner, entered=at)
@@ -56,18 +57,18 @@ def loop(
 def body_without_return(walker: Walker, head: int) -> set[int]:
     """Return the blocks that handle the item of a ``for`` that no edge leads back to: all until its iterator is
     dropped."""
-    nodes = walker.flow.nodes
+    nodes = walker.cfg.blocks
     body = {head}
-    work = [(nodes[head].succs[0], 1)] if nodes[head].end == "for" else []
+    work = [(nodes[head].successors[0], 1)] if nodes[head].end == "for" else []
     while work:
         id, iterators = work.pop()
-        if id in body or not walker.shape.dominates(nodes[head].succs[0], id):
+        if id in body or not walker.analysis.dominates(nodes[head].successors[0], id):
             continue
         body.add(id)
         node = nodes[id]
         iterators -= sum(op.kind == "POP" and op.arg == "iterator" for op in node.ops)
         if iterators:
-            work += [(succ, iterators + (node.end == "for" and succ == node.succs[0])) for succ in node.succs]
+            work += [(succ, iterators + (node.end == "for" and succ == node.successors[0])) for succ in node.successors]
     return body
 
 
@@ -80,12 +81,12 @@ def is_else(walker: Walker, natural: int, exit_: int, body: set[int], frame: Fra
 
 
 def while_else(
-    walker: Walker, at: int, node: Node, stack: list[Any], natural: int, exit_: int, frame: Frame, inner: Frame
+    walker: Walker, at: int, node: Block, stack: list[Any], natural: int, exit_: int, frame: Frame, inner: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     state = State(stack[:])
     walker.machine.run(state, node.ops)
     test = walker.machine.pop(state)
-    t, f = node.succs
+    t, f = node.successors
     stmts, _, _ = walker.walk(f if t == natural else t, stack[:], at, inner)
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts.pop()
@@ -114,7 +115,7 @@ def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def for_loop(
-    walker: Walker, at: int, node: Node, body: set[int], stack: list[Any], follow: int, frame: Frame
+    walker: Walker, at: int, node: Block, body: set[int], stack: list[Any], follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     out: list[ast.stmt] = []
     if node.ops:
@@ -128,9 +129,9 @@ def for_loop(
     else:
         raise Untangled("a for loop over something that is on the stack")
     line = walker.machine.line if node.ops else node.line
-    start, natural = node.succs
+    start, natural = node.successors
     exit_ = loop_exit(walker, at, body, natural, follow, frame)
-    inner = Frame("loop", frame, frame.region, at, natural if exit_ is None else exit_)
+    inner = Frame("loop", frame, frame.handler, at, natural if exit_ is None else exit_)
     owner = Target()
     stmts, falls, after = walker.walk(start, [*stack, Slot(owner)], at, inner)
     if owner.target is None:
@@ -158,16 +159,16 @@ def with_else(
 def async_for(
     walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    node = walker.flow.nodes[at]
+    node = walker.cfg.blocks[at]
     iterator = stack[-1] if stack else None
     if not isinstance(iterator, Iter) or [op.kind for op in node.ops] != ["GET_ANEXT_AWAIT"] or node.end != "jump":
         raise Untangled("an async for loop")
-    natural = walker.flow.nodes[region].succs[0]
-    body = walker.shape.loops.get(at) or body_without_return(walker, at)
+    natural = walker.cfg.blocks[region].successors[0]
+    body = walker.analysis.loops.get(at) or body_without_return(walker, at)
     exit_ = loop_exit(walker, at, body, natural, follow, frame)
-    inner = Frame("loop", frame, frame.region, at, natural if exit_ is None else exit_)
+    inner = Frame("loop", frame, frame.handler, at, natural if exit_ is None else exit_)
     owner = Target()
-    stmts, falls, after = walker.walk(node.succs[0], [*stack, Slot(owner)], at, inner)
+    stmts, falls, after = walker.walk(node.successors[0], [*stack, Slot(owner)], at, inner)
     if owner.target is None:
         raise Untangled("an item that is not stored")
     if stmts and isinstance(stmts[-1], ast.Continue):

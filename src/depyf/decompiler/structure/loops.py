@@ -10,18 +10,18 @@ from __future__ import annotations
 import itertools
 
 from ...bytecode.operations import Op
-from ...cfg.graph import Graph
+from ...cfg.graph import Block, Cfg
 from ...cfg.stack import effect
-from .regions import Flow, Node
+from .regions import RegionCfg
 
 
-def mark_breaks(flow: Flow, graph: Graph) -> None:
+def mark_breaks(cfg: RegionCfg) -> None:
     """Mark every ``POP`` of an iterator (``POP "iterator"``): a ``break`` or ``return`` leaves a ``for`` loop there."""
-    for id, ops in _marked(graph).items():
-        flow.nodes[id].ops = ops
+    for id, ops in _marked(cfg).items():
+        cfg.blocks[id].ops = ops
 
 
-def _marked(graph: Graph) -> dict[int, list[Op]]:
+def _marked(graph: Cfg) -> dict[int, list[Op]]:
     """Return the operations of each block with their marks. Blocks that are not in the result have none."""
     marked: dict[int, list[Op]] = {}
     if not any(op.kind in _ITERATES for block in graph.blocks.values() for op in block.ops):
@@ -89,41 +89,41 @@ _KEEP = frozenset({
 })
 
 
-def split_breaks(flow: Flow) -> None:
+def split_breaks(cfg: RegionCfg) -> None:
     """Split nodes behind each marked ``POP``: what follows is the place a ``break`` leads to."""
-    for id in list(flow.nodes):
+    for id in list(cfg.blocks):
         while True:
-            node = flow.nodes[id]
+            node = cfg.blocks[id]
             for index, op in enumerate(node.ops):
                 if op.kind == "POP" and op.arg == "iterator" and index + 1 < len(node.ops):
-                    id = flow.split(id, index + 1)
+                    id = cfg.split(id, index + 1)
                     break
             else:
                 break
 
 
-def rotate(flow: Flow) -> None:
+def rotate(cfg: RegionCfg) -> None:
     """Makes the copies of each loop's test one."""
-    _split_returns(flow)
+    _split_returns(cfg)
     again = True
     rounds = 0
     while again and rounds < 50:
         again = False
         rounds += 1
-        again |= _merge_equal(flow)
-        again |= _merge_comprehensions(flow)
-        groups: dict[tuple[object, ...], list[Node]] = {}
-        for node in flow.nodes.values():
-            if node.end == "branch" and node.ops and node.id not in flow.kinds:
+        again |= _merge_equal(cfg)
+        again |= _merge_comprehensions(cfg)
+        groups: dict[tuple[object, ...], list[Block]] = {}
+        for node in cfg.blocks.values():
+            if node.end == "branch" and node.ops and node.id not in cfg.kinds:
                 groups.setdefault(
-                    (_place(flow, node.succs[0]), _place(flow, node.succs[1]), node.region), []
+                    (_place(cfg, node.successors[0]), _place(cfg, node.successors[1]), node.handler), []
                 ).append(node)
-        arms = _arms(flow)
+        arms = _arms(cfg)
         for group in groups.values():
             if len(group) < 2:
                 continue
-            group.sort(key=lambda n: flow.order[n.id])
-            if len({(n.succs[0], n.succs[1]) for n in group}) > 1 and not _loops(flow, group):
+            group.sort(key=lambda n: cfg.order[n.id])
+            if len({(n.successors[0], n.successors[1]) for n in group}) > 1 and not _loops(cfg, group):
                 continue
             while group:
                 first = group.pop(0)
@@ -133,61 +133,61 @@ def rotate(flow: Flow) -> None:
                         continue
                     start = len(first.ops) - size
                     if start:
-                        head = flow.nodes[flow.split(first.id, start)]
+                        head = cfg.blocks[cfg.split(first.id, start)]
                     else:
                         head = first
                     cut = len(other.ops) - size
                     if cut:
                         other.ops = other.ops[:cut]
-                        other.end, other.succs, other.arg = "jump", [head.id], None
+                        other.end, other.successors, other.arg = "jump", [head.id], None
                     else:
-                        flow.redirect(other.id, head.id)
+                        cfg.redirect(other.id, head.id)
                     group.remove(other)
                     first = head
                     again = True
-    flow.prune()
+    cfg.prune()
 
 
-def _merge_comprehensions(flow: Flow) -> bool:
+def _merge_comprehensions(cfg: RegionCfg) -> bool:
     """Copies of a comprehension that stands inline (3.12 on) in the test of a loop are one.
 
     The rest of the test, behind them, has been found before: both loops leave to it.
     """
     done = False
-    preds = flow.predecessors()
-    heads: dict[int, list[Node]] = {}
-    for node in sorted(flow.nodes.values(), key=lambda node: flow.order[node.id]):
-        if node.end == "for" and any(_fills(flow.nodes[pred]) for pred in preds[node.id]):
-            heads.setdefault(node.succs[1], []).append(node)
+    preds = cfg.predecessors()
+    heads: dict[int, list[Block]] = {}
+    for node in sorted(cfg.blocks.values(), key=lambda node: cfg.order[node.id]):
+        if node.end == "for" and any(_fills(cfg.blocks[pred]) for pred in preds[node.id]):
+            heads.setdefault(node.successors[1], []).append(node)
     for alike in heads.values():
         for first, other in itertools.combinations(alike, 2):
-            if first.id in flow.nodes and other.id in flow.nodes and _same_graph(flow, first.id, other.id):
-                flow.redirect(other.id, first.id)
-                flow.prune()
-                _merge_before(flow, first.id)
+            if first.id in cfg.blocks and other.id in cfg.blocks and _same_graph(cfg, first.id, other.id):
+                cfg.redirect(other.id, first.id)
+                cfg.prune()
+                _merge_before(cfg, first.id)
                 done = True
     return done
 
 
-def _fills(node: Node) -> bool:
+def _fills(node: Block) -> bool:
     """Return whether a node ends in the empty list, set or dictionary that an inlined comprehension fills."""
     kinds = [op.kind for op in node.ops[-2:]]
     return node.end == "jump" and len(kinds) == 2 and kinds[0] in ("BUILD_LIST", "BUILD_SET", "BUILD_MAP") and (
         kinds[1] == "SWAP" and not node.ops[-2].arg)
 
 
-def _same_graph(flow: Flow, a: int, b: int) -> bool:
+def _same_graph(cfg: RegionCfg, a: int, b: int) -> bool:
     """Return whether the nodes from two places on do the same, on the same lines, until they lead to one place."""
     paired = {a: b}
     work = [a]
     while work:
         here = work.pop()
-        left, right = flow.nodes[here], flow.nodes[paired[here]]
-        if left.end != right.end or left.region != right.region or left.arg != right.arg:
+        left, right = cfg.blocks[here], cfg.blocks[paired[here]]
+        if left.end != right.end or left.handler != right.handler or left.arg != right.arg:
             return False
         if [_key(op) for op in left.ops] != [_key(op) for op in right.ops]:
             return False
-        for x, y in zip(left.succs, right.succs):
+        for x, y in zip(left.successors, right.successors):
             if x != y and x not in paired:
                 paired[x] = y
                 work.append(x)
@@ -196,63 +196,63 @@ def _same_graph(flow: Flow, a: int, b: int) -> bool:
     return True
 
 
-def _merge_before(flow: Flow, id: int) -> None:
+def _merge_before(cfg: RegionCfg, id: int) -> None:
     """Two nodes that go on to one place after the same operations are one from where these begin."""
-    ways = [flow.nodes[pred] for pred in flow.predecessors()[id]]
-    ways = sorted((n for n in ways if n.end == "jump" and n.ops), key=lambda node: flow.order[node.id])
-    arms = _arms(flow)
+    ways = [cfg.blocks[pred] for pred in cfg.predecessors()[id]]
+    ways = sorted((n for n in ways if n.end == "jump" and n.ops), key=lambda node: cfg.order[node.id])
+    arms = _arms(cfg)
     while ways:
         first = ways.pop(0)
         for other in ways:
-            size = _common(first, other) if first.region == other.region else 0
+            size = _common(first, other) if first.handler == other.handler else 0
             if not size or frozenset((first.id, other.id)) in arms:
                 continue
             if size == len(first.ops) == len(other.ops):
-                flow.redirect(other.id, first.id)
-                _merge_before(flow, first.id)
+                cfg.redirect(other.id, first.id)
+                _merge_before(cfg, first.id)
             else:
-                head = flow.split(first.id, len(first.ops) - size)
+                head = cfg.split(first.id, len(first.ops) - size)
                 other.ops = other.ops[: len(other.ops) - size]
                 if other.ops:
-                    other.succs = [head]
+                    other.successors = [head]
                 else:
-                    flow.redirect(other.id, head)
+                    cfg.redirect(other.id, head)
             ways.remove(other)
             break
 
 
-def _arms(flow: Flow) -> set[frozenset[int]]:
+def _arms(cfg: RegionCfg) -> set[frozenset[int]]:
     """The two ways of each test that nothing else leads to: they are no copies (``a if x else a``)."""
-    preds = flow.predecessors()
+    preds = cfg.predecessors()
     return {
-        frozenset(node.succs) for node in flow.nodes.values()
-        if node.end == "branch" and all(len(preds[succ]) == 1 and succ != flow.entry for succ in node.succs)
+        frozenset(node.successors) for node in cfg.blocks.values()
+        if node.end == "branch" and all(len(preds[succ]) == 1 and succ != cfg.entry for succ in node.successors)
     }
 
 
-def _loops(flow: Flow, group: list[Node]) -> bool:
+def _loops(cfg: RegionCfg, group: list[Block]) -> bool:
     """Return whether a test of the group leads back: only then are copies of its exits taken for one."""
-    first = flow.order[group[0].id]
+    first = cfg.order[group[0].id]
 
-    def leads_back(node: Node, succ: int) -> bool:
-        goal = flow.nodes[succ]
-        if goal.end == "jump" and flow.order[succ] > flow.order[node.id]:
-            succ = goal.succs[0]  # the rest of the test, which has been found before
-        return first <= flow.order[succ] < flow.order[node.id]
+    def leads_back(node: Block, succ: int) -> bool:
+        goal = cfg.blocks[succ]
+        if goal.end == "jump" and cfg.order[succ] > cfg.order[node.id]:
+            succ = goal.successors[0]  # the rest of the test, which has been found before
+        return first <= cfg.order[succ] < cfg.order[node.id]
 
-    return any(leads_back(node, succ) for node in group[1:] for succ in node.succs)
+    return any(leads_back(node, succ) for node in group[1:] for succ in node.successors)
 
 
-def _place(flow: Flow, id: int) -> object:
+def _place(cfg: RegionCfg, id: int) -> object:
     """Return a key of the place that a test leads to: copies of one ``return None`` are one place, and so are copies of
     the ways through a test that has conditions in it (``while (a or b) + c``), which merge in the rest of it."""
-    node = flow.nodes[id]
+    node = cfg.blocks[id]
     if node.end == "jump" and node.ops and all(op.line is not None for op in node.ops):
-        return ("way", *(_key(op) for op in node.ops), node.region, node.succs[0])
+        return ("way", *(_key(op) for op in node.ops), node.handler, node.successors[0])
     if node.end == "return" and node.ops and node.ops[-1].kind == "CONST" and all(
         op.kind == "POP" and op.arg is None for op in node.ops[:-1]  # (what a chained comparison leaves)
     ):
-        return ("return", len(node.ops), _key(node.ops[-1])[:3], node.region)
+        return ("return", len(node.ops), _key(node.ops[-1])[:3], node.handler)
     return id
 
 
@@ -261,7 +261,7 @@ def _key(op: Op) -> tuple[object, ...]:
     return (op.kind, type(op.arg), id(op.arg) if op.kind == "CONST" else op.arg, op.line, target)
 
 
-def _common(a: Node, b: Node) -> int:
+def _common(a: Block, b: Block) -> int:
     """Length of the longest common end of two blocks that is an expression by itself."""
     limit = min(len(a.ops), len(b.ops))
     size = 0
@@ -287,7 +287,7 @@ def _common(a: Node, b: Node) -> int:
     return 0
 
 
-def _merge_equal(flow: Flow) -> bool:
+def _merge_equal(cfg: RegionCfg) -> bool:
     """Copies of what a way out does, on one line and leading to one place, are one.
 
     CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
@@ -296,11 +296,11 @@ def _merge_equal(flow: Flow) -> bool:
     """
     seen: dict[tuple[object, ...], int] = {}
     done = False
-    arms = _arms(flow)
-    returning = _returning_arms(flow)
-    for id in sorted(flow.nodes, key=flow.order.__getitem__):
-        node = flow.nodes.get(id)
-        if node is None or id == flow.entry or id in flow.kinds:
+    arms = _arms(cfg)
+    returning = _returning_arms(cfg)
+    for id in sorted(cfg.blocks, key=cfg.order.__getitem__):
+        node = cfg.blocks.get(id)
+        if node is None or id == cfg.entry or id in cfg.kinds:
             continue
         if not node.ops:
             if id not in returning:
@@ -308,25 +308,25 @@ def _merge_equal(flow: Flow) -> bool:
         elif node.end == "jump":
             if any(op.kind not in ("POP", "SWAP", "LEAVE") for op in node.ops):
                 continue
-            if node.succs[0] in flow.nowhere.values():
+            if node.successors[0] in cfg.nowhere.values():
                 continue  # (one of them may be a ``return``, with its value on the stack)
             if all(op.kind == "POP" and op.line is None for op in node.ops):
                 continue  # no copy, which would have the line of its statement (3.12 and later)
         elif node.end != "return" or not _is_statement(node):
             continue
-        key = (node.end, returning.get(id), *(_key(op) for op in node.ops), *node.succs, node.region)
+        key = (node.end, returning.get(id), *(_key(op) for op in node.ops), *node.successors, node.handler)
         first = seen.setdefault(key, id)
         if first != id and frozenset((first, id)) not in arms:
-            flow.redirect(id, first)
+            cfg.redirect(id, first)
             done = True
     return done
 
 
-def _returning_arms(flow: Flow) -> dict[int, tuple[object, ...]]:
+def _returning_arms(cfg: RegionCfg) -> dict[int, tuple[object, ...]]:
     """Nodes that only return what was computed in the protected body they leave (``return (a, b if c else d)`` in a
     ``try``), with what tells that two of them are of one expression: its test, and what both arms end in."""
-    nodes = flow.nodes
-    preds = flow.predecessors()
+    nodes = cfg.blocks
+    preds = cfg.predecessors()
     found: dict[int, tuple[object, ...]] = {}
     for id, node in nodes.items():
         if node.end != "return" or node.ops or len(preds[id]) != 1:
@@ -342,20 +342,20 @@ def _returning_arms(flow: Flow) -> dict[int, tuple[object, ...]]:
     return found
 
 
-def _split_returns(flow: Flow) -> None:
+def _split_returns(cfg: RegionCfg) -> None:
     """A ``return`` that stands behind other statements and alone elsewhere becomes a block of its own.
 
     Where CPython copies a ``return``, the copy is joined to the statements that led to it (see :func:`_merge_equal`).
     """
     alone = {
-        (*(_key(op) for op in node.ops), node.region)
-        for node in flow.nodes.values() if node.end == "return" and node.ops and _is_statement(node)
+        (*(_key(op) for op in node.ops), node.handler)
+        for node in cfg.blocks.values() if node.end == "return" and node.ops and _is_statement(node)
     }
     if not alone:
         return
     sizes = {len(key) - 1 for key in alone}
-    for id in list(flow.nodes):
-        node = flow.nodes[id]
+    for id in list(cfg.blocks):
+        node = cfg.blocks[id]
         if node.end != "return":
             continue
         whole = _is_statement(node)
@@ -364,13 +364,13 @@ def _split_returns(flow: Flow) -> None:
             if (
                 at > 0 and (whole or all(op.kind == "POP" for op in node.ops[:at]))
                 and node.ops[at - 1].line != node.ops[at].line
-                and (*(_key(op) for op in node.ops[at:]), node.region) in alone
+                and (*(_key(op) for op in node.ops[at:]), node.handler) in alone
             ):
-                flow.split(id, at)
+                cfg.split(id, at)
                 break
 
 
-def _is_statement(node: Node) -> bool:
+def _is_statement(node: Block) -> bool:
     """Return whether all that a ``return`` does stands in one block, on lines that say which statement it is of."""
     depth = 0
     for op in node.ops:

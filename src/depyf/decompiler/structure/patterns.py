@@ -16,10 +16,11 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
+from ...cfg.graph import Block
 from ...cfg.stack import effect
 from ..lift import Capture, CaseTest
 from ..nodes import MatchOf, at_line, line_of
-from .regions import Flow, Node, copied_op
+from .regions import RegionCfg, copied_op
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -95,8 +96,8 @@ _Place = tuple[int, int]
 class _Way:
     """The way through a pattern on which all tests succeed."""
 
-    def __init__(self, flow: Flow, base: int) -> None:
-        self.flow = flow
+    def __init__(self, cfg: RegionCfg, base: int) -> None:
+        self.cfg = cfg
         self.base = base  # size of the stack when the pattern is through
         self.failures: list[tuple[int, _Stack]] = []
         self.stored = False  # whether a name was stored
@@ -114,14 +115,14 @@ class _Way:
             if at in seen:
                 raise _NoPattern
             seen.add(at)
-            node = self.flow.nodes[at]
+            node = self.cfg.blocks[at]
             while index < len(node.ops):
                 if begun and len(stack) == self.base:
                     return (at, index), stack
                 if begun and (index == 0 or node.end == "return"):
                     if other is not None:
                         for place in other.places:
-                            if _same_place(self.flow, (at, index), place):
+                            if _same_place(self.cfg, (at, index), place):
                                 return place, stack
                     self.places[at, index] = list(stack)
                 self.step(node.ops, index, stack)
@@ -133,16 +134,16 @@ class _Way:
             elif begun and len(stack) == self.base:
                 return (at, index), stack
             elif node.end == "jump":
-                at = node.succs[0]
+                at = node.successors[0]
             else:
                 raise _NoPattern
             index = 0
 
-    def branch(self, node: Node, stack: _Stack) -> int:
+    def branch(self, node: Block, stack: _Stack) -> int:
         test = stack.pop() if stack else None
         if not isinstance(test, _Made) or test.kind != "test" or self.stored:
             raise _NoPattern  # (names are stored when all tests have succeeded)
-        way, other = node.succs if test.what else reversed(node.succs)
+        way, other = node.successors if test.what else reversed(node.successors)
         self.failures.append((other, list(stack)))
         return way
 
@@ -363,15 +364,15 @@ def write_cases(body: Body) -> None:
         body.statements = cases(body.statements)
 
 
-def find_patterns(flow: Flow) -> bool:
+def find_patterns(cfg: RegionCfg) -> bool:
     """Replaces the code of patterns by tests; whether there was any."""
     found = False
-    pending = sorted(flow.nodes, key=flow.order.__getitem__)
+    pending = sorted(cfg.blocks, key=cfg.order.__getitem__)
     tried: set[tuple[int, int, bool]] = set()
     following: set[int] = set()  # where a failed case leads: the subject lies on the stack there
     while pending:
         at = pending.pop(0)
-        node = flow.nodes.get(at)
+        node = cfg.blocks.get(at)
         if node is None:
             continue
         for index, keeps in _starts(node, at in following):
@@ -379,7 +380,7 @@ def find_patterns(flow: Flow) -> bool:
                 continue
             tried.add((at, index, keeps))
             try:
-                success, failure, case = _pattern(flow, at, index, keeps)
+                success, failure, case = _pattern(cfg, at, index, keeps)
             except _NoPattern:
                 continue
             found = True
@@ -388,14 +389,14 @@ def find_patterns(flow: Flow) -> bool:
                 following.add(failure)
             op = node.ops[index]
             node.ops = [*node.ops[:index], Op("CASE", case, op.offset, op.line)]
-            node.end, node.succs, node.arg, node.line = "branch", [success, failure], None, op.line
+            node.end, node.successors, node.arg, node.line = "branch", [success, failure], None, op.line
             break
     if found:
-        flow.prune()
+        cfg.prune()
     return found
 
 
-def _starts(node: Node, follows: bool) -> list[tuple[int, bool]]:
+def _starts(node: Block, follows: bool) -> list[tuple[int, bool]]:
     """Return the indices at which the code of a pattern may begin, each with whether the subject stays on the stack.
 
     The last case has no copy of the subject, but alternatives begin with one in every case.
@@ -416,29 +417,29 @@ def _starts(node: Node, follows: bool) -> list[tuple[int, bool]]:
     return found
 
 
-def _pattern(flow: Flow, at: int, index: int, keeps: bool) -> tuple[int, int, Case]:
+def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int, Case]:
     """``(where success leads, where failure leads, the case)`` of the pattern that starts there."""
     subject = Value()
-    way = _Way(flow, int(keeps))
+    way = _Way(cfg, int(keeps))
     end, _ = way.follow(at, index, [subject])
     if not way.failures:
         if not keeps:
             raise _NoPattern
-        fails = _guard_fails(flow, end)
-        return flow.split(*end), fails, Case(subject, keeps)
+        fails = _guard_fails(cfg, end)
+        return cfg.split(*end), fails, Case(subject, keeps)
     failure: _Place | None = None
     done: set[tuple[int, int]] = set()
     position = 0
     while position < len(way.failures):
         start, stack = way.failures[position]
         position += 1
-        if _is_wildcard(flow, way, start, stack):
+        if _is_wildcard(cfg, way, start, stack):
             continue
-        place, stack = _popped(flow, start, stack, way.base)
+        place, stack = _popped(cfg, start, stack, way.base)
         if place in done:
             continue
         if len(stack) > way.base:
-            if not _take_alternative(flow, way, place, stack, end):
+            if not _take_alternative(cfg, way, place, stack, end):
                 raise _NoPattern
             done.add(place)
             continue
@@ -446,15 +447,15 @@ def _pattern(flow: Flow, at: int, index: int, keeps: bool) -> tuple[int, int, Ca
             raise _NoPattern
         failure = place
     if failure is None and keeps:
-        fails = _guard_fails(flow, end)
-        return flow.split(*end), fails, Case(subject, keeps)
-    if failure is None or _settled(flow, failure) == _settled(flow, end):
-        success = flow.split(*_settled(flow, end))
+        fails = _guard_fails(cfg, end)
+        return cfg.split(*end), fails, Case(subject, keeps)
+    if failure is None or _settled(cfg, failure) == _settled(cfg, end):
+        success = cfg.split(*_settled(cfg, end))
         return success, success, Case(subject, keeps, never=keeps)  # (success would pop the subject that is kept)
-    return flow.split(*end), flow.split(*failure), Case(subject, keeps)
+    return cfg.split(*end), cfg.split(*failure), Case(subject, keeps)
 
 
-def _guard_fails(flow: Flow, end: _Place) -> int:
+def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
     """Split off the node that the guard of a pattern that always matches leads to when it fails, and return it.
 
     Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
@@ -469,12 +470,12 @@ def _guard_fails(flow: Flow, end: _Place) -> int:
         if at in seen:
             continue
         seen.add(at)
-        node = flow.nodes[at]
+        node = cfg.blocks[at]
         taken, begins, depth = _taken(node.ops, index, depth)
         if taken is None:
             if node.end not in _IN_GUARDS or len(seen) > _BLOCKS_OF_A_GUARD:
                 raise _NoPattern
-            work += [(succ, 0, depth + change) for succ, change in zip(node.succs, _IN_GUARDS[node.end])]
+            work += [(succ, 0, depth + change) for succ, change in zip(node.successors, _IN_GUARDS[node.end])]
         elif at == end[0]:
             raise _NoPattern
         elif node.ops[taken].kind == "POP":
@@ -485,7 +486,7 @@ def _guard_fails(flow: Flow, end: _Place) -> int:
             raise _NoPattern
     if failure is None or not succeeds:
         raise _NoPattern
-    return flow.split(*failure)
+    return cfg.split(*failure)
 
 
 #: Larger ones are not looked through.
@@ -512,15 +513,15 @@ def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]
     return None, begins, depth
 
 
-def _is_wildcard(flow: Flow, way: _Way, at: int, stack: _Stack) -> bool:
+def _is_wildcard(cfg: RegionCfg, way: _Way, at: int, stack: _Stack) -> bool:
     """``| _``: a failed test only pops the copy that was for its alternative, and goes on where success leads."""
     index = 0
     for _ in range(10_000):
-        node = flow.nodes[at]
+        node = cfg.blocks[at]
         if index < len(node.ops):
             owner = stack[-1] if len(stack) > way.base else None
             if isinstance(owner, Value) and owner.copies and owner.kind is None and any(
-                met == stack and _same_place(flow, (at, index), place) for place, met in way.places.items()
+                met == stack and _same_place(cfg, (at, index), place) for place, met in way.places.items()
             ):
                 owner.copies.append(Value())
                 return True
@@ -529,51 +530,51 @@ def _is_wildcard(flow: Flow, way: _Way, at: int, stack: _Stack) -> bool:
             stack = stack[:-1]
             index += 1
         elif node.end == "jump":
-            at, index = node.succs[0], 0
+            at, index = node.successors[0], 0
         else:
             return False
     return False
 
 
-def _popped(flow: Flow, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
+def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
     """Return the place that a failed test leads to once what the pattern had on the stack is popped as far as it is,
     and the stack there."""
     index = 0
     for _ in range(10_000):
-        node = flow.nodes[at]
+        node = cfg.blocks[at]
         while index < len(node.ops) and len(stack) > base and node.ops[index].kind == "POP":
             stack = stack[:-1]
             index += 1
         if index < len(node.ops) or node.end != "jump":
             break
-        at, index = node.succs[0], 0
+        at, index = node.successors[0], 0
     return (at, index), stack
 
 
-def _same_place(flow: Flow, a: _Place, b: _Place) -> bool:
+def _same_place(cfg: RegionCfg, a: _Place, b: _Place) -> bool:
     """Return whether two places go on in the same way: since 3.12 small blocks that leave the function are copied.
     (Such copies have the same lines; two cases may have equal bodies.)"""
-    (x, i), (y, j) = _settled(flow, a), _settled(flow, b)
+    (x, i), (y, j) = _settled(cfg, a), _settled(cfg, b)
     if (x, i) == (y, j):
         return True
-    one, other = flow.nodes[x], flow.nodes[y]
+    one, other = cfg.blocks[x], cfg.blocks[y]
     return (one.end == other.end == "return" and len(one.ops) - i == len(other.ops) - j
             and all(map(copied_op, one.ops[i:], other.ops[j:])))
 
 
-def _alternative_follows(flow: Flow, place: _Place) -> bool:
+def _alternative_follows(cfg: RegionCfg, place: _Place) -> bool:
     at, index = place
-    ops = flow.nodes[at].ops
+    ops = cfg.blocks[at].ops
     return index < len(ops) and ops[index].kind == "COPY" and ops[index].arg == 1
 
 
-def _take_alternative(flow: Flow, way: _Way, place: _Place, stack: _Stack, end: _Place) -> bool:
+def _take_alternative(cfg: RegionCfg, way: _Way, place: _Place, stack: _Stack, end: _Place) -> bool:
     """``|``: a failed test leads to another pattern for the same value, and that to where the first led."""
-    if not stack or not isinstance(stack[-1], Value) or not _alternative_follows(flow, place):
+    if not stack or not isinstance(stack[-1], Value) or not _alternative_follows(cfg, place):
         return False
     owner = stack[-1]
     before = len(owner.copies)
-    other = _Way(flow, way.base)
+    other = _Way(cfg, way.base)
     try:
         met, after = other.follow(*place, list(stack), way)
     except _NoPattern:
@@ -581,7 +582,7 @@ def _take_alternative(flow: Flow, way: _Way, place: _Place, stack: _Stack, end: 
         return False
     if met in way.places:
         expected = way.places[met]
-    elif _same_place(flow, met, end):
+    elif _same_place(cfg, met, end):
         expected = after
     else:
         del owner.copies[before:]
@@ -599,13 +600,13 @@ def _take_alternative(flow: Flow, way: _Way, place: _Place, stack: _Stack, end: 
     return True
 
 
-def _settled(flow: Flow, place: _Place) -> _Place:
+def _settled(cfg: RegionCfg, place: _Place) -> _Place:
     at, index = place
     for _ in range(10_000):
-        node = flow.nodes[at]
+        node = cfg.blocks[at]
         if index < len(node.ops) or node.end != "jump":
             break
-        at, index = node.succs[0], 0
+        at, index = node.successors[0], 0
     return at, index
 
 

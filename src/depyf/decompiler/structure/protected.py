@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def way_out(walker: Walker, target: int, follow: int, frame: Frame) -> str:
     """Classify an edge out of a protected body: ``return``, ``jump`` (break, continue) or ``normal``."""
-    nodes = walker.flow.nodes
+    nodes = walker.cfg.blocks
     at = target
     for _ in range(50):
         if at == follow:
@@ -36,7 +36,7 @@ def way_out(walker: Walker, target: int, follow: int, frame: Frame) -> str:
             return "return"
         if node.end != "jump":
             return "normal"
-        at = node.succs[0]
+        at = node.successors[0]
     return "normal"
 
 
@@ -47,38 +47,38 @@ def best_normal(walker: Walker, targets: list[int], follow: int, frame: Frame) -
         return follow  # else those that lead there do so by ``continue``
     if not normal:
         return None
-    return max(normal, key=lambda t: (walker.shape.weight[t], len(walker.shape.preds[t])))
+    return max(normal, key=lambda t: (walker.analysis.weight[t], len(walker.analysis.preds[t])))
 
 
 def protected(
     walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame, entered: int
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    kind = walker.flow.kinds[region]
-    nodes = walker.flow.nodes
-    leaves = walker.shape.leaves.get(region, [])
+    kind = walker.cfg.kinds[region]
+    nodes = walker.cfg.blocks
+    leaves = walker.analysis.leaves.get(region, [])
     targets: list[int] = []
     for id in leaves:
-        if nodes[id].succs[0] not in targets:
-            targets.append(nodes[id].succs[0])
+        if nodes[id].successors[0] not in targets:
+            targets.append(nodes[id].successors[0])
     inner = Frame(kind, frame, region)
     if kind == "with":
         # where control goes on when the exception is swallowed is what follows the statement
-        resume = nodes[region].succs[0]
+        resume = nodes[region].successors[0]
         unify(walker, leaves, resume)
         return with_(walker, region, at, stack, resume, frame, inner, entered)
     if kind == "finally":
         join = best_normal(walker, targets, follow, frame)
         unify(walker, leaves, join)
         body, falls, after = walker.walk(at, stack[:], -2 if join is None else join, inner, entered)
-        end = walker.flow.ends[region]
-        final, _, _ = walker.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, nodes[region].region))
+        end = walker.cfg.ends[region]
+        final, _, _ = walker.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, nodes[region].handler))
         made: ast.stmt | None = body[0] if len(body) == 1 else None
         if isinstance(made, TRY) and made.handlers and not made.finalbody:
             made.finalbody = final or [ast.Pass()]
         else:
             made = ast.Try(body or [ast.Pass()], [], [], final or [ast.Pass()])
         at_line(made, first_line(body))
-        if not falls or join == walker.flow.nowhere.get(region, -1):
+        if not falls or join == walker.cfg.nowhere.get(region, -1):
             return [made], None, stack
         return [made], join, after
     if kind == "except" or kind == "except*":
@@ -98,11 +98,11 @@ def unify(walker: Walker, leaves: list[int], join: int | None) -> None:
 
 
 def unify_edges(walker: Walker, sources: Iterable[int], join: int) -> None:
-    nodes = walker.flow.nodes
+    nodes = walker.cfg.blocks
     for id in sources:
-        for position, succ in enumerate(nodes[id].succs):
-            if succ != join and walker.flow.same_way(succ, join):
-                nodes[id].succs[position] = join
+        for position, succ in enumerate(nodes[id].successors):
+            if succ != join and walker.cfg.same_way(succ, join):
+                nodes[id].successors[position] = join
 
 
 def with_(
@@ -125,14 +125,14 @@ def try_except(
     walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame, inner: Frame, entered: int,
     leaves: list[int], targets: list[int],
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    nodes = walker.flow.nodes
+    nodes = walker.cfg.blocks
     outs = handler_ways(walker, region)
     handler_targets: list[int] = []
     for id in outs:
-        if nodes[id].succs[0] not in handler_targets:
-            handler_targets.append(nodes[id].succs[0])
+        if nodes[id].successors[0] not in handler_targets:
+            handler_targets.append(nodes[id].successors[0])
     normal = best_normal(walker, targets, follow, frame)
-    star = walker.flow.kinds[region] == "except*"
+    star = walker.cfg.kinds[region] == "except*"
     # no clause of ``except*`` can return or jump: that is what follows, whatever it does
     after_handlers = handler_targets[0] if star and handler_targets else best_normal(walker,
         handler_targets, follow, frame)
@@ -143,7 +143,7 @@ def try_except(
         unify_edges(walker, rest, after_handlers)
     if normal is None:
         join = after_handlers
-    elif after_handlers is None or after_handlers == normal or walker.flow.same_way(after_handlers, normal):
+    elif after_handlers is None or after_handlers == normal or walker.cfg.same_way(after_handlers, normal):
         join = normal
     elif after_handlers == follow:
         join = follow
@@ -156,8 +156,8 @@ def try_except(
         elif normal in back:
             join = normal
         else:
-            common = [id for id in reached & back if walker.shape.dominates(at, id)]
-            join = min(common, key=lambda id: walker.shape.rpo[id]) if common else after_handlers
+            common = [id for id in reached & back if walker.analysis.dominates(at, id)]
+            join = min(common, key=lambda id: walker.analysis.tree.number[id]) if common else after_handlers
     unify(walker, leaves, start_else)
     unify(walker, leaves, join)
     unify(walker, outs, join)
@@ -177,8 +177,8 @@ def try_except(
 
 def handler_ways(walker: Walker, region: int) -> list[int]:
     """Nodes in which a running handler of ``region`` ends. (Other handlers may run inside it.)"""
-    nodes = walker.flow.nodes
-    around = walker.flow.chain(nodes[region].region)
+    nodes = walker.cfg.blocks
+    around = walker.cfg.handlers_around(nodes[region].handler)
     found = []
     seen = set()
     work = [(region, 0)]
@@ -188,21 +188,21 @@ def handler_ways(walker: Walker, region: int) -> list[int]:
             continue
         seen.add(id)
         node = nodes[id]
-        if node.region is not None and node.region not in around:
-            work.append((node.region, depth))
+        if node.handler is not None and node.handler not in around:
+            work.append((node.handler, depth))
         depth += sum(handler_steps(node))
         if not depth:
             found.append(id)
             continue
-        work.extend((succ, depth) for succ in node.succs)
+        work.extend((succ, depth) for succ in node.successors)
     return found
 
 
 def handler_clauses(
     walker: Walker, region: int, stack: list[Any], join: int, frame: Frame
 ) -> tuple[list[ast.ExceptHandler], bool]:
-    nodes = walker.flow.nodes
-    inner = Frame("handler", frame, nodes[region].region)
+    nodes = walker.cfg.blocks
+    inner = Frame("handler", frame, nodes[region].handler)
     handlers: list[ast.ExceptHandler] = []
     any_falls = False
     at = region
@@ -227,7 +227,7 @@ def handler_clauses(
         test = state.stack.pop()
         if not isinstance(test, Special) or test.kind != "match":
             raise Untangled("a handler that tests something else")
-        t, f = node.succs
+        t, f = node.successors
         caught = walker.machine.caught = Target("e")
         body, falls, _ = walker.walk(t, state.stack[:], join, inner)
         name = caught.target

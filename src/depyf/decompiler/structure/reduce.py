@@ -13,11 +13,12 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
+from ...cfg.graph import Block
 from ...cfg.stack import effect
 from ..lift import Accumulator, Input, Iter, Machine, Shared, State, Unliftable, negate
 from ..names import is_name
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
-from .regions import Flow, Node, copied_op
+from .regions import RegionCfg, copied_op
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -53,45 +54,45 @@ def fold_expressions(body: Body) -> None:
 
 
 class Reducer:
-    def __init__(self, flow: Flow, machine: Machine, is_lambda: bool) -> None:
-        self.flow = flow
+    def __init__(self, cfg: RegionCfg, machine: Machine, is_lambda: bool) -> None:
+        self.cfg = cfg
         self.machine = machine
         self.is_lambda = is_lambda
         self.cache: dict[int, Summary] = {}
-        self.preds = flow.predecessors()
-        self.fixed = set(flow.ends.values()) | {
-            flow.nodes[r].succs[0] for r in flow.resumes if r in flow.nodes
+        self.preds = cfg.predecessors()
+        self.fixed = set(cfg.ends.values()) | {
+            cfg.blocks[r].successors[0] for r in cfg.resumes if r in cfg.blocks
         }
 
     # --- bookkeeping ------------------------------------------------------------------------------
     def single(self, id: int) -> bool:
-        return len(self.preds[id]) == 1 and id != self.flow.entry
+        return len(self.preds[id]) == 1 and id != self.cfg.entry
 
-    def changed(self, node: Node, succs: list[int], end: str) -> None:
+    def changed(self, node: Block, succs: list[int], end: str) -> None:
         """Give a node new successors, and drop what only it led to."""
-        before = node.succs
+        before = node.successors
         for succ in succs:
             self.preds[succ].append(node.id)
-        node.succs, node.end = succs, end
+        node.successors, node.end = succs, end
         self.cache.pop(node.id, None)
         work = [(node.id, succ) for succ in before]
         while work:
             source, succ = work.pop()
             preds = self.preds[succ]
             preds.remove(source)
-            if not preds and succ != self.flow.entry:
-                gone = self.flow.nodes.get(succ)
+            if not preds and succ != self.cfg.entry:
+                gone = self.cfg.blocks.get(succ)
                 if gone is not None and not self.is_handler(succ):
-                    del self.flow.nodes[succ]
-                    work.extend((succ, s) for s in gone.succs)
+                    del self.cfg.blocks[succ]
+                    work.extend((succ, s) for s in gone.successors)
 
     def is_handler(self, id: int) -> bool:
-        return id in self.flow.kinds
+        return id in self.cfg.kinds
 
     def summary(self, id: int) -> Summary:
         found = self.cache.get(id)
         if found is None:
-            node = self.flow.nodes[id]
+            node = self.cfg.blocks[id]
             state = State(inputs=True)
             try:
                 self.machine.run(state, node.ops)
@@ -116,10 +117,10 @@ class Reducer:
 
     # --- the loop ---------------------------------------------------------------------------------
     def run(self) -> None:
-        nodes = self.flow.nodes
+        nodes = self.cfg.blocks
         rounds = 0
         again = True
-        order = self.flow.order
+        order = self.cfg.order
         while again and rounds < 200:
             again = False
             rounds += 1
@@ -136,10 +137,10 @@ class Reducer:
     def merge_tests(self) -> bool:
         """The test of a loop stands twice, before it and at its end (see ``loops``). What was found to be one only now,
         as it has conditions inside, is made one: it begins the node that both lead to."""
-        for id, head in self.flow.nodes.items():
-            ways = [self.flow.nodes[pred] for pred in self.preds[id]]
-            order = self.flow.order
-            if len(ways) < 2 or any(way.end != "jump" or way.region != head.region for way in ways) or not (
+        for id, head in self.cfg.blocks.items():
+            ways = [self.cfg.blocks[pred] for pred in self.preds[id]]
+            order = self.cfg.order
+            if len(ways) < 2 or any(way.end != "jump" or way.handler != head.handler for way in ways) or not (
                 min(order[way.id] for way in ways) < order[id] < max(order[way.id] for way in ways)
             ):
                 continue
@@ -153,7 +154,7 @@ class Reducer:
                 return True
         return False
 
-    def common_expressions(self, a: Node, b: Node) -> int:
+    def common_expressions(self, a: Block, b: Block) -> int:
         """Length of the longest common end of two nodes that is expressions by itself, one with a condition in it."""
         size = found = depth = 0
         folded = False
@@ -176,7 +177,7 @@ class Reducer:
             return False
         return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
 
-    def step(self, node: Node) -> bool:
+    def step(self, node: Block) -> bool:
         if node.end == "branch":
             return (
                 self.chain(node) or self.value_bool(node) or self.ternary(node) or self.condition(node)
@@ -188,17 +189,17 @@ class Reducer:
             return self.comprehension(node)
         return False
 
-    def merge(self, node: Node) -> bool:
+    def merge(self, node: Block) -> bool:
         """A block and the only one that leads to it are one."""
-        succ = node.succs[0]
+        succ = node.successors[0]
         if succ == node.id or not self.single(succ) or self.is_handler(succ) or succ in self.fixed:
             return False
-        if self.flow.kinds.get(node.id) in ("with", "async for"):
+        if self.cfg.kinds.get(node.id) in ("with", "async for"):
             return False
-        other = self.flow.nodes[succ]
-        if other.region != node.region and node.ops and other.ops:
+        other = self.cfg.blocks[succ]
+        if other.handler != node.handler and node.ops and other.ops:
             return False
-        if other.region != node.region and (other.end in ("for",) or node.ops or other.ops):
+        if other.handler != node.handler and (other.end in ("for",) or node.ops or other.ops):
             # an empty block belongs to the region of its neighbour, unless something ends in it
             if not (not node.ops and other.end != "for"):
                 return False
@@ -214,7 +215,7 @@ class Reducer:
         if other.line is not None:
             node.line = other.line
         node.arg = other.arg
-        succs = list(other.succs)
+        succs = list(other.successors)
         end = other.end
         self.changed(node, succs, end)
         return True
@@ -223,32 +224,32 @@ class Reducer:
         return len(self.preds[id]) > 1
 
     # --- conditions -------------------------------------------------------------------------------
-    def condition(self, x: Node) -> bool:
+    def condition(self, x: Block) -> bool:
         """``a and b``, ``a or b`` as a condition: two tests that share a way out."""
-        t, f = x.succs
+        t, f = x.successors
         if t == f:
             return False
         found = self.summary(x.id)
         if found.pure and found.inputs and self.single(x.id) and continues_chain(found):
             return False  # the second half of a chained comparison: that comes first
-        nodes = self.flow.nodes
+        nodes = self.cfg.blocks
         for y_id, on in ((t, True), (f, False)):
             if y_id == x.id or not self.single(y_id) or (tests_case(x) and not on):
                 continue
             y = nodes[y_id]
-            if y.end != "branch" or y.region != x.region:
+            if y.end != "branch" or y.handler != x.handler:
                 continue
-            yt, yf = y.succs
+            yt, yf = y.successors
             other = f if on else t
             if other not in (yt, yf) and y.line == x.line is not None:
                 # tests on one line that lead to copies of one ``return None`` lead to one place
                 for copy in (yt, yf):
                     goal = nodes[copy]
-                    if goal.end == "return" and len(goal.ops) <= 1 and self.flow.same_way(copy, other) and (
-                        goal.region == nodes[other].region
+                    if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.same_way(copy, other) and (
+                        goal.handler == nodes[other].handler
                     ):
-                        self.changed(y, [other if s == copy else s for s in y.succs], "branch")
-                        yt, yf = y.succs
+                        self.changed(y, [other if s == copy else s for s in y.successors], "branch")
+                        yt, yf = y.successors
                         break
             if other not in (yt, yf) or yt == yf:
                 continue
@@ -275,48 +276,49 @@ class Reducer:
             return True
         return self.condition_ternary(x)
 
-    def fold(self, x: Node, kind: str, arg: Any, y: Node, succs: list[int]) -> None:
+    def fold(self, x: Block, kind: str, arg: Any, y: Block, succs: list[int]) -> None:
         x.ops = [*x.ops, Op(kind, arg, -1, y.line)]
         x.line = y.line if y.line is not None else x.line
         self.changed(x, succs, "branch")
 
-    def condition_ternary(self, x: Node) -> bool:
+    def condition_ternary(self, x: Block) -> bool:
         """``(b if a else c)`` as a condition."""
-        t, f = x.succs
+        t, f = x.successors
         if not self.single(t) or not self.single(f) or tests_case(x):
             return False
-        a, b = self.flow.nodes[t], self.flow.nodes[f]
-        if a.end != "branch" or b.end != "branch" or a.region != x.region or b.region != x.region:
+        a, b = self.cfg.blocks[t], self.cfg.blocks[f]
+        if a.end != "branch" or b.end != "branch" or a.handler != x.handler or b.handler != x.handler:
             return False
-        if a.succs != b.succs and not all(map(self.is_copy, a.succs, b.succs)):
+        if a.successors != b.successors and not all(map(self.is_copy, a.successors, b.successors)):
             return False
         first, second = self.value(t), self.value(f)
         if first is None or second is None:
             return False
-        self.fold(x, "IFEXP", (first, second), b, list(a.succs))
+        self.fold(x, "IFEXP", (first, second), b, list(a.successors))
         return True
 
     def is_copy(self, a: int, b: int) -> bool:
         """Return whether both are one place, or copies of one (on one line, leading to one place)."""
-        one, other = self.flow.nodes[a], self.flow.nodes[b]
+        one, other = self.cfg.blocks[a], self.cfg.blocks[b]
         return a == b or (
-            one.end == other.end and one.end in _COPIED and one.succs == other.succs and one.region == other.region
+            one.end == other.end and one.end in _COPIED and one.successors == other.successors
+            and one.handler == other.handler
             and bool(one.ops) and len(one.ops) == len(other.ops) and all(map(copied_op, one.ops, other.ops))
         )
 
-    def value_bool(self, x: Node) -> bool:
+    def value_bool(self, x: Block) -> bool:
         """``a and b``, ``a or b`` as a value: ``COPY 1; BRANCH; POP; b``."""
         if not x.ops or x.ops[-1].kind != "COPY" or x.ops[-1].arg != 1:
             return False
-        t, f = x.succs
-        nodes = self.flow.nodes
+        t, f = x.successors
+        nodes = self.cfg.blocks
         for y_id, join, kind in ((t, f, "VALUE_AND"), (f, t, "VALUE_OR")):
             if not self.single(y_id):
                 continue
             y = nodes[y_id]
             if nodes[join].ops[:1] and nodes[join].ops[0].kind == "POP":
                 self.share_end(y, nodes[join], 0)
-            if y.end != "jump" or y.succs[0] != join or y.region != x.region:
+            if y.end != "jump" or y.successors[0] != join or y.handler != x.handler:
                 if not (y.end == nodes[join].end == "return" and not nodes[join].ops):
                     continue
             if not y.ops or y.ops[0].kind != "POP":
@@ -335,7 +337,7 @@ class Reducer:
             return True
         return False
 
-    def value_bool_threaded(self, x: Node) -> bool:
+    def value_bool_threaded(self, x: Block) -> bool:
         """``(a and b) or c`` as a value, where the test of ``a`` jumps to ``POP; c`` at once (3.14).
 
         Versions before let it test the value of ``a and b`` again on the way there. In the middle of an expression
@@ -343,15 +345,16 @@ class Reducer:
         """
         if not x.ops or x.ops[-1].kind != "COPY" or x.ops[-1].arg != 1:
             return False
-        t, f = x.succs
-        nodes = self.flow.nodes
+        t, f = x.successors
+        nodes = self.cfg.blocks
         for y_id, other, kind, way in ((t, f, "AND", 1), (f, t, "OR", 0)):
             y = nodes[y_id]
-            if not self.single(y_id) or y.end != "branch" or y.region != x.region or y.succs[way] != other:
+            if not self.single(y_id) or y.end != "branch" or y.handler != x.handler or y.successors[way] != other:
                 continue
             if len(y.ops) < 3 or y.ops[0].kind != "POP" or y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
                 continue
-            if [op.kind for op in nodes[other].ops[:1]] != ["POP"] and not self.goes_on_elsewhere(y.succs[1 - way]):
+            if [op.kind for op in nodes[other].ops[:1]] != ["POP"] and not self.goes_on_elsewhere(
+                    y.successors[1 - way]):
                 continue
             found = self.summary(y_id)
             if found.inputs != 1:
@@ -360,28 +363,28 @@ class Reducer:
             if right is None:
                 continue
             x.ops = [*x.ops[:-1], Op(kind, right, -1, None), y.ops[-1]]
-            self.changed(x, list(y.succs), "branch")
+            self.changed(x, list(y.successors), "branch")
             return True
         return False
 
-    def value_condition(self, x: Node) -> bool:
+    def value_condition(self, x: Block) -> bool:
         """``(a and b) or c`` as a value: the test of ``a`` jumps straight to ``c``."""
-        t, f = x.succs
-        nodes = self.flow.nodes
+        t, f = x.successors
+        nodes = self.cfg.blocks
         if x.ops and x.ops[-1].kind == "COPY" and x.ops[-1].arg == 1:
             return False
         for y_id, other, on in ((t, f, True), (f, t, False)):
             if not self.single(y_id):
                 continue
             y = nodes[y_id]
-            if y.end != "branch" or y.region != x.region or not y.ops:
+            if y.end != "branch" or y.handler != x.handler or not y.ops:
                 continue
             if y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
                 continue
             kind = "AND" if on else "OR"
-            if not self.drops(y.succs[1] if on else y.succs[0], other):
+            if not self.drops(y.successors[1] if on else y.successors[0], other):
                 # 3.10 turns the test for ``None`` round
-                if not x.ops or x.ops[-1].kind != "IS" or not self.drops(y.succs[0] if on else y.succs[1], other):
+                if not x.ops or x.ops[-1].kind != "IS" or not self.drops(y.successors[0 if on else 1], other):
                     continue
                 kind = "OR" if on else "AND"
             found = self.summary(y_id)
@@ -394,23 +397,23 @@ class Reducer:
                 test = x.ops[-1]
                 x.ops = [*x.ops[:-1], Op("IS", not test.arg, test.offset, test.line)]
             x.ops = [*x.ops, Op(kind, right, -1, None), y.ops[-1]]
-            self.changed(x, list(y.succs), "branch")
+            self.changed(x, list(y.successors), "branch")
             return True
         return False
 
     def drops(self, id: int, goal: int) -> bool:
         """Return whether a block has one edge to it, only drops a value, and goes on to ``goal``."""
-        node = self.flow.nodes[id]
+        node = self.cfg.blocks[id]
         only_drops = node.end == "jump" and [op.kind for op in node.ops] == ["POP"]
-        return self.single(id) and only_drops and node.succs == [goal]
+        return self.single(id) and only_drops and node.successors == [goal]
 
     def goes_on_elsewhere(self, id: int) -> bool:
         """Return whether a value is only dropped here, and other edges too lead to what comes then: ``b`` in
         ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11, 3.14)."""
-        node = self.flow.nodes[id]
+        node = self.cfg.blocks[id]
         if [op.kind for op in node.ops[:1]] != ["POP"]:
             return False
-        return not self.single(id) or node.end == "jump" and len(node.ops) == 1 and not self.single(node.succs[0])
+        return not self.single(id) or node.end == "jump" and len(node.ops) == 1 and not self.single(node.successors[0])
 
     def tested(self, found: Summary) -> ast.expr | None:
         """The value, if all a block does is to push one twice: once for the test, once to be kept."""
@@ -424,18 +427,18 @@ class Reducer:
         except Unliftable:
             return None
 
-    def ternary(self, x: Node) -> bool:
+    def ternary(self, x: Block) -> bool:
         """``b if a else c`` as a value: two blocks that only push one, and meet."""
-        t, f = x.succs
+        t, f = x.successors
         if t == f or not self.single(t) or not self.single(f) or tests_case(x):
             return False
-        a, b = self.flow.nodes[t], self.flow.nodes[f]
-        if a.region != x.region or b.region != x.region:
+        a, b = self.cfg.blocks[t], self.cfg.blocks[f]
+        if a.handler != x.handler or b.handler != x.handler:
             return False
         self.share_after(a, b)
         self.share_after(b, a)
         if a.end == b.end == "jump":
-            if a.succs != b.succs:
+            if a.successors != b.successors:
                 return False
         elif a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(x, a, b):
             return self.ternary(x)
@@ -447,7 +450,7 @@ class Reducer:
             jumping, returning = (a, b) if a.end == "jump" else (b, a)
             if jumping.end != "jump" or returning.end != "return":
                 return False
-            target = self.flow.nodes[jumping.succs[0]]
+            target = self.cfg.blocks[jumping.successors[0]]
             if target.end != "return" or target.ops or (not self.is_lambda and target.line != returning.line):
                 return False
         first = self.value(t)
@@ -456,10 +459,10 @@ class Reducer:
             return a.end == b.end == "jump" and self.common_tail(x, a, b) and self.ternary(x)
         x.ops = [*x.ops, Op("IFEXP", (first, second), -1, None)]
         x.line = b.line
-        self.changed(x, list(a.succs), a.end)
+        self.changed(x, list(a.successors), a.end)
         return True
 
-    def common_tail(self, x: Node, a: Node, b: Node) -> bool:
+    def common_tail(self, x: Block, a: Block, b: Block) -> bool:
         """Make the end that two arms share (a copied exit, on one line) a block of its own.
 
         ``f(x if c else y)`` before a ``return`` or in a ``raise``: each arm has the call, too.
@@ -476,9 +479,9 @@ class Reducer:
         while size or a.end == "raise":
             if self.only_value(a.ops[: len(a.ops) - size]) and self.only_value(b.ops[: len(b.ops) - size]):
                 first, second = a.ops[: len(a.ops) - size], b.ops[: len(b.ops) - size]
-                tail = self.flow.new(a, a.ops[len(a.ops) - size :], a.end, [], a.region, a.arg)
+                tail = self.cfg.add(a, a.ops[len(a.ops) - size :], a.end, [], a.region, a.arg)
                 self.preds[tail.id] = []
-                self.changed(tail, list(a.succs), a.end)
+                self.changed(tail, list(a.successors), a.end)
                 for node, ops in ((a, first), (b, second)):
                     node.ops = ops
                     node.arg = None
@@ -489,7 +492,7 @@ class Reducer:
             size -= 1
         return False
 
-    def reaches_below(self, node: Node) -> bool:
+    def reaches_below(self, node: Block) -> bool:
         """Return whether a block takes values that were on the stack before it."""
         depth = 0
         for op in node.ops:
@@ -509,7 +512,7 @@ class Reducer:
             state.stack[0], ast.expr
         )
 
-    def share_end(self, y: Node, k: Node, start: int) -> None:
+    def share_end(self, y: Block, k: Block, start: int) -> None:
         """Share the end of ``k`` from ``start`` on with ``y``, if ``y`` ends with a copy of it.
 
         The end of an expression statement is copied to the ways out of the expression where it leaves the function
@@ -518,34 +521,35 @@ class Reducer:
         size = len(k.ops) - start
         if (
             y is k or size < (k.end != "raise")
-            or size >= len(y.ops) or k.region != y.region or k.end != y.end or k.end not in _COPIED
-            or k.succs != y.succs or k.arg != y.arg or not all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
+            or size >= len(y.ops) or k.handler != y.handler or k.end != y.end or k.end not in _COPIED
+            or k.successors != y.successors or k.arg != y.arg
+            or not all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
         ):
             return
         tail = self.cut(k, start)
         y.ops, y.arg = y.ops[:len(y.ops) - size], None
         self.changed(y, [tail.id], "jump")
 
-    def share_after(self, arm: Node, other: Node) -> None:
+    def share_after(self, arm: Block, other: Block) -> None:
         """Share what stands behind the value of one arm with the other, if that has a copy of it."""
-        if arm.end != "jump" or arm.succs == other.succs or not self.only_value(arm.ops):
+        if arm.end != "jump" or arm.successors == other.successors or not self.only_value(arm.ops):
             return
-        k = self.flow.nodes[arm.succs[0]]
+        k = self.cfg.blocks[arm.successors[0]]
         if k.ops and self.only_value(other.ops[: max(0, len(other.ops) - len(k.ops))]):
             self.share_end(other, k, 0)
 
     # --- chained comparisons ----------------------------------------------------------------------
-    def chain(self, x: Node) -> bool:
+    def chain(self, x: Block) -> bool:
         """``a < b < c``: the second operand is kept on the stack for the second comparison."""
-        nodes = self.flow.nodes
+        nodes = self.cfg.blocks
         ops = x.ops
         as_value = bool(ops) and ops[-1].kind == "COPY" and ops[-1].arg == 1
         at = -2 if as_value else -1
         if len(ops) < 2 or ops[at].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
             return False
-        t, f = x.succs
+        t, f = x.successors
         y, k = nodes[t], nodes[f]
-        if not self.single(t) or y.region != x.region:
+        if not self.single(t) or y.handler != x.handler:
             return False
         if as_value and [op.kind for op in k.ops[:2]] == ["SWAP", "POP"] and all(
             nodes[pred].end == "branch" and [(op.kind, op.arg) for op in nodes[pred].ops[-1:]] == [("COPY", 1)]
@@ -559,12 +563,12 @@ class Reducer:
             if [op.kind for op in k.ops[:2]] != ["SWAP", "POP"] or found.inputs != 2:
                 return False
             if y.end == "jump" and k.end == "jump" and len(k.ops) == 2:
-                if y.succs != k.succs:
+                if y.successors != k.successors:
                     return False
             elif not (y.end == "return" and k.end == "return" and len(k.ops) == 2):
                 # a return behind the join, copied
                 jumping, returning = (y, k) if y.end == "jump" else (k, y)
-                joined = nodes[jumping.succs[0]] if jumping.end == "jump" else None
+                joined = nodes[jumping.successors[0]] if jumping.end == "jump" else None
                 if not (joined is not None and joined.end == "return" and not joined.ops
                         and returning.end == "return" and len(k.ops) == 2):
                     return False
@@ -573,9 +577,9 @@ class Reducer:
             if [op.kind for op in k.ops] != ["POP"] or k.end != "jump" or found.inputs != 1:
                 if not (k.ops and k.ops[0].kind == "POP" and found.inputs == 1 and y.end == "branch"):
                     return False
-                if not self.flow.same_way(y.succs[1], f, 1):
+                if not self.cfg.same_way(y.successors[1], f, 1):
                     return False
-            elif y.end != "branch" or not self.flow.same_way(y.succs[1], k.succs[0]):
+            elif y.end != "branch" or not self.cfg.same_way(y.successors[1], k.successors[0]):
                 return False
             stack = found.stack
         if len(stack) != 1 or not isinstance(stack[0], ast.Compare) or not isinstance(stack[0].left, Input):
@@ -590,16 +594,16 @@ class Reducer:
         if y.line is not None:
             x.line = y.line
         on = k if as_value and k.end == "jump" else y
-        self.changed(x, list(on.succs), on.end)
+        self.changed(x, list(on.successors), on.end)
         return True
 
     # --- comprehensions ---------------------------------------------------------------------------
-    def comprehension(self, head: Node) -> bool:
+    def comprehension(self, head: Block) -> bool:
         """An inlined comprehension: a loop that does nothing but add to the list below its iterator."""
-        before = [p for p in self.preds[head.id] if self.flow.order[p] < self.flow.order[head.id]]
+        before = [p for p in self.preds[head.id] if self.cfg.order[p] < self.cfg.order[head.id]]
         if len(before) != 1:
             return False
-        node = self.flow.nodes[before[0]]
+        node = self.cfg.blocks[before[0]]
         if node.end != "jump" or len(node.ops) < 3 or node.ops[-1].kind != "SWAP":
             return False
         build = node.ops[-2].kind
@@ -625,36 +629,36 @@ class Reducer:
 
         restored = self.restoring(exit_id, len(set_aside))
         node.ops = [*node.ops, Op("COMPREHENSION", make, -1, None), *restored]
-        self.changed(node, [self.cut(self.flow.nodes[exit_id], len(restored)).id], "jump")
+        self.changed(node, [self.cut(self.cfg.blocks[exit_id], len(restored)).id], "jump")
         self.drop_loop(head.id)
         return True
 
     def restoring(self, id: int, count: int) -> list[Op]:
         """Return the operations that give the variables of a comprehension their values back, where two comprehensions
         lead to one copy; none elsewhere."""
-        ops = self.flow.nodes[id].ops[: count + 1]
+        ops = self.cfg.blocks[id].ops[: count + 1]
         kinds = [op.kind for op in ops]
         return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
 
-    def cut(self, k: Node, start: int) -> Node:
+    def cut(self, k: Block, start: int) -> Block:
         """Split ``k`` at ``start`` and return the node of what it does from there on."""
         if not start:
             return k
-        tail = self.flow.new(k, k.ops[start:], k.end, [], k.region, k.arg)
+        tail = self.cfg.add(k, k.ops[start:], k.end, [], k.region, k.arg)
         self.preds[tail.id] = []
-        self.changed(tail, list(k.succs), k.end)
+        self.changed(tail, list(k.successors), k.end)
         k.ops, k.arg = k.ops[:start], None
         self.changed(k, [tail.id], "jump")
         return tail
 
     def drop_loop(self, head: int) -> None:
         """Drop a loop that nothing leads to any more."""
-        flow = self.flow
-        flow.prune()
-        self.preds = flow.predecessors()
+        cfg = self.cfg
+        cfg.prune()
+        self.preds = cfg.predecessors()
 
 
-def tests_case(node: Node) -> bool:
+def tests_case(node: Block) -> bool:
     """Return whether a node ends in the test of a pattern, which is no value: all it can have is a guard."""
     return bool(node.ops) and node.ops[-1].kind == "CASE"
 
@@ -675,7 +679,7 @@ def same_argument(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def folds_not(node: Node) -> bool:
+def folds_not(node: Block) -> bool:
     """Return whether a ``not`` would change the test a block ends with: it is folded into ``in`` and ``is``.
 
     A jump on ``None`` is the same operations in either sense.
@@ -686,7 +690,7 @@ def folds_not(node: Node) -> bool:
     return node.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
 
 
-def on_one_line(test: Node, *arms: Node) -> bool:
+def on_one_line(test: Block, *arms: Block) -> bool:
     """Return whether arms begin on the line of the test, which those of a statement do not."""
     lines = {node.ops[at].line if node.ops else None for node, at in ((test, -1), *((arm, 0) for arm in arms))}
     return len(lines) == 1 and None not in lines

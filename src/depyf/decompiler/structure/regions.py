@@ -9,10 +9,9 @@ what is left is a graph in which each body and each clean-up stands once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ...bytecode.operations import Op
-from ...cfg.graph import Graph
+from ...cfg.graph import Block, Cfg
 
 TRANSPARENT = "cleanup"
 RERAISE = "reraise"
@@ -24,32 +23,10 @@ class Untangled(Exception):
     """The regions are not those of compiled statements."""
 
 
-class Node:
-    """A block of the graph being restructured (mutable). ``region``: id of the handler, or ``None``."""
-
-    __slots__ = ("arg", "end", "id", "line", "ops", "region", "succs", "test_on")
-
-    def __init__(self, id: int, ops: list[Op], end: str, succs: list[int], arg: Any, line: int | None,
-                 region: int | None) -> None:
-        self.id = id
-        self.ops = ops
-        self.end = end
-        self.succs = succs
-        self.arg = arg
-        self.line = line
-        self.region = region
-
-    def __repr__(self) -> str:
-        ops = "; ".join(map(repr, self.ops))
-        return f"N{self.id}[{ops}] {self.end} {self.succs} region={self.region}"
-
-
-class Flow:
-    """The graph being restructured.
+class RegionCfg(Cfg):
+    """A control-flow graph with what is known of its exception handlers.
 
     Attributes:
-        nodes: ``{id: Node}``.
-        entry: id of the first node.
         groups: ids of the handlers of ``except*``.
         kinds: ``{handler id: "with" | "finally" | "except" | "except*" | "named" | "async for"}``.
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
@@ -57,88 +34,22 @@ class Flow:
         nowhere: ``{handler id of a finally that never ends: where its ways out lead instead}``.
     """
 
-    def __init__(self, nodes: dict[int, Node], entry: int) -> None:
-        self.nodes = nodes
-        self.entry = entry
+    def __init__(self, graph: Cfg) -> None:
+        """Copy a graph, to change it."""
+        super().__init__(graph.code, {
+            id: Block(id, list(block.ops), block.end, block.successors, block.arg, block.end_op, block.region)
+            for id, block in graph.blocks.items()}, graph.entry)
         self.groups: set[int] = set()
         self.kinds: dict[int, str] = {}
         self.resumes: dict[int, int | None] = {}
         self.ends: dict[int, int] = {}
         self.nowhere: dict[int, int] = {}
-        self.next_id = max(nodes) + 1 if nodes else 0
-        #: order of nodes in the text of the original (split nodes stand with what they were split from)
-        self.order: dict[int, float] = {i: float(i) for i in nodes}
-
-    @classmethod
-    def of(cls, graph: Graph) -> Flow:
-        """Return a copy of a graph that can be changed."""
-        nodes = {}
-        for id, block in graph.blocks.items():
-            line = block.end_op.line if block.end_op is not None else None
-            region = block.region.handler if block.region is not None else None
-            nodes[id] = Node(id, block.ops, block.end, list(block.successors), block.arg, line, region)
-        return cls(nodes, graph.entry)
-
-    @property
-    def has_regions(self) -> bool:
-        return any(node.region is not None for node in self.nodes.values())
-
-    def new(self, like: Node, ops: list[Op], end: str, succs: list[int], region: int | None,
-            arg: Any = None) -> Node:
-        node = Node(self.next_id, ops, end, succs, arg, like.line, region)
-        self.order[node.id] = self.order[like.id] + 1e-4 * (1 + len(like.ops))
-        self.nodes[node.id] = node
-        self.next_id += 1
-        return node
-
-    def split(self, id: int, index: int) -> int:
-        """The part of a node from ``index`` on becomes a node of its own; its id."""
-        node = self.nodes[id]
-        if index == 0:
-            return id
-        tail = self.new(node, node.ops[index:], node.end, node.succs, node.region, node.arg)
-        node.ops = node.ops[:index]
-        node.end, node.succs, node.arg = "jump", [tail.id], None
-        return tail.id
 
     def redirect(self, old: int, new: int) -> None:
-        """All that leads to ``old`` leads to ``new``, and ``old`` is gone."""
-        for node in self.nodes.values():
-            if old in node.succs:
-                node.succs = [new if succ == old else succ for succ in node.succs]
-        if self.entry == old:
-            self.entry = new
+        super().redirect(old, new)
         for region, resume in self.resumes.items():
             if resume == old:
                 self.resumes[region] = new
-        del self.nodes[old]
-
-    def chain(self, region: int | None) -> list[int]:
-        """Handlers around a region, from the inside out."""
-        found: list[int] = []
-        while region is not None and region not in found:
-            found.append(region)
-            handler = self.nodes.get(region)
-            region = handler.region if handler is not None else None
-        return found
-
-    def prune(self) -> None:
-        """Drop what cannot be reached."""
-        seen: set[int] = set()
-        work = [self.entry]
-        nodes = self.nodes
-        while work:
-            id = work.pop()
-            if id in seen:
-                continue
-            seen.add(id)
-            node = nodes[id]
-            work.extend(node.succs)
-            if node.region is not None:
-                work.append(node.region)
-        if len(seen) != len(nodes):
-            for id in [i for i in nodes if i not in seen]:
-                del nodes[id]
 
     def same_way(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
         """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations: one is
@@ -147,26 +58,20 @@ class Flow:
             return True
         if not depth:
             return False
-        x, y = self.nodes[a], self.nodes[b]
+        x, y = self.blocks[a], self.blocks[b]
         return (
-            x.end == y.end and x.arg == y.arg and len(x.ops) == len(y.ops) - skip and len(x.succs) == len(y.succs)
+            x.end == y.end and x.arg == y.arg and len(x.ops) == len(y.ops) - skip
+            and len(x.successors) == len(y.successors)
             and all(map(same_op, x.ops, y.ops[skip:]))
-            and all(self.same_way(s, t, 0, depth - 1) for s, t in zip(x.succs, y.succs))
+            and all(self.same_way(s, t, 0, depth - 1) for s, t in zip(x.successors, y.successors))
         )
 
-    def predecessors(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {i: [] for i in self.nodes}
-        for id, node in self.nodes.items():
-            for succ in node.succs:
-                found[succ].append(id)
-        return found
 
-
-def is_leave(node: Node) -> bool:
+def is_leave(node: Block) -> bool:
     return bool(node.ops) and node.ops[0].kind == "LEAVE"
 
 
-def handler_steps(node: Node) -> Iterator[int]:
+def handler_steps(node: Block) -> Iterator[int]:
     """1 for each handler that begins to run in a node, -1 for each that ends there, in order. (``LEAVE`` stands for
     the end of ``except E as n`` where its clean-up was cut.)"""
     for op in node.ops:
@@ -176,48 +81,48 @@ def handler_steps(node: Node) -> Iterator[int]:
             yield -1
 
 
-def enclose_tests(flow: Flow) -> None:
+def enclose_tests(cfg: RegionCfg) -> None:
     """Put a test into the region where its value is computed: 3.13 leaves some jumps out of the region around them."""
-    nodes = flow.nodes
+    nodes = cfg.blocks
     for node in nodes.values():
-        for succ in node.succs:
+        for succ in node.successors:
             other = nodes[succ]
-            if not other.ops and other.end == "branch" and other.region != node.region:
+            if not other.ops and other.end == "branch" and other.handler != node.handler:
                 other.region = node.region
 
 
-def thread(flow: Flow) -> None:
+def thread(cfg: RegionCfg) -> None:
     """Lead edges straight through blocks that do nothing."""
-    nodes = flow.nodes
+    nodes = cfg.blocks
     final: dict[int, int] = {}
     for id in nodes:
         at = id
         trail = []
         while at not in final and nodes[at].end == "jump" and not nodes[at].ops and at not in trail:
             trail.append(at)
-            at = nodes[at].succs[0]
+            at = nodes[at].successors[0]
         at = final.get(at, at)
         for seen in trail:
             final[seen] = at
         final.setdefault(id, at)
     for node in nodes.values():
-        node.succs = [final[s] for s in node.succs]
+        node.successors = [final[s] for s in node.successors]
 
 
-def _straight(flow: Flow, id: int, limit: int = 12) -> tuple[list[Op], Node]:
+def _straight(cfg: RegionCfg, id: int, limit: int = 12) -> tuple[list[Op], Block]:
     """Operations from a node on, over plain jumps, and the node they end in."""
     ops: list[Op] = []
-    node = flow.nodes[id]
+    node = cfg.blocks[id]
     for _ in range(limit):
         ops += node.ops
         if node.end != "jump":
             break
-        node = flow.nodes[node.succs[0]]
+        node = cfg.blocks[node.successors[0]]
     return ops, node
 
 
-def _kind(flow: Flow, id: int) -> str:
-    ops, last = _straight(flow, id)
+def _kind(cfg: RegionCfg, id: int) -> str:
+    ops, last = _straight(cfg, id)
     kinds = [op.kind for op in ops[:8]]
     if kinds[:2] == ["COPY", "POP_EXCEPT"]:
         return TRANSPARENT
@@ -240,28 +145,28 @@ def _kind(flow: Flow, id: int) -> str:
         if at in seen:
             continue
         seen.add(at)
-        node = flow.nodes[at]
+        node = cfg.blocks[at]
         for op in node.ops:
             if op.kind == "CHECK_EXC_MATCH":
                 return "except"
-        work.extend(node.succs)
+        work.extend(node.successors)
     return "finally"
 
 
-def classify_handlers(flow: Flow) -> None:
-    nodes = flow.nodes
-    handlers = sorted({n.region for n in nodes.values() if n.region is not None})
+def classify_handlers(cfg: RegionCfg) -> None:
+    nodes = cfg.blocks
+    handlers = sorted({n.handler for n in nodes.values() if n.handler is not None})
     transparent = set()
     for id in handlers:
-        kind = _kind(flow, id)
+        kind = _kind(cfg, id)
         if kind == TRANSPARENT:
             transparent.add(id)
         else:
-            flow.kinds[id] = "except*" if id in flow.groups else kind
+            cfg.kinds[id] = "except*" if id in cfg.groups else kind
     for node in nodes.values():
         hops = 0
-        while node.region is not None and node.region in transparent:
-            node.region = nodes[node.region].region
+        while node.handler is not None and node.handler in transparent:
+            node.region = nodes[node.handler].region
             hops += 1
             if hops > 100:
                 raise Untangled("regions go round")
@@ -270,25 +175,25 @@ def classify_handlers(flow: Flow) -> None:
 class _Members:
     """Nodes by region. (While copies are cut nodes are added, but none moves to another region.)"""
 
-    def __init__(self, flow: Flow) -> None:
-        self.flow = flow
+    def __init__(self, cfg: RegionCfg) -> None:
+        self.cfg = cfg
         self.by_region: dict[int | None, list[int]] = {}
         self.entered = 0  # ids below it are in
         #: regions that ``async with`` leads into
         self.asynchronous: set[int] = set()
-        for node in flow.nodes.values():
+        for node in cfg.blocks.values():
             enters = next((op.kind for op in reversed(node.ops) if op.kind in _ENTERS), None)
             if enters == "BEFORE_ASYNC_WITH":
-                regions = (flow.nodes[succ].region for succ in node.succs)
+                regions = (cfg.blocks[succ].handler for succ in node.successors)
                 self.asynchronous.update(region for region in regions if region is not None)
 
     def inside(self, region: int) -> set[int]:
         """Nodes that lie in the region, or in one inside it."""
-        flow = self.flow
-        for id in range(self.entered, flow.next_id):
-            if id in flow.nodes:
-                self.by_region.setdefault(flow.nodes[id].region, []).append(id)
-        self.entered = flow.next_id
+        cfg = self.cfg
+        for id in range(self.entered, cfg.next_id):
+            if id in cfg.blocks:
+                self.by_region.setdefault(cfg.blocks[id].handler, []).append(id)
+        self.entered = cfg.next_id
         found: set[int] = set()
         seen = {region}
         work = [region]
@@ -304,85 +209,85 @@ class _Members:
 _ENTERS = ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
-def cut_cleanup_copies(flow: Flow) -> None:
+def cut_cleanup_copies(cfg: RegionCfg) -> None:
     """Replace each copy of a clean-up by ``LEAVE``."""
-    nodes = flow.nodes
+    nodes = cfg.blocks
     # inside out: a region comes before those around it
     # clean-up code may hold statements with clean-up of their own: those are cut in all copies first, and
     # of two ``finally`` on one level, the one that starts first holds copies of the other
     starts: dict[int | None, float] = {}
     for id, node in nodes.items():
-        for around in flow.chain(node.region):
-            starts[around] = min(starts.get(around, 1e9), flow.order[id])
-    members = _Members(flow)
+        for around in cfg.handlers_around(node.handler):
+            starts[around] = min(starts.get(around, 1e9), cfg.order[id])
+    members = _Members(cfg)
     regions = sorted(
-        flow.kinds,
-        key=lambda r: (flow.kinds[r] == "finally", -len(flow.chain(r)), starts.get(r, 0.0)),
+        cfg.kinds,
+        key=lambda r: (cfg.kinds[r] == "finally", -len(cfg.handlers_around(r)), starts.get(r, 0.0)),
     )
     for region in regions:
-        kind = flow.kinds[region]
+        kind = cfg.kinds[region]
         if kind == "async for":
             handler = nodes[region]
             if len(handler.ops) > 1 or handler.end != "jump":
-                flow.split(region, 1)
+                cfg.split(region, 1)
             continue
         inside = members.inside(region)
         parent = nodes[region].region
         if kind == "with":
-            flow.resumes[region] = _with_resume(flow, region)
+            cfg.resumes[region] = _with_resume(cfg, region)
         leaves: dict[int, int] = {}
         for id in sorted(inside):
             node = nodes[id]
-            for position, succ in enumerate(node.succs):
+            for position, succ in enumerate(node.successors):
                 if succ in inside or succ == region:
                     continue
                 leave = leaves.get(succ)
                 if leave is None:
-                    continuation = _after_copy(flow, kind, region, succ, region in members.asynchronous)
-                    made = flow.new(node, [Op("LEAVE", kind, -1, None, region)], "jump", [continuation], parent)
+                    continuation = _after_copy(cfg, kind, region, succ, region in members.asynchronous)
+                    made = cfg.add(node, [Op("LEAVE", kind, -1, None, region)], "jump", [continuation], parent)
                     made.line = nodes[succ].ops[0].line if nodes[succ].ops else nodes[succ].line
                     leave = leaves[succ] = made.id
-                node.succs[position] = leave
+                node.successors[position] = leave
         if kind == "finally":
-            _end_finally(flow, region)
-    _leave_empty_named(flow)
+            _end_finally(cfg, region)
+    _leave_empty_named(cfg)
     # a running handler ends at POP_EXCEPT: what follows is a node of its own
     for id in list(nodes):
         node = nodes[id]
         for index, op in enumerate(node.ops):
             if op.kind == "POP_EXCEPT":
                 if index + 1 < len(node.ops) or node.end != "jump":
-                    flow.split(id, index + 1)
+                    cfg.split(id, index + 1)
                 break
-    flow.prune()
+    cfg.prune()
 
 
-def _leave_empty_named(flow: Flow) -> None:
+def _leave_empty_named(cfg: RegionCfg) -> None:
     """``except E as n: pass``: no instruction is left that the region of the body could cover, only its clean-up."""
-    nodes = flow.nodes
+    nodes = cfg.blocks
     for test in list(nodes.values()):
         if test.end != "branch" or not test.ops or test.ops[-1].kind != "CHECK_EXC_MATCH":
             continue
-        body = nodes[test.succs[0]]
-        ops, _ = _straight(flow, body.id)
+        body = nodes[test.successors[0]]
+        ops, _ = _straight(cfg, body.id)
         if [op.kind.partition("_")[0] for op in ops[:5]] != ["STORE", "POP", "CONST", "STORE", "DELETE"]:
             continue
         stored, pop, none, cleared, deleted = ops[:5]
         if pop.kind != "POP_EXCEPT" or none.arg is not None or not stored.arg == cleared.arg == deleted.arg:
             continue
-        start = flow.split(body.id, 1) if len(body.ops) > 1 else body.succs[0]
-        after = _after_fixed(flow, "named", start, False)
-        leave = flow.new(body, [Op("LEAVE", "named", -1, pop.line, -1)], "jump", [after], body.region)
-        body.succs = [leave.id]
-    flow.prune()
+        start = cfg.split(body.id, 1) if len(body.ops) > 1 else body.successors[0]
+        after = _after_fixed(cfg, "named", start, False)
+        leave = cfg.add(body, [Op("LEAVE", "named", -1, pop.line, -1)], "jump", [after], body.region)
+        body.successors = [leave.id]
+    cfg.prune()
 
 
-def _end_finally(flow: Flow, region: int) -> None:
+def _end_finally(cfg: RegionCfg, region: int) -> None:
     """All ends of the clean-up of a ``finally`` lead to one node."""
-    nodes = flow.nodes
+    nodes = cfg.blocks
     head = nodes[region]
-    end = flow.new(head, [], "reraise", [], head.region)
-    flow.ends[region] = end.id
+    end = cfg.add(head, [], "reraise", [], head.region)
+    cfg.ends[region] = end.id
     # the clean-up ends where it re-raises with only its own exception being handled
     copies: set[int] = set()
     seen = set()
@@ -393,32 +298,32 @@ def _end_finally(flow: Flow, region: int) -> None:
             continue
         seen.add(at)
         node = nodes[at]
-        if node.region is not None and node.region != head.region and node.region not in seen:
-            work.append((node.region, depth))
+        if node.handler is not None and node.handler != head.handler and node.handler not in seen:
+            work.append((node.handler, depth))
         depth += sum(handler_steps(node))
         if node.end == "reraise" and depth == 1:
-            node.end, node.succs, node.arg = "jump", [end.id], None
+            node.end, node.successors, node.arg = "jump", [end.id], None
             if not node.ops:
                 copies.add(at)
         else:
-            work.extend((succ, depth) for succ in node.succs)
+            work.extend((succ, depth) for succ in node.successors)
     # 3.13 copies the ``RERAISE`` to each way out of a loop: they are one place
     for node in nodes.values():
-        if not copies.isdisjoint(node.succs):
-            node.succs = [end.id if succ in copies else succ for succ in node.succs]
+        if not copies.isdisjoint(node.successors):
+            node.successors = [end.id if succ in copies else succ for succ in node.successors]
 
 
-def _with_resume(flow: Flow, region: int) -> int:
+def _with_resume(cfg: RegionCfg, region: int) -> int:
     """Lead the handler of a ``with`` to where control goes after an exception is swallowed, and return that node."""
-    nodes = flow.nodes
+    nodes = cfg.blocks
     node = nodes[region]
     hops = 0
     while node.end == "jump" and hops < 4:
-        node = nodes[node.succs[0]]
+        node = nodes[node.successors[0]]
         hops += 1
     if node.end != "branch":
         raise Untangled("the handler of a with statement")
-    at = node.succs[0]
+    at = node.successors[0]
     wanted = ["POP", "POP_EXCEPT", "POP", "POP"]
     seen: set[int] = set()
     while wanted:
@@ -432,31 +337,31 @@ def _with_resume(flow: Flow, region: int) -> int:
                 raise Untangled("the handler of a with statement")
             index += 1
         if index < len(node.ops) or node.end != "jump":
-            at = flow.split(node.id, index)
+            at = cfg.split(node.id, index)
         else:
-            at = node.succs[0]
+            at = node.successors[0]
     # the handler is never walked: it leads straight to where control resumes
     handler = nodes[region]
     handler.ops = []
-    handler.end, handler.succs = "jump", [at]
+    handler.end, handler.successors = "jump", [at]
     return at
 
 
-def _after_copy(flow: Flow, kind: str, region: int, start: int, asynchronous: bool) -> int:
+def _after_copy(cfg: RegionCfg, kind: str, region: int, start: int, asynchronous: bool) -> int:
     """Return the node that control goes to after the copy of the clean-up that starts at ``start``."""
     if kind == "except" or kind == "except*":
         return start
     if kind == "finally":
-        return _after_finally(flow, region, start)
-    return _after_fixed(flow, kind, start, asynchronous)
+        return _after_finally(cfg, region, start)
+    return _after_fixed(cfg, kind, start, asynchronous)
 
 
 _EXIT = ("CONST", "CONST", "CONST", "CALL", "POP")
 _ASYNC_EXIT = ("CONST", "CONST", "CONST", "CALL", "AWAIT", "POP")
 
 
-def _after_fixed(flow: Flow, kind: str, start: int, asynchronous: bool) -> int:
-    nodes = flow.nodes
+def _after_fixed(cfg: RegionCfg, kind: str, start: int, asynchronous: bool) -> int:
+    nodes = cfg.blocks
     at = start
     index = 0
     step = 0
@@ -466,7 +371,7 @@ def _after_fixed(flow: Flow, kind: str, start: int, asynchronous: bool) -> int:
         while index >= len(node.ops):
             if node.end != "jump":
                 raise Untangled(f"a way out of {kind}")
-            at, index = node.succs[0], 0
+            at, index = node.successors[0], 0
             node = nodes[at]
         op = node.ops[index]
         if first and op.kind == "SWAP" and op.arg == 2:
@@ -490,12 +395,12 @@ def _after_fixed(flow: Flow, kind: str, start: int, asynchronous: bool) -> int:
             break
     node = nodes[at]
     if index >= len(node.ops) and node.end == "jump":
-        return node.succs[0]
-    return flow.split(at, index)
+        return node.successors[0]
+    return cfg.split(at, index)
 
 
-def _after_finally(flow: Flow, region: int, start: int) -> int:
-    nodes = flow.nodes
+def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
+    nodes = cfg.blocks
     ends: list[tuple[int, int]] = []
     seen: set[tuple[int, int, int, int]] = set()
     head = nodes[region]
@@ -504,7 +409,7 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
     steps = 0
     #: ``with`` statements in the clean-up and in its copy: if nothing else ends it, what they swallow may
     withs: set[tuple[int, int]] = set()
-    resumes = flow.resumes
+    resumes = cfg.resumes
     while work or (withs and not ends):
         if not work:
             work = [(with_, 0, copy, 0) for with_, copy in withs]
@@ -518,21 +423,21 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
             steps += 1
             if steps > 20000:
                 raise Untangled("a finally that is too large")
-            one, other = hn.region, cn.region
+            one, other = hn.handler, cn.handler
             if one != other and one is not None and other is not None and one in resumes and other in resumes:
                 withs.add((one, other))
-            while i >= len(hn.ops) and hn.end == "jump" and hn.succs[0] != h:
-                h, i = hn.succs[0], 0
+            while i >= len(hn.ops) and hn.end == "jump" and hn.successors[0] != h:
+                h, i = hn.successors[0], 0
                 hn = nodes[h]
-            if i >= len(hn.ops) and hn.end == "reraise" and hn.region == head.region:
+            if i >= len(hn.ops) and hn.end == "reraise" and hn.handler == head.handler:
                 ends.append((c, j))
                 break
-            while j >= len(cn.ops) and cn.end == "jump" and cn.succs[0] != c:
-                c, j = cn.succs[0], 0
+            while j >= len(cn.ops) and cn.end == "jump" and cn.successors[0] != c:
+                c, j = cn.successors[0], 0
                 cn = nodes[c]
-            skip = _unwinding(_ahead(flow, h, i, 4))
+            skip = _unwinding(_ahead(cfg, h, i, 4))
             if skip:
-                h, i = _further(flow, h, i, skip)
+                h, i = _further(cfg, h, i, skip)
                 hn = nodes[h]
                 j += _dropping(cn.ops, j, hn.ops, i)
                 continue
@@ -545,7 +450,7 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
             if i >= len(hn.ops) and j >= len(cn.ops) and hn.end == cn.end and hn.arg == cn.arg:
                 if hn.end in ("return", "raise"):
                     reached_return = True
-                for s, t in zip(hn.succs, cn.succs):
+                for s, t in zip(hn.successors, cn.successors):
                     if s == t:
                         reached_return = True
                     else:
@@ -556,35 +461,35 @@ def _after_finally(flow: Flow, region: int, start: int) -> int:
             raise Untangled("a finally that is too large")
     if not ends:
         if reached_return:
-            if region not in flow.nowhere:
-                flow.nowhere[region] = flow.new(head, [], NOWHERE, [], head.region).id
-            return flow.nowhere[region]
+            if region not in cfg.nowhere:
+                cfg.nowhere[region] = cfg.add(head, [], NOWHERE, [], head.region).id
+            return cfg.nowhere[region]
         raise Untangled("a way out of finally")
-    ends.sort(key=lambda e: (flow.order[e[0]], e[1]))
+    ends.sort(key=lambda e: (cfg.order[e[0]], e[1]))
     c, j = ends[0] if len(set(ends)) == 1 else ends[-1]
     node = nodes[c]
     if j >= len(node.ops) and node.end == "jump":
-        return node.succs[0]
-    return flow.split(c, j)
+        return node.successors[0]
+    return cfg.split(c, j)
 
 
-def _ahead(flow: Flow, id: int, index: int, count: int) -> list[Op]:
+def _ahead(cfg: RegionCfg, id: int, index: int, count: int) -> list[Op]:
     """The next operations, over plain jumps."""
-    node = flow.nodes[id]
+    node = cfg.blocks[id]
     ops = node.ops[index : index + count]
     for _ in range(count):
         if len(ops) >= count or node.end != "jump":
             break
-        node = flow.nodes[node.succs[0]]
+        node = cfg.blocks[node.successors[0]]
         ops = [*ops, *node.ops[: count - len(ops)]]
     return ops
 
 
-def _further(flow: Flow, id: int, index: int, count: int) -> tuple[int, int]:
+def _further(cfg: RegionCfg, id: int, index: int, count: int) -> tuple[int, int]:
     """The place so many operations on, over plain jumps."""
-    while index + count > len(flow.nodes[id].ops):
-        count -= len(flow.nodes[id].ops) - index
-        id, index = flow.nodes[id].succs[0], 0
+    while index + count > len(cfg.blocks[id].ops):
+        count -= len(cfg.blocks[id].ops) - index
+        id, index = cfg.blocks[id].successors[0], 0
     return id, index + count
 
 

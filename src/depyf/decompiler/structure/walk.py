@@ -12,14 +12,15 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
+from ...cfg.graph import Block
 from ..lift import Machine, State, is_value, values
 from ..nodes import AssertionErrorName, UntestedAssert, at_line
+from .analysis import Analysis
 from .branches import branch
 from .frames import Frame
 from .loop_statements import async_for, loop
 from .protected import protected
-from .regions import NOWHERE, Flow, Node, Untangled, is_leave
-from .shape import Shape
+from .regions import NOWHERE, RegionCfg, Untangled, is_leave
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -34,51 +35,51 @@ def write_statements(body: Body) -> None:
 
 
 class Walker:
-    """Writes a flow as statements.
+    """Writes a cfg as statements.
 
     Args:
-        flow: the reduced graph (changed on the way: ends that are copies of one another become one).
+        cfg: the reduced graph (changed on the way: ends that are copies of one another become one).
         machine: runs the operations.
         budget: how many operations may be written, copies included.
     """
 
-    def __init__(self, flow: Flow, machine: Machine, budget: int) -> None:
-        self.flow = flow
+    def __init__(self, cfg: RegionCfg, machine: Machine, budget: int) -> None:
+        self.cfg = cfg
         self.machine = machine
         self.budget = budget
         self.is_lambda = False
         #: also look for breaks that come after other statements (the first form that is tried)
         self.late = False
-        self.shape = Shape(self.flow)
+        self.analysis = Analysis(self.cfg)
 
     def function(self) -> list[ast.stmt]:
-        stmts, falls, _ = self.walk(self.flow.entry, [], -1, Frame("function", None, None))
+        stmts, falls, _ = self.walk(self.cfg.entry, [], -1, Frame("function", None, None))
         if falls:
             raise Untangled("control falls off the end")
         return stmts
 
     def module(self) -> list[ast.stmt]:
         """A module has no ``return``: all its ends are one, where control falls off."""
-        nodes = self.flow.nodes
+        nodes = self.cfg.blocks
         ends = [
             id for id, node in nodes.items()
             if node.end == "return" and [(op.kind, op.arg) for op in node.ops[-1:]] == [("CONST", None)]
         ]
         end = -1
         for id in ends:
-            tail = self.flow.split(id, len(nodes[id].ops) - 1)
+            tail = self.cfg.split(id, len(nodes[id].ops) - 1)
             if end < 0:
                 end = tail
             elif tail != id:
-                nodes[id].succs = [end]
+                nodes[id].successors = [end]
             else:
                 for node in nodes.values():
-                    node.succs = [end if succ == id else succ for succ in node.succs]
-                if self.flow.entry == id:
-                    self.flow.entry = end
-        self.flow.prune()
-        self.shape = Shape(self.flow)
-        stmts, _, _ = self.walk(self.flow.entry, [], end, Frame("function", None, None))
+                    node.successors = [end if succ == id else succ for succ in node.successors]
+                if self.cfg.entry == id:
+                    self.cfg.entry = end
+        self.cfg.prune()
+        self.analysis = Analysis(self.cfg)
+        stmts, _, _ = self.walk(self.cfg.entry, [], end, Frame("function", None, None))
         return stmts
 
     def spend(self, amount: int) -> None:
@@ -94,10 +95,10 @@ class Walker:
         ``entered``: a loop head that is being written right now (not to be entered again).
         """
         out: list[ast.stmt] = []
-        nodes = self.flow.nodes
+        nodes = self.cfg.blocks
         leaving = False
         first = True
-        region = frame.region
+        region = frame.handler
         while True:
             if at == follow and not (first and at == entered):
                 return out, True, stack
@@ -110,15 +111,15 @@ class Walker:
             self.spend(1 + len(node.ops))
             if leaving:
                 pass
-            elif node.region != region and (node.ops or node.end in ("for", "raise")) and not is_leave(node):
-                chain = self.flow.chain(node.region)
+            elif node.handler != region and (node.ops or node.end in ("for", "raise")) and not is_leave(node):
+                chain = self.cfg.handlers_around(node.handler)
                 if region is not None and region not in chain:
                     raise Untangled("a region that is not nested")
                 inner = chain[chain.index(region) - 1] if region is not None else chain[-1]
-                kind = self.flow.kinds[inner]
+                kind = self.cfg.kinds[inner]
                 around = (
-                    at in self.shape.loops and not (first and at == entered)
-                    and inner not in self.shape.around_loop(at)
+                    at in self.analysis.loops and not (first and at == entered)
+                    and inner not in self.analysis.around_loop(at)
                 )
                 if kind == "async for":
                     around = False  # its own loop begins with the block that the handler is for
@@ -138,7 +139,7 @@ class Walker:
                         return out, False, stack
                     at = nxt
                     continue
-            if not leaving and (at in self.shape.loops or node.end == "for") and not (first and at == entered):
+            if not leaving and (at in self.analysis.loops or node.end == "for") and not (first and at == entered):
                 stmts, nxt, stack = loop(self, at, stack, follow, frame)
                 out += stmts
                 first = False
@@ -165,7 +166,7 @@ class Walker:
                     return out, False, stack
             end = node.end
             if end == "jump":
-                at = node.succs[0]
+                at = node.successors[0]
                 continue
             self.machine.line = node.line
             if end == "return":
@@ -202,7 +203,7 @@ class Walker:
         """Return whether an operation is the clean-up of a ``finally`` that ends only by ``raise`` or ``return``."""
         if op.kind != "LEAVE" or op.arg != "finally":
             return False
-        return op.target in self.flow.nowhere
+        return op.target in self.cfg.nowhere
 
     def pending(self, state: State) -> list[ast.stmt]:
         """Statements for the values that are on the stack where control leaves the function: no source leaves any."""
@@ -214,7 +215,7 @@ class Walker:
         self.machine.spill_pending(state)
         return state.stmts
 
-    def raise_(self, node: Node, state: State) -> ast.stmt:
+    def raise_(self, node: Block, state: State) -> ast.stmt:
         values = self.machine.popn(state, node.arg)
         exc = values[0] if values else None
         cause = values[1] if len(values) > 1 else None

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....cfg import graph as g
-from ....cfg.graph import Block, Graph, reachable
+from ....cfg.graph import Block, Cfg, reachable
 from ....cfg.stack import StackMismatch, entry_depths
 from ..facts import ALWAYS, MODULES, Facts, NoFacts
 from .carry import carried_slots
@@ -48,18 +48,18 @@ class Simplification:
     """
 
     def __init__(
-        self, graph: Graph, *, parameter_names: Mapping[str, Sequence[str]] | None = None,
+        self, graph: Cfg, *, parameter_names: Mapping[str, Sequence[str]] | None = None,
         keep_variables: bool = False, rename: Mapping[str, str] | None = None, facts: Facts | None = None,
     ) -> None:
         self.graph = graph
         #: A graph that may be simplified in place of :attr:`graph`; not every one can be.
-        self.bolder: Graph | None = None
+        self.bolder: Cfg | None = None
         self.parameter_names = parameter_names or {}
         self.keep_variables = keep_variables
         self.rename = rename or {}
         self.facts = facts
 
-    def evaluated(self, present: Graph) -> Graph:
+    def evaluated(self, present: Cfg) -> Cfg:
         # Each decided branch makes more of the graph straight; a graph has finitely many.
         for _ in range(len(present.blocks) + 1):
             simplifier = _Simplifier(present, self.parameter_names, self.keep_variables, self.rename, self.facts)
@@ -110,7 +110,7 @@ def evaluate(work: Simplification) -> None:
     work.graph = work.evaluated(work.graph)
 
 
-def _straighten(graph: Graph, decided: Mapping[int, int]) -> Graph:
+def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
     """The graph with branches replaced by the way they always take, and chains of blocks joined.
 
     The tested value is popped where the branch was.
@@ -124,7 +124,7 @@ def _straighten(graph: Graph, decided: Mapping[int, int]) -> Graph:
         blocks[id] = block
     reached = reachable(blocks, [graph.entry])
     blocks = {id: block for id, block in blocks.items() if id in reached}
-    predecessors, handlers = _edges(Graph(graph.code, blocks, graph.entry))
+    predecessors, handlers = _edges(Cfg(graph.code, blocks, graph.entry))
     for id in list(blocks):
         while id in blocks and blocks[id].end == g.JUMP:
             block = blocks[id]
@@ -140,10 +140,10 @@ def _straighten(graph: Graph, decided: Mapping[int, int]) -> Graph:
             for successor in other.successors:
                 predecessors[successor] = [id if p == following else p for p in predecessors[successor]]
             del blocks[following]
-    return Graph(graph.code, blocks, graph.entry)
+    return Cfg(graph.code, blocks, graph.entry)
 
 
-def _edges(graph: Graph) -> tuple[dict[int, list[int]], set[int]]:
+def _edges(graph: Cfg) -> tuple[dict[int, list[int]], set[int]]:
     predecessors: dict[int, list[int]] = {id: [] for id in graph.blocks}
     handlers: set[int] = set()
     for block in graph.blocks.values():
@@ -156,7 +156,7 @@ def _edges(graph: Graph) -> tuple[dict[int, list[int]], set[int]]:
 
 class _Simplifier:
     def __init__(
-        self, graph: Graph, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
+        self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
         rename: Mapping[str, str], facts: Facts | None = None,
     ) -> None:
         self.graph = graph
@@ -256,7 +256,7 @@ class _Simplifier:
         return kept | nested | set(self.graph.code.cellvars)
 
     # --- running ----------------------------------------------------------------------------------
-    def run(self) -> Graph:
+    def run(self) -> Cfg:
         graph = self.graph
         pending: list[tuple[int, State | None]] = [(graph.entry, None)]
         pending += [(id, None) for id in graph.blocks]
@@ -372,7 +372,7 @@ class _Simplifier:
                 self._use(item, block)
 
     # --- writing ----------------------------------------------------------------------------------
-    def _write(self) -> Graph:
+    def _write(self) -> Cfg:
         blocks: dict[int, Block] = {}
         for id, block in self.graph.blocks.items():
             plan = self.plans[id]
@@ -387,4 +387,4 @@ class _Simplifier:
             if end is not None:
                 end = Op(end.kind, end.arg, end.offset, None, end.target, end.handler)
             blocks[id] = Block(id, ops, block.end, block.successors, block.arg, end, block.region)
-        return Graph(self.graph.code, blocks, self.graph.entry)
+        return Cfg(self.graph.code, blocks, self.graph.entry)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ....bytecode import operations as o
 from ....cfg import graph as g
-from ....cfg.graph import Graph
+from ....cfg.graph import Cfg
 from ....cfg.stack import effect
 
 #: A slot at a block's entry: ``(block id, index of the operation, which of its results, its kind)``; ways that
@@ -21,7 +21,7 @@ Slot = tuple[int, int, int, str]
 _STAYS = frozenset({"joined", "entry", o.GET_ITER, g.FOR_ITER, o.GET_AITER, o.LOAD_FAST_AND_CLEAR})
 
 
-def carried_slots(graph: Graph, joins: set[int]) -> dict[int, int]:
+def carried_slots(graph: Cfg, joins: set[int]) -> dict[int, int]:
     """Count the loop-invariant values at the bottom of the stack that need not lie there, by block.
 
     Args:
@@ -60,7 +60,7 @@ def _leading(slots: tuple[Slot, ...]) -> int:
     return len(slots)
 
 
-def _components(graph: Graph, joins: set[int]) -> list[set[int]]:
+def _components(graph: Cfg, joins: set[int]) -> list[set[int]]:
     """Joins that must agree: those that one block leads to, and a loop's head with what follows it."""
     leader = {id: id for id in joins}
 
@@ -81,7 +81,7 @@ def _components(graph: Graph, joins: set[int]) -> list[set[int]]:
     return list(found.values())
 
 
-def _slots(graph: Graph) -> dict[int, tuple[Slot, ...]]:
+def _slots(graph: Cfg) -> dict[int, tuple[Slot, ...]]:
     """Return for each value of the stack at each block's entry the operation that put it there."""
     entries: dict[int, tuple[Slot, ...]] = {graph.entry: ()}
     pending = [graph.entry]

@@ -8,11 +8,11 @@ entered, and never looks at them.  Left out of its region, they can be known by 
 from __future__ import annotations
 
 from ....cfg import graph as g
-from ....cfg.graph import Block, Graph, Region, reachable
+from ....cfg.graph import Block, Cfg, Region, reachable
 from ....cfg.stack import effect
 
 
-def forget_under_cleanups(graph: Graph) -> Graph:
+def forget_under_cleanups(graph: Cfg) -> Cfg:
     """The graph with regions of such handlers keeping no values; the given one if there are none."""
     normal = reachable(graph.blocks, [graph.entry], lambda block: block.successors)
     primary = {
@@ -45,10 +45,10 @@ def forget_under_cleanups(graph: Graph) -> Graph:
             if less:
                 region = made.setdefault(id(region), Region(region.handler, region.depth - less, region.lasti))
         blocks[number] = Block(number, block.ops, block.end, block.successors, block.arg, block.end_op, region)
-    return Graph(graph.code, blocks, graph.entry)
+    return Cfg(graph.code, blocks, graph.entry)
 
 
-def _inside(graph: Graph, handler: int, primary: dict[int, int]) -> set[int]:
+def _inside(graph: Cfg, handler: int, primary: dict[int, int]) -> set[int]:
     """Return the blocks that run once the handler has been entered, up to handlers that lie around it."""
 
     def ways(block: Block) -> list[int]:
@@ -60,11 +60,11 @@ def _inside(graph: Graph, handler: int, primary: dict[int, int]) -> set[int]:
     return reachable(graph.blocks, [handler], ways)
 
 
-def _handlers(graph: Graph, ids: set[int]) -> set[int]:
+def _handlers(graph: Cfg, ids: set[int]) -> set[int]:
     return {region.handler for id in ids if (region := graph.blocks[id].region) is not None}
 
 
-def _untouched(graph: Graph, handler: int, inside: set[int], primary: dict[int, int]) -> bool:
+def _untouched(graph: Cfg, handler: int, inside: set[int], primary: dict[int, int]) -> bool:
     """Return whether no block inside reaches below the values that the handler's region keeps."""
     floor = primary[handler]
     lasti = next(b.region.lasti for b in graph.blocks.values() if b.region and b.region.handler == handler)

@@ -11,13 +11,13 @@ from __future__ import annotations
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....cfg import graph as g
-from ....cfg.graph import Block, Graph, reachable
+from ....cfg.graph import Block, Cfg, reachable
 
 _LEAVES = [(o.CONST, None)] * 3 + [(o.CALL, (3, ())), (o.POP, None)]
 _HARMLESS = frozenset({o.POP, o.POP_EXCEPT, o.CONST, o.CALL})
 
 
-def ordinary_with(graph: Graph) -> Graph:
+def ordinary_with(graph: Cfg) -> Cfg:
     """The graph in which a swallowed exception goes on behind its ``with``; the given one if there is none."""
     for _ in range(len(graph.blocks)):
         handlers = {block.region.handler for block in graph.blocks.values() if block.region}
@@ -29,7 +29,7 @@ def ordinary_with(graph: Graph) -> Graph:
     return graph
 
 
-def _one(graph: Graph, handler: int) -> Graph | None:
+def _one(graph: Cfg, handler: int) -> Cfg | None:
     """The graph with one ``with`` made ordinary, or ``None`` if the handler is not that of such a one."""
     start = graph.blocks[handler]
     if start.end != g.BRANCH or not start.ops or start.ops[-1].kind is not o.WITH_EXCEPT_START:
@@ -50,10 +50,10 @@ def _one(graph: Graph, handler: int) -> Graph | None:
             target, leaving.ops[: len(_LEAVES)], g.JUMP, (rest.id,), None, None, leaving.region)
     blocks[kept.id] = Block(kept.id, ops, g.JUMP, leaving.successors, None, None, kept.region)
     kept_blocks = reachable(blocks, [graph.entry])
-    return Graph(graph.code, {id: blocks[id] for id in sorted(kept_blocks)}, graph.entry)
+    return Cfg(graph.code, {id: blocks[id] for id in sorted(kept_blocks)}, graph.entry)
 
 
-def _doomed(graph: Graph, id: int) -> Block | None:
+def _doomed(graph: Cfg, id: int) -> Block | None:
     """The block that ends the handling, if nothing but leaving contexts and ``raise None`` follows."""
     found: Block | None = None
     for _ in range(len(graph.blocks)):
@@ -71,7 +71,7 @@ def _doomed(graph: Graph, id: int) -> Block | None:
     return None
 
 
-def _behind(graph: Graph, handler: int) -> int | None:
+def _behind(graph: Cfg, handler: int) -> int | None:
     """The one block that leaves the context when all went well and goes on."""
     found: set[int] = set()
     for block in graph.blocks.values():

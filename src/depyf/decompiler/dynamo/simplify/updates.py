@@ -17,7 +17,7 @@ from __future__ import annotations
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....cfg import graph as g
-from ....cfg.graph import Block, Graph
+from ....cfg.graph import Block, Cfg
 from ...names import free_name
 from ..forms import UPDATE
 from .naming import is_torch_name
@@ -27,7 +27,7 @@ _BODY = (o.UNPACK, o.STORE_FAST, o.STORE_FAST, o.LOAD_FAST, o.LOAD_ATTR, o.LOAD_
 _BEFORE = (o.LOAD_FAST, o.LOAD_ATTR, o.CALL, o.GET_ITER)
 
 
-def as_one_call(graph: Graph) -> Graph:
+def as_one_call(graph: Cfg) -> Cfg:
     """The graph with such loops as calls; the graph itself if it has none."""
     blocks = dict(graph.blocks)
     for head in graph.blocks.values():
@@ -45,10 +45,10 @@ def as_one_call(graph: Graph) -> Graph:
             body.ops[5], start.ops[-4], Op(o.CALL, (2, ()), place.offset, place.line, -1, place.handler), body.ops[9],
         ], g.JUMP, (behind,), None, None, start.region)
         del blocks[head.id], blocks[inside]
-    return Graph(graph.code, blocks, graph.entry) if len(blocks) < len(graph.blocks) else graph
+    return Cfg(graph.code, blocks, graph.entry) if len(blocks) < len(graph.blocks) else graph
 
 
-def with_telling_names(graph: Graph) -> Graph:
+def with_telling_names(graph: Cfg) -> Cfg:
     """The graph with the variables of such loops, which torch numbers, called as in the template."""
     names: dict[str, str] = {}
     for head in graph.blocks.values():
@@ -74,7 +74,7 @@ def with_telling_names(graph: Graph) -> Graph:
         Op(op.kind, chosen[op.arg], op.offset, op.line, op.target, op.handler)
         if op.kind in variables and op.arg in chosen else op for op in block.ops
     ], block.end, block.successors, block.arg, block.end_op, block.region) for id, block in graph.blocks.items()}
-    return Graph(graph.code, blocks, graph.entry)
+    return Cfg(graph.code, blocks, graph.entry)
 
 
 def _fills(start: Block, body: Block) -> bool:

@@ -1,0 +1,107 @@
+"""Analysis of the reduced control-flow graph before it is walked: dominators, loops, and what stands in them."""
+
+from __future__ import annotations
+
+from ...cfg.dominators import DominatorTree, back_edges, natural_loop, predecessors
+from ...cfg.graph import all_successors
+from .regions import RegionCfg, handler_steps
+
+
+class Analysis:
+    """Dominators, loops and regions of a graph, as they were when it was looked at.
+
+    Attributes:
+        cfg: the graph.
+        tree: its dominators, handlers taken for successors.
+        preds: ``{id: blocks that control comes from by a jump or falling through}``.
+        weight: ``{id: the number of operations, and blocks, that it dominates}``.
+        loops: ``{head: the blocks of its loop}``, with what stands in it and never leads back.
+        leaves: ``{handler: blocks that end in the LEAVE of its region}``.
+    """
+
+    def __init__(self, cfg: RegionCfg) -> None:
+        self.cfg = cfg
+        blocks = cfg.blocks
+        edges = {id: all_successors(block) for id, block in blocks.items()}
+        self.tree = tree = DominatorTree(edges, cfg.entry)
+        self.preds: dict[int, list[int]] = {id: [] for id in tree.order}
+        for id in tree.order:
+            for succ in blocks[id].successors:
+                self.preds[succ].append(id)
+        self.weight = self._weights()
+        #: blocks, and handlers of the regions, by the innermost region around them
+        self._members: dict[int | None, list[int]] = {}
+        self._regions_in: dict[int | None, list[int]] = {}
+        for id in tree.order:
+            self._members.setdefault(blocks[id].handler, []).append(id)
+        for handler in self._members:
+            if handler is not None:
+                self._regions_in.setdefault(blocks[handler].handler, []).append(handler)
+        self._back = back_edges({id: blocks[id].successors for id in tree.order}, tree)
+        before = predecessors(edges) if self._back else {}
+        self.loops = {head: self._whole_body(head, natural_loop(head, tails, before))
+                      for head, tails in self._back.items()}
+        self.leaves: dict[int, list[int]] = {}
+        for id in tree.order:
+            ops = blocks[id].ops
+            if ops and ops[-1].kind == "LEAVE":
+                self.leaves.setdefault(ops[-1].target, []).append(id)
+
+    def _weights(self) -> dict[int, int]:
+        weight = {id: 1 + len(self.cfg.blocks[id].ops) for id in self.tree.order}
+        for id in reversed(self.tree.order[1:]):  # (what is dominated comes behind its dominator in this order)
+            weight[self.tree.parent[id]] += weight[id]
+        return weight
+
+    def dominates(self, above: int, below: int) -> bool:
+        """Return whether every path to ``below`` leads through ``above``."""
+        return self.tree.dominates(above, below)
+
+    def around_loop(self, head: int) -> list[int]:
+        """Regions around the loop at ``head``: a region that a way back comes from outside of is in the loop
+        (``while True: try: ...``), though it starts with the same block."""
+        chain = self.cfg.handlers_around(self.cfg.blocks[head].handler)
+        for tail in self._back.get(head, ()):
+            inside = self.cfg.handlers_around(self.cfg.blocks[tail].handler)
+            chain = [region for region in chain if region in inside]
+        return chain
+
+    def _whole_body(self, head: int, body: set[int]) -> set[int]:
+        """The body of a loop with what stands in it and never leads back: the rest of the protected bodies in it
+        and their handlers (``except E: break``)."""
+        nodes = self.cfg.blocks
+        around = self.around_loop(head)
+        regions = {nodes[id].handler for id in body} - {None, *around}
+        if not regions:
+            return body
+        body = set(body)
+        protected = list(regions)
+        for region in protected:
+            body.update(self._members.get(region, ()))
+            protected += self._regions_in.get(region, ())
+        work = [(region, 0) for region in regions if region is not None]
+        seen: set[int] = set()
+        while work:
+            id, depth = work.pop()
+            if id in seen:
+                continue
+            seen.add(id)
+            body.add(id)
+            node = nodes[id]
+            depth += sum(handler_steps(node))
+            if depth > 0:
+                work.extend((succ, depth) for succ in node.successors)
+            if node.handler not in around and node.handler is not None:
+                work.append((node.handler, 0))
+        return body
+
+    def handler_of(self, id: int) -> int | None:
+        """The running handler a ``POP_EXCEPT`` ends."""
+        at = id
+        while True:
+            if self.cfg.kinds.get(at) in ("except", "except*", "finally"):
+                return at
+            up = self.tree.parent[at]
+            if up == at:
+                return None
+            at = up
