@@ -4,7 +4,7 @@ import pytest
 
 from depyf.decompiler import Fidelity, decompile_code, pipeline
 from depyf.decompiler.scopes import CodeScope
-from depyf.decompiler.structure.regions import Untangled
+from depyf.decompiler.structure.region_cfg import Untangled
 
 TEXT = '''
 def before(x):

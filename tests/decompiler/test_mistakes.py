@@ -11,7 +11,7 @@ import pytest
 from depyf.decompiler import Fidelity, decompile_code, faults
 from depyf.decompiler.pipeline import Failed
 from depyf.decompiler.structure.reduce import Reducer
-from depyf.decompiler.structure.regions import Untangled
+from depyf.decompiler.structure.region_cfg import Untangled
 
 CODE: CodeType = compile("def f(a):\n    return a + 1\n", "sample", "exec").co_consts[0]
 

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ..cfg.graph import Cfg
-from .structure.regions import RegionCfg
+from .structure.region_cfg import RegionCfg
 
 if TYPE_CHECKING:
     from .lift import Machine

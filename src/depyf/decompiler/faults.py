@@ -19,7 +19,7 @@ from .dynamo.simplify.values import CannotSimplify
 from .fallback.writer import Untranslatable
 from .lift import Unliftable
 from .names import Unwritable
-from .structure.regions import Untangled
+from .structure.region_cfg import Untangled
 
 #: What says that code does not fit a form, that its text is none, or that it is too deep or too much.
 EXPECTED = (

@@ -26,7 +26,15 @@ from . import bodies
 from .body import Body
 from .dynamo import readable as words
 from .dynamo import simplify
-from .structure import ends, groups, loops, patterns, reduce, regions, walk
+from .structure import patterns, reduce, walk
+from .structure.region_cfg import RegionCfg
+from .undo.cleanup_copies import outline_cleanups
+from .undo.duplicate_ends import merge_breaks, merge_ends
+from .undo.except_star import desugar_except_star
+from .undo.handlers import classify_handlers
+from .undo.iterator_pops import mark_iterator_pops, split_breaks
+from .undo.jump_threading import enclose_tests, thread_jumps
+from .undo.loop_inversion import undo_loop_inversion
 
 Subject = TypeVar("Subject")
 
@@ -51,6 +59,12 @@ class Pass(Generic[Subject]):
 #: Called with each pass that has run, and what it has changed.
 Trace = Callable[[str, object], None]
 
+
+def on_cfg(step: Callable[[RegionCfg], None]) -> Callable[[Body], None]:
+    """Return the step as one on the graph of a body."""
+    return lambda body: step(body.cfg)
+
+
 SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
     Pass("ordinary_with", simplify.undo_reentered_with,
          "a `with` that Dynamo enters again behind a graph break becomes one ordinary `with`"),
@@ -62,28 +76,28 @@ SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
 )
 
 RESTRUCTURE: Sequence[Pass[Body]] = (
-    Pass("mark_iterator_pops", lambda body: loops.mark_breaks(body.cfg),
+    Pass("mark_iterator_pops", on_cfg(mark_iterator_pops),
          "operations that drop the iterator of a loop are marked: `break` and `return` leave loops there"),
-    Pass("thread_jumps", lambda body: regions.thread(body.cfg), "edges lead straight through empty blocks"),
-    Pass("enclose_tests", lambda body: regions.enclose_tests(body.cfg),
+    Pass("thread_jumps", on_cfg(thread_jumps), "edges lead straight through empty blocks"),
+    Pass("enclose_tests", on_cfg(enclose_tests),
          "tests that 3.13 leaves out of the region around them are put back into it"),
-    Pass("desugar_except_star", lambda body: groups.as_alternatives(body.cfg),
+    Pass("desugar_except_star", on_cfg(desugar_except_star),
          "the clauses of `except*` become alternatives, as those of `except` are"),
-    Pass("classify_handlers", lambda body: regions.classify_handlers(body.cfg),
+    Pass("classify_handlers", on_cfg(classify_handlers),
          "each exception handler is told: with, finally, except, named, async for", needed=True),
-    Pass("outline_cleanups", lambda body: regions.cut_cleanup_copies(body.cfg),
+    Pass("outline_cleanups", on_cfg(outline_cleanups),
          "copies of clean-up code on the ways out of a body become one LEAVE each"),
-    Pass("merge_ends", lambda body: ends.gather_ends(body.cfg) if body.is_namespace else None,
+    Pass("merge_ends", lambda body: merge_ends(body.cfg) if body.is_namespace else None,
          "the copies of a module's or class's end become one"),
     Pass("find_patterns", patterns.find_in_body, "the code of a `case` becomes one test"),
-    Pass("split_breaks", lambda body: loops.split_breaks(body.cfg), "blocks end where a `break` leaves its loop"),
-    Pass("undo_loop_inversion", lambda body: loops.rotate(body.cfg),
+    Pass("split_breaks", on_cfg(split_breaks), "blocks end where a `break` leaves its loop"),
+    Pass("undo_loop_inversion", on_cfg(undo_loop_inversion),
          "the two copies of the test of a `while` become one"),
-    Pass("merge_breaks", lambda body: ends.gather_breaks(body.cfg),
+    Pass("merge_breaks", on_cfg(merge_breaks),
          "the `break` and the end of a loop at the end of a handler leave that in one place"),
     Pass("fold_expressions", reduce.fold_expressions,
          "`and`, `or`, `x if c else y`, chained comparisons and inlined comprehensions become one operation"),
-    Pass("prune", lambda body: body.cfg.prune(), "blocks that nothing leads to go"),
+    Pass("prune", on_cfg(RegionCfg.prune), "blocks that nothing leads to go"),
 )
 
 STRUCTURE: Sequence[Pass[Body]] = (

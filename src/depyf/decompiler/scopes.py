@@ -24,7 +24,7 @@ from .nodes import AnnotateDefinition
 from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.reduce import SET_ASIDE
-from .structure.regions import Untangled
+from .structure.region_cfg import Untangled
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 

@@ -16,7 +16,7 @@ from .dynamo.simplify import Simplification
 from .emit.text import number
 from .passes import ALL
 from .pipeline import decompile_code
-from .structure.regions import RegionCfg
+from .structure.region_cfg import RegionCfg
 
 _DOES = {each.name: each.does for each in ALL}
 

@@ -87,7 +87,7 @@ def _(machine: Machine, state: State, _: Any) -> None:
 
 @rule("LEAVE")
 def _(machine: Machine, state: State, kind: str) -> None:
-    """The end of a protected body, its clean-up already taken out (see ``structure.regions``)."""
+    """The end of a protected body, its clean-up already taken out (see ``structure.region_cfg``)."""
     stack = state.stack
     if kind == "with":
         for index in range(len(stack) - 1, -1, -1):

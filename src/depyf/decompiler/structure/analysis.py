@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...cfg.dominators import DominatorTree, back_edges, natural_loop, predecessors
 from ...cfg.graph import all_successors
-from .regions import RegionCfg, handler_steps
+from .region_cfg import RegionCfg, handler_steps
 
 
 class Analysis:
@@ -69,9 +69,9 @@ class Analysis:
     def _whole_body(self, head: int, body: set[int]) -> set[int]:
         """The body of a loop with what stands in it and never leads back: the rest of the protected bodies in it
         and their handlers (``except E: break``)."""
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         around = self.around_loop(head)
-        regions = {nodes[id].handler for id in body} - {None, *around}
+        regions = {blocks[id].handler for id in body} - {None, *around}
         if not regions:
             return body
         body = set(body)
@@ -87,12 +87,12 @@ class Analysis:
                 continue
             seen.add(id)
             body.add(id)
-            node = nodes[id]
-            depth += sum(handler_steps(node))
+            block = blocks[id]
+            depth += sum(handler_steps(block))
             if depth > 0:
-                work.extend((succ, depth) for succ in node.successors)
-            if node.handler not in around and node.handler is not None:
-                work.append((node.handler, 0))
+                work.extend((succ, depth) for succ in block.successors)
+            if block.handler not in around and block.handler is not None:
+                work.append((block.handler, 0))
         return body
 
     def handler_of(self, id: int) -> int | None:

@@ -14,7 +14,7 @@ from ..nodes import UntestedAssert, at_line, line_of
 from .breaks import reach
 from .frames import Frame, outer_ends
 from .patterns import case_of
-from .regions import Untangled, is_leave
+from .region_cfg import Untangled, is_leave
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -41,16 +41,16 @@ def join_of(walker: Walker, at: int, follow: int, frame: Frame) -> int | None:
 
 
 def lies_in(walker: Walker, id: int, region: int | None) -> bool:
-    """Return whether a node is in a protected body or leaves it; an empty node counts too, and any without a body."""
-    node = walker.cfg.blocks[id]
+    """Return whether a block is in a protected body or leaves it; an empty block counts too, and any without a body."""
+    block = walker.cfg.blocks[id]
     return (
-        region is None or not node.ops or region in walker.cfg.handlers_around(node.handler)
-        or (is_leave(node) and node.ops[0].target == region)
+        region is None or not block.ops or region in walker.cfg.handlers_around(block.handler)
+        or (is_leave(block) and block.ops[0].target == region)
     )
 
 
 def branch(
-    walker: Walker, at: int, node: Block, state: State, follow: int, frame: Frame
+    walker: Walker, at: int, block: Block, state: State, follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     done = len(state.stmts)
     test: Any = state.stack.pop() if state.stack else None
@@ -64,7 +64,7 @@ def branch(
         test = stack.pop()
     elif values(stack):
         raise Untangled("a value is pending across a branch")
-    t, f = node.successors
+    t, f = block.successors
     join = join_of(walker, at, follow, frame)
     target = follow if join is None else join
     positive = walker.cfg.order[t] <= walker.cfg.order[f]
@@ -72,7 +72,7 @@ def branch(
         positive = False
     elif not positive and f == target and t != target:
         positive = True
-    line = node.line
+    line = block.line
     pending = state.stmts[done:]
     a, b = (t, f) if positive else (f, t)
     body, falls_a, stack_a = walker.walk(a, stack[:], target, frame)

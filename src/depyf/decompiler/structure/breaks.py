@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
 
 def reach(walker: Walker, starts: list[int], avoid: set[int]) -> set[int]:
-    """Nodes that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
+    """Blocks that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
     seen: set[int] = set()
     work = [s for s in starts if s not in avoid]
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     while work:
         id = work.pop()
         if id in seen:
             continue
         seen.add(id)
-        work.extend(s for s in nodes[id].successors if s not in seen and s not in avoid)
+        work.extend(s for s in blocks[id].successors if s not in seen and s not in avoid)
     walker.spend(len(seen) // 8)
     return seen
 
 
 def skip_unwinding(walker: Walker, id: int, head: int) -> int:
     """Return where an edge out of the loop at ``head`` leads once iterators, handlers and bodies inside it are left."""
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     around = walker.analysis.around_loop(head)
     for _ in range(20):
-        node = nodes[id]
-        if node.end != "jump":
+        block = blocks[id]
+        if block.end != "jump":
             return id
-        for op in node.ops:
+        for op in block.ops:
             if op.kind == "POP":
                 continue
             if op.kind == "LEAVE" and op.target not in around:
@@ -47,20 +47,20 @@ def skip_unwinding(walker: Walker, id: int, head: int) -> int:
                 if handler is not None and not walker.analysis.dominates(handler, head):
                     continue
             return id
-        id = node.successors[0]
+        id = block.successors[0]
     return id
 
 
 def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> list[int]:
     """Return the targets of breaks that come after other statements (``if x: y = 1; break``)."""
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     found: list[int] = []
     inner = set()
-    for other, blocks in walker.analysis.loops.items():
+    for other, loop in walker.analysis.loops.items():
         if other != head and other in body:
             # what leaves an inner loop drops that one's iterator first
-            inner |= blocks - {other}
-    starts = [s for id in body - inner for s in nodes[id].successors if s not in body and s != natural]
+            inner |= loop - {other}
+    starts = [s for id in body - inner for s in blocks[id].successors if s not in body and s != natural]
     for start in starts:
         seen: set[int] = set()
         work = [start]
@@ -69,44 +69,44 @@ def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> list
             if id in seen or not walker.analysis.dominates(start, id):
                 continue
             seen.add(id)
-            node = nodes[id]
-            if node.ops and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator":
-                target = node.successors[0] if node.end == "jump" else id
-                goal = nodes[target]
+            block = blocks[id]
+            if block.ops and block.ops[-1].kind == "POP" and block.ops[-1].arg == "iterator":
+                target = block.successors[0] if block.end == "jump" else id
+                goal = blocks[target]
                 constant = goal.end == "return" and len(goal.ops) <= 1
-                returns = len(node.ops) > 1 and node.ops[-2].kind == "SWAP"
+                returns = len(block.ops) > 1 and block.ops[-2].kind == "SWAP"
                 if (
-                    (len(node.ops) > 1 or id != start) and not constant and not returns
-                    and goal.end != "reraise" and node.end == "jump"
+                    (len(block.ops) > 1 or id != start) and not constant and not returns
+                    and goal.end != "reraise" and block.end == "jump"
                 ):
                     found.append(target)
-            elif node.end in ("jump", "branch") and not any(
-                op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in node.ops
+            elif block.end in ("jump", "branch") and not any(
+                op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in block.ops
             ):
-                work.extend(node.successors)
+                work.extend(block.successors)
     return found
 
 
-def returns_through(node: Block) -> bool:
+def returns_through(block: Block) -> bool:
     """Return whether an iterator is dropped below the value to return."""
     return any(
         op.kind == "SWAP" and under.kind == "POP" and under.arg == "iterator"
-        for op, under in zip(node.ops, node.ops[1:])
+        for op, under in zip(block.ops, block.ops[1:])
     )
 
 
-def ends_in_break(node: Block) -> bool:
-    """Return whether the last thing a node does is to drop an iterator."""
-    return node.end == "jump" and bool(node.ops) and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator"
+def ends_in_break(block: Block) -> bool:
+    """Return whether the last thing a block does is to drop an iterator."""
+    return block.end == "jump" and bool(block.ops) and block.ops[-1].kind == "POP" and block.ops[-1].arg == "iterator"
 
 
 def drops_iterator(walker: Walker, id: int, target: int) -> bool:
     """Return whether the path from ``id`` to ``target`` drops an iterator."""
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     while id != target:
-        if any(op.kind == "POP" and op.arg == "iterator" for op in nodes[id].ops):
+        if any(op.kind == "POP" and op.arg == "iterator" for op in blocks[id].ops):
             return True
-        id = nodes[id].successors[0]
+        id = blocks[id].successors[0]
     return False
 
 
@@ -137,43 +137,43 @@ def first_of(walker: Walker, ends: set[int], starts: list[int], avoid: set[int])
 def likely_exit(
     walker: Walker, head: int, body: set[int], natural: int | None, follow: int, frame: Frame
 ) -> int | None:
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     targets: list[int] = []
     strong: list[int] = []
-    inner = [other for other in walker.analysis.loops if other != head and other in body and nodes[other].end == "for"]
+    inner = [other for other in walker.analysis.loops if other != head and other in body and blocks[other].end == "for"]
     for id in body:
-        for succ in nodes[id].successors:
+        for succ in blocks[id].successors:
             if succ not in body:
                 target = skip_unwinding(walker, succ, head)
-                if nodes[target].end == "reraise" and target != follow:  # (a ``finally`` ends in one)
+                if blocks[target].end == "reraise" and target != follow:  # (a ``finally`` ends in one)
                     continue
-                if nodes[target].end == "return" and (
-                    not nodes[target].ops or returns_through(nodes[target])
+                if blocks[target].end == "return" and (
+                    not blocks[target].ops or returns_through(blocks[target])
                 ):
                     continue  # the value to return is on the stack already: no ``break`` carries one
                 # (in a loop that never comes round, what ends in a ``break`` is in the body)
-                breaks_here = target == succ and ends_in_break(nodes[id])
+                breaks_here = target == succ and ends_in_break(blocks[id])
                 if breaks_here or target != succ and drops_iterator(walker, succ, target):
                     # ``return`` computes its value before it drops the iterator, unless it is a constant
-                    goal = nodes[target]
+                    goal = blocks[target]
                     if natural is not None and target != natural and walker.cfg.same_way(target, natural):
                         # a copy of what follows the loop
                         at = id if breaks_here else succ
-                        while nodes[at].successors[0] != target:
-                            at = nodes[at].successors[0]
-                        nodes[at].successors[0] = natural
+                        while blocks[at].successors[0] != target:
+                            at = blocks[at].successors[0]
+                        blocks[at].successors[0] = natural
                         continue
                     if goal.end != "return" or [op.kind for op in goal.ops] not in ([], ["CONST"]):
                         strong.append(target)
-                elif any(id in walker.analysis.loops[other] and succ != nodes[other].successors[1] for other in inner):
+                elif any(id in walker.analysis.loops[other] and succ != blocks[other].successors[1] for other in inner):
                     continue  # the iterator of a loop in this one is still there
-                elif target != succ and nodes[head].end == "branch" and (
-                    nodes[target].end != "return" or len(nodes[target].ops) > 1
+                elif target != succ and blocks[head].end == "branch" and (
+                    blocks[target].end != "return" or len(blocks[target].ops) > 1
                 ):
                     strong.append(target)  # no statement stands on the way out of a body, or of a handler
                 if target not in targets and not (id == head and succ == natural):
                     targets.append(target)
-    if walker.late and natural is not None and nodes[head].end == "for":
+    if walker.late and natural is not None and blocks[head].end == "for":
         for found in late_breaks(walker, head, body, natural):
             if found not in targets:
                 targets.append(found)
@@ -229,15 +229,15 @@ def likely_exit(
     def rank(id: int) -> tuple[bool, bool, bool, int, int, int]:
         reached = reach(walker, [id], body | (ends - {id}))
         goes_on = any(
-            not walker.analysis.dominates(head, n) or any(s in ends for s in nodes[n].successors) for n in reached
+            not walker.analysis.dominates(head, n) or any(s in ends for s in blocks[n].successors) for n in reached
         )
         leading = sum(id in way for way in ways)
         small = small_exit(walker, id)
-        return goes_on, nodes[id].end != "raise", not small, leading, analysis.weight[id], -analysis.tree.number[id]
+        return goes_on, blocks[id].end != "raise", not small, leading, analysis.weight[id], -analysis.tree.number[id]
 
     return max(pool, key=rank)
 
 
 def small_exit(walker: Walker, id: int) -> bool:
-    node = walker.cfg.blocks[id]
-    return node.end == "reraise" or (node.end in ("return", "raise") and len(node.ops) <= 3)
+    block = walker.cfg.blocks[id]
+    return block.end == "reraise" or (block.end in ("return", "raise") and len(block.ops) <= 3)

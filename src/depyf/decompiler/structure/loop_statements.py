@@ -11,7 +11,7 @@ from ..nodes import at_line
 from .branches import folds
 from .breaks import first_of, loop_exit
 from .frames import Frame, outer_ends
-from .regions import Untangled
+from .region_cfg import Untangled
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 def loop(
     walker: Walker, at: int, stack: list[Any], follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    node = walker.cfg.blocks[at]
+    block = walker.cfg.blocks[at]
     body = walker.analysis.loops.get(at) or body_without_return(walker, at)
     around: Frame | None = frame
     while around is not None:
         if around.kind == "loop" and around.head == at and around.handler == frame.handler:
             raise Untangled("a jump to the head of an outer loop")
         around = around.parent
-    if node.end == "for":
-        return for_loop(walker, at, node, body, stack, follow, frame)
+    if block.end == "for":
+        return for_loop(walker, at, block, body, stack, follow, frame)
     natural: int | None = None
-    if node.end == "branch":
-        out = [s for s in node.successors if s not in body]
+    if block.end == "branch":
+        out = [s for s in block.successors if s not in body]
         if len(out) == 1:
             natural = out[0]
             probe = State(stack[:])
             try:
-                walker.machine.run(probe, node.ops)
+                walker.machine.run(probe, block.ops)
                 if probe.stmts:
                     natural = None
             except Unliftable:
@@ -44,31 +44,32 @@ def loop(
     exit_ = loop_exit(walker, at, body, natural, follow, frame)
     inner = Frame("loop", frame, frame.handler, at, -1 if exit_ is None else exit_)
     if natural is not None and exit_ is not None and is_else(walker, natural, exit_, body, frame):
-        return while_else(walker, at, node, stack, natural, exit_, frame, inner)
+        return while_else(walker, at, block, stack, natural, exit_, frame, inner)
     stmts, falls, after = walker.walk(at, stack[:], at, inner, entered=at)
     if falls and values(after) > values(stack):
         raise Untangled("a value crosses a loop")
     made = make_while(stmts)
     for stmt in made:
-        at_line(stmt, node.line)
+        at_line(stmt, block.line)
     return made, exit_, stack
 
 
 def body_without_return(walker: Walker, head: int) -> set[int]:
     """Return the blocks that handle the item of a ``for`` that no edge leads back to: all until its iterator is
     dropped."""
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     body = {head}
-    work = [(nodes[head].successors[0], 1)] if nodes[head].end == "for" else []
+    work = [(blocks[head].successors[0], 1)] if blocks[head].end == "for" else []
     while work:
         id, iterators = work.pop()
-        if id in body or not walker.analysis.dominates(nodes[head].successors[0], id):
+        if id in body or not walker.analysis.dominates(blocks[head].successors[0], id):
             continue
         body.add(id)
-        node = nodes[id]
-        iterators -= sum(op.kind == "POP" and op.arg == "iterator" for op in node.ops)
+        block = blocks[id]
+        iterators -= sum(op.kind == "POP" and op.arg == "iterator" for op in block.ops)
         if iterators:
-            work += [(succ, iterators + (node.end == "for" and succ == node.successors[0])) for succ in node.successors]
+            work += [(succ, iterators + (block.end == "for" and succ == block.successors[0]))
+                     for succ in block.successors]
     return body
 
 
@@ -81,18 +82,18 @@ def is_else(walker: Walker, natural: int, exit_: int, body: set[int], frame: Fra
 
 
 def while_else(
-    walker: Walker, at: int, node: Block, stack: list[Any], natural: int, exit_: int, frame: Frame, inner: Frame
+    walker: Walker, at: int, block: Block, stack: list[Any], natural: int, exit_: int, frame: Frame, inner: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     state = State(stack[:])
-    walker.machine.run(state, node.ops)
+    walker.machine.run(state, block.ops)
     test = walker.machine.pop(state)
-    t, f = node.successors
+    t, f = block.successors
     stmts, _, _ = walker.walk(f if t == natural else t, stack[:], at, inner)
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts.pop()
     orelse, _, _ = walker.walk(natural, stack[:], exit_, frame)
     made = ast.While(negate(test) if t == natural else test, stmts or [ast.Pass()], orelse)
-    return [at_line(made, node.line)], exit_, stack
+    return [at_line(made, block.line)], exit_, stack
 
 
 def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
@@ -115,12 +116,12 @@ def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def for_loop(
-    walker: Walker, at: int, node: Block, body: set[int], stack: list[Any], follow: int, frame: Frame
+    walker: Walker, at: int, block: Block, body: set[int], stack: list[Any], follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     out: list[ast.stmt] = []
-    if node.ops:
+    if block.ops:
         state = State(stack)
-        walker.machine.run(state, node.ops)
+        walker.machine.run(state, block.ops)
         out += state.stmts
         stack = state.stack
     iterator = stack[-1] if stack else None
@@ -128,8 +129,8 @@ def for_loop(
         iterable = iterator.value
     else:
         raise Untangled("a for loop over something that is on the stack")
-    line = walker.machine.line if node.ops else node.line
-    start, natural = node.successors
+    line = walker.machine.line if block.ops else block.line
+    start, natural = block.successors
     exit_ = loop_exit(walker, at, body, natural, follow, frame)
     inner = Frame("loop", frame, frame.handler, at, natural if exit_ is None else exit_)
     owner = Target()
@@ -138,7 +139,7 @@ def for_loop(
         raise Untangled("an item that is not stored")
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts.pop()
-    loop = at_line(ast.For(owner.target, iterable, stmts or [ast.Pass()], []), node.line)
+    loop = at_line(ast.For(owner.target, iterable, stmts or [ast.Pass()], []), block.line)
     at_line(loop, line)
     rest = stack[:-1]
     return with_else(walker, loop, out, natural, exit_, rest, follow, frame)
@@ -159,19 +160,19 @@ def with_else(
 def async_for(
     walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    node = walker.cfg.blocks[at]
+    block = walker.cfg.blocks[at]
     iterator = stack[-1] if stack else None
-    if not isinstance(iterator, Iter) or [op.kind for op in node.ops] != ["GET_ANEXT_AWAIT"] or node.end != "jump":
+    if not isinstance(iterator, Iter) or [op.kind for op in block.ops] != ["GET_ANEXT_AWAIT"] or block.end != "jump":
         raise Untangled("an async for loop")
     natural = walker.cfg.blocks[region].successors[0]
     body = walker.analysis.loops.get(at) or body_without_return(walker, at)
     exit_ = loop_exit(walker, at, body, natural, follow, frame)
     inner = Frame("loop", frame, frame.handler, at, natural if exit_ is None else exit_)
     owner = Target()
-    stmts, falls, after = walker.walk(node.successors[0], [*stack, Slot(owner)], at, inner)
+    stmts, falls, after = walker.walk(block.successors[0], [*stack, Slot(owner)], at, inner)
     if owner.target is None:
         raise Untangled("an item that is not stored")
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts.pop()
-    loop = at_line(ast.AsyncFor(owner.target, iterator.value, stmts or [ast.Pass()], []), node.ops[0].line)
+    loop = at_line(ast.AsyncFor(owner.target, iterator.value, stmts or [ast.Pass()], []), block.ops[0].line)
     return with_else(walker, loop, [], natural, exit_, stack[:-1], follow, frame)

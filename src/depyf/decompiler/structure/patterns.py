@@ -20,7 +20,7 @@ from ...cfg.graph import Block
 from ...cfg.stack import effect
 from ..lift import Capture, CaseTest
 from ..nodes import MatchOf, at_line, line_of
-from .regions import RegionCfg, copied_op
+from .region_cfg import RegionCfg, copied_op
 
 if TYPE_CHECKING:
     from ..body import Body

@@ -14,7 +14,7 @@ from ..lift import Caught, Exit, Slot, Special, State, Target, values
 from ..nodes import at_line, line_of
 from .breaks import reach
 from .frames import Frame, outer_ends
-from .regions import Untangled, handler_steps
+from .region_cfg import Untangled, handler_steps
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 def way_out(walker: Walker, target: int, follow: int, frame: Frame) -> str:
     """Classify an edge out of a protected body: ``return``, ``jump`` (break, continue) or ``normal``."""
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     at = target
     for _ in range(50):
         if at == follow:
             return "normal"
         if frame.jump(at) is not None:
             return "jump"
-        node = nodes[at]
-        if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in node.ops):
+        block = blocks[at]
+        if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
             return "normal"
-        if node.end == "return":
+        if block.end == "return":
             return "return"
-        if node.end != "jump":
+        if block.end != "jump":
             return "normal"
-        at = node.successors[0]
+        at = block.successors[0]
     return "normal"
 
 
@@ -54,16 +54,16 @@ def protected(
     walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame, entered: int
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
     kind = walker.cfg.kinds[region]
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     leaves = walker.analysis.leaves.get(region, [])
     targets: list[int] = []
     for id in leaves:
-        if nodes[id].successors[0] not in targets:
-            targets.append(nodes[id].successors[0])
+        if blocks[id].successors[0] not in targets:
+            targets.append(blocks[id].successors[0])
     inner = Frame(kind, frame, region)
     if kind == "with":
         # where control goes on when the exception is swallowed is what follows the statement
-        resume = nodes[region].successors[0]
+        resume = blocks[region].successors[0]
         unify(walker, leaves, resume)
         return with_(walker, region, at, stack, resume, frame, inner, entered)
     if kind == "finally":
@@ -71,7 +71,7 @@ def protected(
         unify(walker, leaves, join)
         body, falls, after = walker.walk(at, stack[:], -2 if join is None else join, inner, entered)
         end = walker.cfg.ends[region]
-        final, _, _ = walker.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, nodes[region].handler))
+        final, _, _ = walker.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, blocks[region].handler))
         made: ast.stmt | None = body[0] if len(body) == 1 else None
         if isinstance(made, TRY) and made.handlers and not made.finalbody:
             made.finalbody = final or [ast.Pass()]
@@ -98,11 +98,11 @@ def unify(walker: Walker, leaves: list[int], join: int | None) -> None:
 
 
 def unify_edges(walker: Walker, sources: Iterable[int], join: int) -> None:
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     for id in sources:
-        for position, succ in enumerate(nodes[id].successors):
+        for position, succ in enumerate(blocks[id].successors):
             if succ != join and walker.cfg.same_way(succ, join):
-                nodes[id].successors[position] = join
+                blocks[id].successors[position] = join
 
 
 def with_(
@@ -125,12 +125,12 @@ def try_except(
     walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame, inner: Frame, entered: int,
     leaves: list[int], targets: list[int],
 ) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    nodes = walker.cfg.blocks
+    blocks = walker.cfg.blocks
     outs = handler_ways(walker, region)
     handler_targets: list[int] = []
     for id in outs:
-        if nodes[id].successors[0] not in handler_targets:
-            handler_targets.append(nodes[id].successors[0])
+        if blocks[id].successors[0] not in handler_targets:
+            handler_targets.append(blocks[id].successors[0])
     normal = best_normal(walker, targets, follow, frame)
     star = walker.cfg.kinds[region] == "except*"
     # no clause of ``except*`` can return or jump: that is what follows, whatever it does
@@ -176,9 +176,9 @@ def try_except(
 
 
 def handler_ways(walker: Walker, region: int) -> list[int]:
-    """Nodes in which a running handler of ``region`` ends. (Other handlers may run inside it.)"""
-    nodes = walker.cfg.blocks
-    around = walker.cfg.handlers_around(nodes[region].handler)
+    """Blocks in which a running handler of ``region`` ends. (Other handlers may run inside it.)"""
+    blocks = walker.cfg.blocks
+    around = walker.cfg.handlers_around(blocks[region].handler)
     found = []
     seen = set()
     work = [(region, 0)]
@@ -187,33 +187,33 @@ def handler_ways(walker: Walker, region: int) -> list[int]:
         if id in seen:
             continue
         seen.add(id)
-        node = nodes[id]
-        if node.handler is not None and node.handler not in around:
-            work.append((node.handler, depth))
-        depth += sum(handler_steps(node))
+        block = blocks[id]
+        if block.handler is not None and block.handler not in around:
+            work.append((block.handler, depth))
+        depth += sum(handler_steps(block))
         if not depth:
             found.append(id)
             continue
-        work.extend((succ, depth) for succ in node.successors)
+        work.extend((succ, depth) for succ in block.successors)
     return found
 
 
 def handler_clauses(
     walker: Walker, region: int, stack: list[Any], join: int, frame: Frame
 ) -> tuple[list[ast.ExceptHandler], bool]:
-    nodes = walker.cfg.blocks
-    inner = Frame("handler", frame, nodes[region].handler)
+    blocks = walker.cfg.blocks
+    inner = Frame("handler", frame, blocks[region].handler)
     handlers: list[ast.ExceptHandler] = []
     any_falls = False
     at = region
     current: list[Any] = [*stack, Caught(False)]
     while True:
         walker.spend(1)
-        node = nodes[at]
+        block = blocks[at]
         state = State(current[:])
-        match = any(op.kind == "CHECK_EXC_MATCH" for op in node.ops) and node.end == "branch"
+        match = any(op.kind == "CHECK_EXC_MATCH" for op in block.ops) and block.end == "branch"
         if not match:
-            if node.end == "reraise" and not node.ops:
+            if block.end == "reraise" and not block.ops:
                 break
             # a bare except
             body, falls, _ = walker.walk(at, state.stack, join, inner)
@@ -221,13 +221,13 @@ def handler_clauses(
             handlers.append(handler)
             any_falls |= falls
             break
-        walker.machine.run(state, node.ops)
+        walker.machine.run(state, block.ops)
         if state.stmts:
             raise Untangled("statements before a handler")
         test = state.stack.pop()
         if not isinstance(test, Special) or test.kind != "match":
             raise Untangled("a handler that tests something else")
-        t, f = node.successors
+        t, f = block.successors
         caught = walker.machine.caught = Target("e")
         body, falls, _ = walker.walk(t, state.stack[:], join, inner)
         name = caught.target

@@ -18,7 +18,7 @@ from ...cfg.stack import effect
 from ..lift import Accumulator, Input, Iter, Machine, Shared, State, Unliftable, negate
 from ..names import is_name
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
-from .regions import RegionCfg, copied_op
+from .region_cfg import RegionCfg, copied_op
 
 if TYPE_CHECKING:
     from ..body import Body

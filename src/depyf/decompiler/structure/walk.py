@@ -20,7 +20,7 @@ from .branches import branch
 from .frames import Frame
 from .loop_statements import async_for, loop
 from .protected import protected
-from .regions import NOWHERE, RegionCfg, Untangled, is_leave
+from .region_cfg import NOWHERE, RegionCfg, Untangled, is_leave
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -60,21 +60,21 @@ class Walker:
 
     def module(self) -> list[ast.stmt]:
         """A module has no ``return``: all its ends are one, where control falls off."""
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         ends = [
-            id for id, node in nodes.items()
-            if node.end == "return" and [(op.kind, op.arg) for op in node.ops[-1:]] == [("CONST", None)]
+            id for id, block in blocks.items()
+            if block.end == "return" and [(op.kind, op.arg) for op in block.ops[-1:]] == [("CONST", None)]
         ]
         end = -1
         for id in ends:
-            tail = self.cfg.split(id, len(nodes[id].ops) - 1)
+            tail = self.cfg.split(id, len(blocks[id].ops) - 1)
             if end < 0:
                 end = tail
             elif tail != id:
-                nodes[id].successors = [end]
+                blocks[id].successors = [end]
             else:
-                for node in nodes.values():
-                    node.successors = [end if succ == id else succ for succ in node.successors]
+                for block in blocks.values():
+                    block.successors = [end if succ == id else succ for succ in block.successors]
                 if self.cfg.entry == id:
                     self.cfg.entry = end
         self.cfg.prune()
@@ -95,7 +95,7 @@ class Walker:
         ``entered``: a loop head that is being written right now (not to be entered again).
         """
         out: list[ast.stmt] = []
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         leaving = False
         first = True
         region = frame.handler
@@ -107,12 +107,12 @@ class Walker:
                 if jump is not None:
                     out.append(jump)
                     return out, False, stack
-            node = nodes[at]
-            self.spend(1 + len(node.ops))
+            block = blocks[at]
+            self.spend(1 + len(block.ops))
             if leaving:
                 pass
-            elif node.handler != region and (node.ops or node.end in ("for", "raise")) and not is_leave(node):
-                chain = self.cfg.handlers_around(node.handler)
+            elif block.handler != region and (block.ops or block.end in ("for", "raise")) and not is_leave(block):
+                chain = self.cfg.handlers_around(block.handler)
                 if region is not None and region not in chain:
                     raise Untangled("a region that is not nested")
                 inner = chain[chain.index(region) - 1] if region is not None else chain[-1]
@@ -139,7 +139,7 @@ class Walker:
                         return out, False, stack
                     at = nxt
                     continue
-            if not leaving and (at in self.analysis.loops or node.end == "for") and not (first and at == entered):
+            if not leaving and (at in self.analysis.loops or block.end == "for") and not (first and at == entered):
                 stmts, nxt, stack = loop(self, at, stack, follow, frame)
                 out += stmts
                 first = False
@@ -150,7 +150,7 @@ class Walker:
             first = False
             state = State(stack)
             self.machine.line = None
-            self.machine.run(state, node.ops)
+            self.machine.run(state, block.ops)
             if state.queue:
                 raise Untangled("an unfinished assignment")
             stmts = state.stmts
@@ -158,22 +158,22 @@ class Walker:
                 if leaving:
                     raise Untangled("statements on the way out")
                 out += stmts
-            if node.ops and node.ops[-1].kind in ("LEAVE", "POP_EXCEPT"):
+            if block.ops and block.ops[-1].kind in ("LEAVE", "POP_EXCEPT"):
                 leaving = True
-                if self.never_ends(node.ops[-1]) and state.stack and is_value(state.stack[-1]):
+                if self.never_ends(block.ops[-1]) and state.stack and is_value(state.stack[-1]):
                     # ``return`` in front of a clean-up that raises
-                    out.append(at_line(ast.Return(self.machine.pop(state)), node.line))
+                    out.append(at_line(ast.Return(self.machine.pop(state)), block.line))
                     return out, False, stack
-            end = node.end
+            end = block.end
             if end == "jump":
-                at = node.successors[0]
+                at = block.successors[0]
                 continue
-            self.machine.line = node.line
+            self.machine.line = block.line
             if end == "return":
                 value = self.machine.pop(state)
                 nothing = isinstance(value, ast.Constant) and value.value is None and not self.is_lambda
                 out += self.pending(state)
-                out.append(at_line(ast.Return(None if nothing else value), node.line))
+                out.append(at_line(ast.Return(None if nothing else value), block.line))
                 return out, False, stack
             if end == NOWHERE:
                 if self.machine.scope.annotates:
@@ -184,7 +184,7 @@ class Walker:
             if leaving:
                 raise Untangled("a branch on the way out")
             if end == "branch":
-                stmts, nxt, stack = branch(self, at, node, state, follow, frame)
+                stmts, nxt, stack = branch(self, at, block, state, follow, frame)
                 out += stmts
                 if nxt is None:
                     return out, False, stack
@@ -193,7 +193,7 @@ class Walker:
                 at = nxt
                 continue
             if end == "raise":
-                made = self.raise_(node, state)
+                made = self.raise_(block, state)
                 out += self.pending(state)
                 out.append(made)
                 return out, False, stack
@@ -215,8 +215,8 @@ class Walker:
         self.machine.spill_pending(state)
         return state.stmts
 
-    def raise_(self, node: Block, state: State) -> ast.stmt:
-        values = self.machine.popn(state, node.arg)
+    def raise_(self, block: Block, state: State) -> ast.stmt:
+        values = self.machine.popn(state, block.arg)
         exc = values[0] if values else None
         cause = values[1] if len(values) > 1 else None
         message = None
@@ -224,4 +224,4 @@ class Walker:
         if isinstance(raised, ast.Call) and isinstance(raised.func, AssertionErrorName) and len(raised.args) == 1:
             message, raised = raised.args[0], raised.func
         made = isinstance(raised, AssertionErrorName) and cause is None
-        return at_line(UntestedAssert(message) if made else ast.Raise(exc, cause), node.line)
+        return at_line(UntestedAssert(message) if made else ast.Raise(exc, cause), block.line)

@@ -10,40 +10,40 @@ from __future__ import annotations
 
 from ...cfg.graph import Block
 from ...cfg.stack import effect
-from .regions import RegionCfg, copied_op, handler_steps
+from ..structure.region_cfg import RegionCfg, copied_op, handler_steps
 
 
-def gather_ends(cfg: RegionCfg) -> None:
-    """All ends become one node, and so do copies of the ways out of handlers and bodies that lead to one place."""
-    nodes = cfg.blocks
+def merge_ends(cfg: RegionCfg) -> None:
+    """All ends become one block, and so do copies of the ways out of handlers and bodies that lead to one place."""
+    blocks = cfg.blocks
     ends: dict[tuple[object, ...], int] = {}
-    for id in list(nodes):
-        node = nodes[id]
-        start = _epilogue(node)
+    for id in list(blocks):
+        block = blocks[id]
+        start = _epilogue(block)
         if start < 0:
             continue
-        epilogue = tuple((op.kind, op.arg) for op in node.ops[start:])
+        epilogue = tuple((op.kind, op.arg) for op in block.ops[start:])
         tail = cfg.split(id, start)
         last = ends.setdefault(epilogue, tail)
         if last == tail:
             continue
         if tail != id:
-            node.successors = [last]
+            block.successors = [last]
         else:
             cfg.redirect(id, last)
     for end in sorted(set(ends.values())):
-        _gather_last_statements(cfg, end)
-    _gather_ways_out(cfg)
+        _merge_last_statements(cfg, end)
+    _merge_exits(cfg)
 
 
-def _gather_last_statements(cfg: RegionCfg, end: int) -> None:
+def _merge_last_statements(cfg: RegionCfg, end: int) -> None:
     """Copies of the last statements before an end become one.
 
     Where they are short enough they are copied together with the end (``inline_small_exit_blocks``).
     """
-    ways = [node for node in cfg.blocks.values() if node.end == "jump" and node.successors == [end] and node.ops]
-    ways.sort(key=lambda node: cfg.order[node.id])
-    arms = {frozenset(node.successors) for node in cfg.blocks.values() if node.end == "branch"}
+    ways = [block for block in cfg.blocks.values() if block.end == "jump" and block.successors == [end] and block.ops]
+    ways.sort(key=lambda block: cfg.order[block.id])
+    arms = {frozenset(block.successors) for block in cfg.blocks.values() if block.end == "branch"}
     for index, first in enumerate(ways):
         for other in ways[index + 1 :]:
             size = 0 if first.handler != other.handler or frozenset((first.id, other.id)) in arms \
@@ -57,72 +57,72 @@ def _gather_last_statements(cfg: RegionCfg, end: int) -> None:
                 del cfg.blocks[tail]
             else:
                 cfg.redirect(other.id, head)
-            _gather_last_statements(cfg, end)
+            _merge_last_statements(cfg, end)
             return
 
 
 def _common_statements(a: Block, b: Block) -> int:
-    """Count the operations at the end of two nodes that are copies of whole statements, on lines of their own."""
+    """Count the operations at the end of two blocks that are copies of whole statements, on lines of their own."""
     found = depth = 0
     for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
         if x.line is None or not copied_op(x, y) or x.kind in _LEAVES or x.arg == "iterator":
             break
         popped, pushed = effect(x)
         depth += pushed - popped
-        before = [node.ops[-size - 1].line if len(node.ops) > size else None for node in (a, b)]
+        before = [block.ops[-size - 1].line if len(block.ops) > size else None for block in (a, b)]
         if not depth and x.line not in before:
             found = size
     return found
 
 
-def gather_breaks(cfg: RegionCfg) -> None:
+def merge_breaks(cfg: RegionCfg) -> None:
     """Merge the ``break`` and the end of a loop that is the last statement of a handler: they leave that in one place.
 
     (Up to the end of the handler both are on one path, which the compiler copies as it copies other ends. What does not
     come from a ``break`` stays as it is: there is a ``continue`` or ``return`` for it.)
     """
     breaks = {
-        node.successors[0] for node in cfg.blocks.values()
-        if node.end == "jump" and node.ops and node.ops[-1].kind == "POP" and node.ops[-1].arg == "iterator"
+        block.successors[0] for block in cfg.blocks.values()
+        if block.end == "jump" and block.ops and block.ops[-1].kind == "POP" and block.ops[-1].arg == "iterator"
     }
     wanted: set[tuple[int | None, int]] = set()
     for id in breaks:
-        node = cfg.blocks[id]
-        if node.end == "jump" and [op.kind for op in node.ops] == ["POP_EXCEPT"]:
-            wanted.add((node.handler, node.successors[0]))
+        block = cfg.blocks[id]
+        if block.end == "jump" and [op.kind for op in block.ops] == ["POP_EXCEPT"]:
+            wanted.add((block.handler, block.successors[0]))
     if wanted:
-        _gather_ways_out(cfg, wanted)
+        _merge_exits(cfg, wanted)
 
 
-def _gather_ways_out(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None = None) -> None:
+def _merge_exits(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None = None) -> None:
     """Copies of the end of a handler or protected body that lead to one place become one.
 
     Args:
         wanted: ``(region, place)`` of the ends of handlers that are looked at; all ends if ``None``.
     """
-    nodes = cfg.blocks
-    for id in list(nodes):
-        node = nodes[id]
-        if len(node.ops) > 1 and node.ops[-1].kind == "POP_EXCEPT" and (
-            wanted is None or node.end == "jump" and (node.handler, node.successors[0]) in wanted
+    blocks = cfg.blocks
+    for id in list(blocks):
+        block = blocks[id]
+        if len(block.ops) > 1 and block.ops[-1].kind == "POP_EXCEPT" and (
+            wanted is None or block.end == "jump" and (block.handler, block.successors[0]) in wanted
         ):
-            cfg.split(id, len(node.ops) - 1)
+            cfg.split(id, len(block.ops) - 1)
     handlers = _running_handlers(cfg)
     again = True
     while again:
         again = False
         seen: dict[tuple[object, ...], int] = {}
-        for id in sorted(nodes, key=cfg.order.__getitem__):
-            node = nodes[id]
-            if len(node.ops) != 1 or node.end != "jump" or id == cfg.entry or id in cfg.kinds:
+        for id in sorted(blocks, key=cfg.order.__getitem__):
+            block = blocks[id]
+            if len(block.ops) != 1 or block.end != "jump" or id == cfg.entry or id in cfg.kinds:
                 continue
-            op = node.ops[0]
-            if wanted is not None and (node.handler, node.successors[0]) not in wanted:
+            op = block.ops[0]
+            if wanted is not None and (block.handler, block.successors[0]) not in wanted:
                 continue
             if op.kind == "LEAVE" and wanted is None:
-                key: tuple[object, ...] = ("LEAVE", op.arg, op.target, node.handler, node.successors[0])
+                key: tuple[object, ...] = ("LEAVE", op.arg, op.target, block.handler, block.successors[0])
             elif op.kind == "POP_EXCEPT" and handlers.get(id):
-                key = ("POP_EXCEPT", handlers[id], node.handler, node.successors[0])
+                key = ("POP_EXCEPT", handlers[id], block.handler, block.successors[0])
             else:
                 continue
             first = seen.setdefault(key, id)
@@ -132,14 +132,14 @@ def _gather_ways_out(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None 
     cfg.prune()
 
 
-def _epilogue(node: Block) -> int:
-    """Return the index of a node's epilogue, which the compiler puts behind the last statement; -1 if it has none.
+def _epilogue(block: Block) -> int:
+    """Return the index of a block's epilogue, which the compiler puts behind the last statement; -1 if it has none.
 
     The value returned, and in a class before it ``__static_attributes__`` (3.13), ``__classdictcell__`` (3.12)
     and ``__classcell__`` (``compiler_class_body`` in compile.c, codegen.c).
     """
-    ops = node.ops
-    if node.end != "return" or not ops:
+    ops = block.ops
+    if block.end != "return" or not ops:
         return -1
     at = len(ops) - 1
     if ops[at].kind == "CONST" and ops[at].arg is None:
@@ -160,7 +160,7 @@ _OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
 
 
 def _running_handlers(cfg: RegionCfg) -> dict[int, tuple[int, ...]]:
-    """The handlers that are running when control reaches a node, innermost last."""
+    """The handlers that are running when control reaches a block, innermost last."""
     found: dict[int, tuple[int, ...]] = {}
     work: list[tuple[int, tuple[int, ...]]] = [(cfg.entry, ())]
     while work:
@@ -168,10 +168,10 @@ def _running_handlers(cfg: RegionCfg) -> dict[int, tuple[int, ...]]:
         if id in found:
             continue
         found[id] = running
-        node = cfg.blocks[id]
-        if node.handler is not None:
-            work.append((node.handler, running))
-        for step in handler_steps(node):
+        block = cfg.blocks[id]
+        if block.handler is not None:
+            work.append((block.handler, running))
+        for step in handler_steps(block):
             running = (*running, id) if step > 0 else running[:-1]
-        work.extend((succ, running) for succ in node.successors)
+        work.extend((succ, running) for succ in block.successors)
     return found

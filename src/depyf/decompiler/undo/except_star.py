@@ -12,7 +12,7 @@ in a list what the clauses raise, and puts that together behind the last one::
     POP; POP_EXCEPT; to what follows
 
 As statements the clauses are alternatives all the same: each has a test, a body, and an end from which control goes
-to what follows.  :func:`as_alternatives` writes the graph like that, so everything that knows ``except`` knows
+to what follows.  :func:`desugar_except_star` writes the graph like that, so everything that knows ``except`` knows
 ``except*`` too.  That the text means the first form again is for the proof to say, which never sees the second.
 """
 
@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block, Region
-from .regions import RegionCfg, Untangled, thread
+from ..structure.region_cfg import RegionCfg, Untangled
+from .jump_threading import thread_jumps
 
 #: What follows CHECK_EG_MATCH: whether anything matched.
 _MATCHED = ["COPY", "CONST", "IS"]
@@ -28,13 +29,13 @@ _STARTS = (["BUILD_LIST", "COPY"], ["COPY", "BUILD_LIST", "SWAP"])
 _FORGET = ["CONST", "STORE", "DELETE"]
 
 
-def as_alternatives(cfg: RegionCfg) -> None:
+def desugar_except_star(cfg: RegionCfg) -> None:
     """Rewrite all ``except*`` in a graph; ``cfg.groups`` has the ids of their handlers."""
-    if not any(_start(node) for node in cfg.blocks.values()):
+    if not any(_start(block) for block in cfg.blocks.values()):
         return
     cfg.prune()
-    _gather(cfg)
-    for id in {node.handler for node in cfg.blocks.values()}:
+    _merge_list_appends(cfg)
+    for id in {block.handler for block in cfg.blocks.values()}:
         if id is not None and _start(cfg.blocks[id]):
             _Statement(cfg, id).rewrite()
             cfg.groups.add(id)
@@ -42,44 +43,44 @@ def as_alternatives(cfg: RegionCfg) -> None:
         cfg.prune()
 
 
-def _start(node: Block) -> int:
+def _start(block: Block) -> int:
     """Count the operations behind ``PUSH_EXC_INFO`` that set the stack up for ``except*``; 0 for other handlers."""
-    kinds = [op.kind for op in node.ops[:4]]
+    kinds = [op.kind for op in block.ops[:4]]
     for wanted in _STARTS:
         if kinds[: 1 + len(wanted)] == ["PUSH_EXC_INFO", *wanted]:
-            if kinds[2] == "COPY" and node.ops[2].arg == 1:
+            if kinds[2] == "COPY" and block.ops[2].arg == 1:
                 return 0  # ``except (types := [])``: copied is the list, not the exception
             return len(wanted)
     return 0
 
 
-def _gather(cfg: RegionCfg) -> None:
+def _merge_list_appends(cfg: RegionCfg) -> None:
     """``LIST_APPEND 1`` behind the last clause is too small a block for 3.13: it puts a copy at each way there."""
     predecessors = cfg.predecessors()
-    for id, node in cfg.blocks.items():
-        if not node.ops or node.ops[0].kind != "PREP_RERAISE_STAR":
+    for id, block in cfg.blocks.items():
+        if not block.ops or block.ops[0].kind != "PREP_RERAISE_STAR":
             continue
         before = [cfg.blocks[p] for p in predecessors[id]]
         if not all(n.end == "jump" and n.ops and n.ops[-1].kind == "LIST_APPEND" for n in before):
             raise Untangled("what a clause of except* leaves is not kept")
-        node.ops = [before[0].ops[-1], *node.ops]
+        block.ops = [before[0].ops[-1], *block.ops]
         for other in before:
             other.ops = other.ops[:-1]
-    thread(cfg)
+    thread_jumps(cfg)
 
 
-def _check(node: Block) -> int:
-    """Return the index at which a node tests the types of a clause; -1 if it does not."""
-    ops = node.ops
-    if node.end == "branch" and [op.kind for op in ops[-4:]] == ["CHECK_EG_MATCH", *_MATCHED] and ops[-2].arg is None:
+def _check(block: Block) -> int:
+    """Return the index at which a block tests the types of a clause; -1 if it does not."""
+    ops = block.ops
+    if block.end == "branch" and [op.kind for op in ops[-4:]] == ["CHECK_EG_MATCH", *_MATCHED] and ops[-2].arg is None:
         return len(ops) - 4
     return -1
 
 
-def _on_none(node: Block) -> tuple[int, int]:
+def _on_none(block: Block) -> tuple[int, int]:
     """Return the two targets of a test for ``None``: if it is, and if it is not."""
-    true, false = node.successors
-    return (false, true) if node.ops[-1].arg else (true, false)
+    true, false = block.successors
+    return (false, true) if block.ops[-1].arg else (true, false)
 
 
 def _forgets(ops: list[Op]) -> bool:
@@ -103,7 +104,7 @@ class _Statement:
         self.handler = handler
 
     def rewrite(self) -> None:
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         clauses: list[tuple[Block, int, int, int]] = []
         at = self.handler
         while True:
@@ -111,44 +112,44 @@ class _Statement:
             missed, matched = _on_none(test)
             at = self.after_first(missed, "POP")
             clauses.append((test, matched, missed, at))
-            if [op.kind for op in nodes[at].ops] == ["LIST_APPEND", "PREP_RERAISE_STAR", *_MATCHED]:
+            if [op.kind for op in blocks[at].ops] == ["LIST_APPEND", "PREP_RERAISE_STAR", *_MATCHED]:
                 break
-        region, outside = self.outside(nodes[at])
+        region, outside = self.outside(blocks[at])
         for test, matched, missed, following in clauses:
             self.end_body(matched, missed, following, region, outside)
             index = _check(test)
             check = test.ops[index]
             test.ops[index:] = [Op("CHECK_EXC_MATCH", None, check.offset, check.line)]
             test.successors = [matched, following]
-        del nodes[self.handler].ops[1 : 1 + _start(nodes[self.handler])]
-        end = nodes[at]
+        del blocks[self.handler].ops[1 : 1 + _start(blocks[self.handler])]
+        end = blocks[at]
         end.ops, end.end, end.successors, end.arg = [], "reraise", [], None
 
     def test(self, start: int) -> Block:
         """The test of the clause that starts there; its types may be any expression."""
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         seen: set[int] = set()
         work = [start]
         while work:
             id = work.pop()
-            if _check(nodes[id]) >= 0:
-                return nodes[id]
+            if _check(blocks[id]) >= 0:
+                return blocks[id]
             if id not in seen:
                 seen.add(id)
-                work.extend(nodes[id].successors)
+                work.extend(blocks[id].successors)
         raise Untangled("a clause of except* without a test")
 
     def after_first(self, id: int, kind: str) -> int:
-        """The node behind the first operation of one, which must be of that kind."""
-        node = self.cfg.blocks[id]
-        if not node.ops or node.ops[0].kind != kind:
+        """The block behind the first operation of one, which must be of that kind."""
+        block = self.cfg.blocks[id]
+        if not block.ops or block.ops[0].kind != kind:
             raise Untangled("a way through except*")
-        if len(node.ops) > 1 or node.end != "jump":
+        if len(block.ops) > 1 or block.end != "jump":
             return self.cfg.split(id, 1)
-        return node.successors[0]
+        return block.successors[0]
 
     def outside(self, end: Block) -> tuple[Region | None, int]:
-        """Return the region, and the id of the node, in which control goes on when nothing is left to raise."""
+        """Return the region, and the id of the block, in which control goes on when nothing is left to raise."""
         after, _ = _on_none(end)
         after = self.after_first(after, "POP")
         return self.cfg.blocks[after].region, self.after_first(after, "POP_EXCEPT")
@@ -158,32 +159,32 @@ class _Statement:
         cfg = self.cfg
         first = cfg.blocks[matched].ops[0]
         ends: list[Block] = []
-        for id, node in list(cfg.blocks.items()):
-            if id == missed or following not in node.successors:
+        for id, block in list(cfg.blocks.items()):
+            if id == missed or following not in block.successors:
                 continue
-            if [op.kind for op in node.ops[-2:]] == ["LIST_APPEND", "POP"] and node.ops[-2].arg == 3:
-                self.end_handler(id, node)
+            if [op.kind for op in block.ops[-2:]] == ["LIST_APPEND", "POP"] and block.ops[-2].arg == 3:
+                self.end_handler(id, block)
             else:
-                ends.append(node)
+                ends.append(block)
         if first.kind != "POP":
-            for node in ends:
-                if node.end != "jump" or not _forgets(node.ops[-3:]) or node.ops[-1].arg != first.arg:
+            for block in ends:
+                if block.end != "jump" or not _forgets(block.ops[-3:]) or block.ops[-1].arg != first.arg:
                     raise Untangled("a body of except* that keeps its exception")
-                node.ops.insert(len(node.ops) - 3, Op("POP_EXCEPT", None, -1, node.ops[-1].line))
-                node.successors = [outside]
+                block.ops.insert(len(block.ops) - 3, Op("POP_EXCEPT", None, -1, block.ops[-1].line))
+                block.successors = [outside]
         elif ends:
             left = cfg.add(ends[0], [Op("POP_EXCEPT", None, -1, None)], "jump", [outside], region)
-            for node in ends:
-                node.successors = [left.id if succ == following else succ for succ in node.successors]
+            for block in ends:
+                block.successors = [left.id if succ == following else succ for succ in block.successors]
 
-    def end_handler(self, id: int, node: Block) -> None:
+    def end_handler(self, id: int, block: Block) -> None:
         """The handler of a clause's body: one that forgets the name, or none."""
-        if _forgets(node.ops[:-2]):
-            node.ops, node.end, node.successors = node.ops[:-2], "reraise", []
+        if _forgets(block.ops[:-2]):
+            block.ops, block.end, block.successors = block.ops[:-2], "reraise", []
             return
-        if len(node.ops) > 2:
+        if len(block.ops) > 2:
             raise Untangled("the handler of a body of except*")
         for other in self.cfg.blocks.values():
             if other.handler == id:
-                other.region = node.region
-        node.end, node.successors = "reraise", []
+                other.region = block.region
+        block.end, block.successors = "reraise", []

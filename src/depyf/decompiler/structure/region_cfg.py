@@ -1,0 +1,95 @@
+"""The control-flow graph with its exception handlers, and what tells copies of operations from others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...bytecode.operations import Op
+from ...cfg.graph import Block, Cfg
+
+#: The end of a block that control never comes to: a way into a ``finally`` that never ends.
+NOWHERE = "nowhere"
+
+
+class Untangled(Exception):
+    """The regions are not those of compiled statements."""
+
+
+class RegionCfg(Cfg):
+    """A control-flow graph with what is known of its exception handlers.
+
+    Attributes:
+        groups: ids of the handlers of ``except*``.
+        kinds: ``{handler id: "with" | "finally" | "except" | "except*" | "named" | "async for"}``.
+        resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
+        ends: ``{handler id of a finally: where its clean-up ends}``.
+        nowhere: ``{handler id of a finally that never ends: where its ways out lead instead}``.
+    """
+
+    def __init__(self, graph: Cfg) -> None:
+        """Copy a graph, to change it."""
+        super().__init__(graph.code, {
+            id: Block(id, list(block.ops), block.end, block.successors, block.arg, block.end_op, block.region)
+            for id, block in graph.blocks.items()}, graph.entry)
+        self.groups: set[int] = set()
+        self.kinds: dict[int, str] = {}
+        self.resumes: dict[int, int | None] = {}
+        self.ends: dict[int, int] = {}
+        self.nowhere: dict[int, int] = {}
+
+    def redirect(self, old: int, new: int) -> None:
+        super().redirect(old, new)
+        for region, resume in self.resumes.items():
+            if resume == old:
+                self.resumes[region] = new
+
+    def same_way(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
+        """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations: one is
+        a copy of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)"""
+        if a == b and not skip:
+            return True
+        if not depth:
+            return False
+        x, y = self.blocks[a], self.blocks[b]
+        return (
+            x.end == y.end and x.arg == y.arg and len(x.ops) == len(y.ops) - skip
+            and len(x.successors) == len(y.successors)
+            and all(map(same_op, x.ops, y.ops[skip:]))
+            and all(self.same_way(s, t, 0, depth - 1) for s, t in zip(x.successors, y.successors))
+        )
+
+
+def straight(cfg: RegionCfg, id: int, limit: int = 12) -> tuple[list[Op], Block]:
+    """Operations from a block on, over plain jumps, and the block they end in."""
+    ops: list[Op] = []
+    block = cfg.blocks[id]
+    for _ in range(limit):
+        ops += block.ops
+        if block.end != "jump":
+            break
+        block = cfg.blocks[block.successors[0]]
+    return ops, block
+
+
+def is_leave(block: Block) -> bool:
+    return bool(block.ops) and block.ops[0].kind == "LEAVE"
+
+
+def handler_steps(block: Block) -> Iterator[int]:
+    """1 for each handler that begins to run in a block, -1 for each that ends there, in order. (``LEAVE`` stands for
+    the end of ``except E as n`` where its clean-up was cut.)"""
+    for op in block.ops:
+        if op.kind == "PUSH_EXC_INFO":
+            yield 1
+        elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
+            yield -1
+
+
+def copied_op(a: Op, b: Op) -> bool:
+    """Return whether one operation is a copy of the other: it is of the same place of the text, too."""
+    return a.line == b.line and same_op(a, b)
+
+
+def same_op(a: Op, b: Op) -> bool:
+    """Return whether two operations are copies of one, as far as that can be told without their context."""
+    return a.kind == b.kind and (a.arg is b.arg or type(a.arg) is type(b.arg) and bool(a.arg == b.arg))
