@@ -36,7 +36,7 @@ def as_one_call(graph: Cfg) -> Cfg:
         inside, behind = head.successors
         body = blocks.get(inside)
         before = [block for block in blocks.values() if head.id in block.successors and block.id != inside]
-        if body is None or len(before) != 1 or body.successors != (head.id,) or not _fills(before[0], body):
+        if body is None or len(before) != 1 or body.successors != [head.id] or not _fills(before[0], body):
             continue
         start = before[0]
         place = body.ops[8]
@@ -56,7 +56,7 @@ def with_telling_names(graph: Cfg) -> Cfg:
             continue
         body = graph.blocks[head.successors[0]]
         before = [block for block in graph.blocks.values() if head.id in block.successors and block is not body]
-        if body.successors == (head.id,) and len(before) == 1 and _fills(before[0], body):
+        if body.successors == [head.id] and len(before) == 1 and _fills(before[0], body):
             kinds = (body.ops[1], "key"), (body.ops[2], "value"), (body.ops[3], "dict_class"), (
                 body.ops[5], "target"), (before[0].ops[-4], "entries")
             for op, name in kinds:
