@@ -25,6 +25,7 @@ from depyf.capture.torch_private import hooks, touchpoints, versions  # noqa: E4
 from depyf.capture.torch_private.shared import shared  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
 from depyf.records import store  # noqa: E402
+from depyf.torch_text.recorded import read_records  # noqa: E402
 from depyf.views.dump import directory  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
@@ -232,7 +233,7 @@ def functions_of_ours():
     and one guard."""
     found = {}
     for name, module in sorted(sys.modules.items()):
-        if not re.match(r"depyf\.(capture|output|link|prepare|decompiler$)", name) or module is None:
+        if not re.match(r"depyf\.(capture|records|torch_text|provenance|views|link|prepare|decompiler$)", name) or module is None:
             continue
         for owner, values in [("", vars(module)), *((each.__name__ + ".", vars(each)) for each in vars(module).values()
                                                     if isinstance(each, type) and each.__module__ == name)]:
@@ -333,7 +334,7 @@ def lines_in(path):
     file = os.path.join(path, store.FILE)
     if not os.path.exists(file) or not os.path.getsize(file):
         return set()
-    capture = store.read(path)
+    capture = read_records(path)
     return {*(("graph", each.name) for each in capture.graphs),
             *(("compilation", each.compile_id.frame, each.compile_id.recompile) for each in capture.compilations),
             *(("code", entry.compile_id) for function in capture.functions for frame in function.frames

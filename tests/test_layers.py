@@ -38,12 +38,7 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 WITHOUT_TORCH = ("bytecode", "cfg", "decompiler", "records", "torch_text", "provenance", "views")
 #: Arrows that run up, still: ``(importing module, imported module)``.
 KNOWN = {
-    ("capture.session", "link"),
-    ("torch_text.events", "views.user_source"),
     ("torch_text.events", "capture.shelf"),
-    ("torch_text.resumes", "capture.torch_private.touchpoints"),
-    ("records.store", "torch_text.guards"),
-    ("records.store", "torch_text.resumes"),
 }
 
 

@@ -145,13 +145,14 @@ class prepare_debug:
         """
         from .records import store
         from .records.model import Capture
+        from .torch_text.recorded import read_records
         from .views import ranks
         from .views.dump import files as views
 
         capture = session.attempt(session.stop, Capture())
         if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
             whole = capture
-            capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
+            capture = session.attempt(lambda: store.filled(whole, read_records(self.path)), whole)
         whole = capture
         capture = session.attempt(lambda: self._chosen(whole, self._directory), whole)
         self._recorded(views.write_views(

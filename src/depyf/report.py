@@ -13,6 +13,7 @@ from .capture import trace_log
 from .records import store
 from .records.model import Capture
 from .records.store import RecordsError
+from .torch_text.recorded import read_records
 from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import RANK, Directory, run_directory
@@ -97,7 +98,7 @@ def _recorded(path: str) -> dict[str, Capture] | None:
     folders = ranks.rank_folders(path)
     if folders:
         return _of_ranks(path, list(folders.values()))
-    return {"": store.read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
+    return {"": read_records(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
 
 
 def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
@@ -106,7 +107,7 @@ def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
     problems: list[RecordsError] = []
     for name in folders:
         try:
-            found[name] = store.read(os.path.join(path, name))
+            found[name] = read_records(os.path.join(path, name))
         except RecordsError as error:
             problems.append(error)
     if not found:

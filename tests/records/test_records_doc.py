@@ -10,7 +10,7 @@ from depyf.records import model as records
 from depyf.records import store
 
 TEXT = (pathlib.Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
-RECORDS = [found for found in (*vars(records).values(), store.CompiledCode)
+RECORDS = [found for found in vars(records).values()
            if isinstance(found, type) and dataclasses.is_dataclass(found)]
 
 

@@ -14,6 +14,7 @@ from depyf.records.model import (
     Capture,
     CodeText,
     Compilation,
+    CompiledCode,
     CompiledFunction,
     CompiledGraph,
     CompileId,
@@ -36,6 +37,7 @@ from depyf.records.model import (
     TransformedCode,
     UserFunction,
 )
+from depyf.torch_text.recorded import read_records
 
 PLACE = SourceLocation("/a/b.py", 3, "f", 'x = "é\udc80\u2028"')
 IDS = CompileId(0, 1, 2, 3)
@@ -91,7 +93,8 @@ def test_every_field_of_every_record_is_in_the_sample():
                 yield from has_default(item)
     assert set(has_default(WHOLE)) <= {
         "CompileId.attempt", "CompileId.resets", "Guard.cause", "Frame.signature", "GraphStage.internal", "Failure.location",
-        "SymbolDecision.reason", "CodeText.note", "GraphStage.modules", "ModuleCall.outer", "TransformedCode.file"}
+        "SymbolDecision.reason", "CodeText.note", "GraphStage.modules", "ModuleCall.outer", "TransformedCode.file",
+        "Capture.codes"}
 
 
 def killed(*records):
@@ -102,10 +105,10 @@ def test_a_run_that_was_killed_has_what_was_complete(tmp_path):
     resume = dataclasses.replace(CODE, compile_id=CompileId(1, 0), function_name="__resume_at_2_3")
     text = killed(
         COMPILATION, dataclasses.replace(GRAPH, kernels=()), GRAPH,
-        store.CompiledCode("f", "f", PLACE, CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),
-        store.CompiledCode("__resume_at_2_3", "torch_dynamo_resume_in_f_at_3", PLACE, resume, (), ()))
+        CompiledCode("f", "f", PLACE, CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),
+        CompiledCode("__resume_at_2_3", "torch_dynamo_resume_in_f_at_3", PLACE, resume, (), ()))
     write(tmp_path, text + '{"record":"graph","na')
-    found = store.read(str(tmp_path))
+    found = read_records(str(tmp_path))
     assert found.compilations == (COMPILATION,)
     assert found.graphs == (GRAPH,), "the last line of a graph counts"
     assert [[frame.name for frame in function.frames] for function in found.functions] == [["f", "__resume_at_2_3"]]

@@ -20,9 +20,10 @@ from depyf.notebook import View
 from depyf.program.summary import summary
 from depyf.records import store
 from depyf.records.model import SourceFile, SourceLocation
+from depyf.torch_text.libraries import is_library
 from depyf.views.index.index import index
 from depyf.views.story import Story
-from depyf.views.user_source import UserSource, is_library
+from depyf.views.user_source import UserSource
 from depyf.views.verdict import verdict
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"

@@ -1,5 +1,35 @@
-"""The ways to deal with torch's compile caches while a program is watched."""
+"""Torch's compile caches while a program is watched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .torch_private.shared import Undo
 
 #: Entries that are made meanwhile are kept apart from others; the caches are left alone; they are used as they are,
 #: and what an entry does not hold is missing. (Read while the interpreter starts: nothing is imported here.)
 CACHES = ("separate", "bypass", "use")
+
+
+def watch_caches(caches: str, note: Callable[[str], None]) -> Undo | None:
+    """Do with torch's caches what was asked for, and note what that means."""
+    from .torch_private import hooks
+
+    if caches == "separate" and not hooks.keeps_post_grad_graphs():
+        note("torch's compile caches were not used: those of this torch do not hold the graphs after "
+             'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
+        return hooks.bypass_caches()
+    if caches == "separate":
+        undo = hooks.separate_caches("depyf-1")
+        note("torch's compile caches: entries made under depyf are kept apart from others, so that "
+             'they always hold the graphs (caches="separate")')
+        return undo
+    if caches == "bypass":
+        note('torch\'s compile caches were not used (caches="bypass")')
+        return hooks.bypass_caches()
+    note('torch\'s compile caches were used as they are (caches="use"): graphs that an entry made '
+         "without depyf does not hold are missing")
+    return None

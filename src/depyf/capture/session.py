@@ -41,6 +41,7 @@ from ..torch_text import events
 from ..torch_text.legal import legal_graph
 from ..torch_text.modules import callers, module_calls
 from . import collector
+from .caches import watch_caches
 from .code_drafts import CodeDrafts
 from .frames import code_text, names_without_ids, user_function
 from .graph_drafts import GraphDraft, GraphDrafts
@@ -111,7 +112,7 @@ class Session:
             ("linking of aot_eager graphs", lambda: hooks.on_aot_graph(
                 self._safely(self._before_aot), self._safely(self._on_aot_graph))),
             ("kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
-            ("caches", self._watch_caches),
+            ("caches", lambda: watch_caches(self.caches, self.note)),
         ):
             try:
                 undo = install()
@@ -126,23 +127,6 @@ class Session:
         self.lacking = self.attempt(hooks.missing, [])
         for point in self.lacking:
             self.note(f"this torch has no {point.name}; lost: {point.lost}")
-
-    def _watch_caches(self) -> hooks.Undo | None:
-        if self.caches == "separate" and not hooks.keeps_post_grad_graphs():
-            self.note("torch's compile caches were not used: those of this torch do not hold the graphs after "
-                      'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
-            return hooks.bypass_caches()
-        if self.caches == "separate":
-            undo = hooks.separate_caches("depyf-1")
-            self.note("torch's compile caches: entries made under depyf are kept apart from others, so that "
-                      'they always hold the graphs (caches="separate")')
-            return undo
-        if self.caches == "bypass":
-            self.note('torch\'s compile caches were not used (caches="bypass")')
-            return hooks.bypass_caches()
-        self.note('torch\'s compile caches were used as they are (caches="use"): graphs that an entry made '
-                  "without depyf does not hold are missing")
-        return None
 
     def detach(self) -> None:
         """Takes back every hook."""
@@ -375,7 +359,7 @@ class Session:
         if place is not None:
             self.codes.written(code, place[0])
             if self.linker is not None:
-                link = original, transformed, decompiled, _place(*place), rename, frame_facts
+                link = original, transformed, decompiled, place, rename, frame_facts
                 later = self.linker.link_when_debugging(*link)
                 if not later or self.log_bytecode:
                     recompiled = self.linker.link_transformed(*link) or transformed
@@ -440,8 +424,3 @@ def _in_order(lines: set[tuple[str, int]]) -> tuple[TracedLines, ...]:
         files.setdefault(name, []).append(line)
     return tuple(TracedLines(name, tuple(lines)) for name, lines in files.items())
 
-
-def _place(path: str, first_line: int, file_text: str) -> Any:
-    from ..link import Place
-
-    return Place(path, first_line, file_text)

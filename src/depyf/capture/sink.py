@@ -42,12 +42,12 @@ class GraphLinker(Protocol):
 
     def link_transformed(
         self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
-        place: Any, rename: Any = None, facts: Any = None,
+        place: tuple[str, int, str], rename: Any = None, facts: Any = None,
     ) -> CodeType | None: ...
 
     def link_when_debugging(
         self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
-        place: Any, rename: Any = None, facts: Any = None,
+        place: tuple[str, int, str], rename: Any = None, facts: Any = None,
     ) -> bool: ...
 
     def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool: ...

@@ -62,14 +62,19 @@ class Linker:
         original: CodeType,
         transformed: CodeType,
         decompiled: Decompiled | Text,
-        place: Place,
+        place: tuple[str, int, str],
         rename: Mapping[str, str] | None = None,
         facts: Facts | None = None,
     ) -> CodeType | None:
-        """The code to give back from the bytecode hook, or ``None`` to leave torch's."""
+        """Return the code to give back from the bytecode hook, or ``None`` to leave torch's.
+
+        Args:
+            place: of the text, as :class:`Place` has it.
+        """
+        path, first_line, file_text = place
         try:
-            linked = linked_code(original, transformed, decompiled, place.path, place.first_line, rename, facts)
-            remember_lines(place.path, place.file_text, linked.code)
+            linked = linked_code(original, transformed, decompiled, path, first_line, rename, facts)
+            remember_lines(path, file_text, linked.code)
         except CannotLink as why:
             self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, not linked: {why}")
             return None
@@ -79,7 +84,7 @@ class Linker:
         if linked.lacking:
             how = "runs recompiled" if linked.from_text else "runs Dynamo's own bytecode, relocated"
             self._note(f"{transformed.co_name}: {how}{'; ' if linked.from_text else ': '}{linked.lacking}")
-        self._linked(place.path)
+        self._linked(path)
         return linked.code
 
     def link_when_debugging(
@@ -87,7 +92,7 @@ class Linker:
         original: CodeType,
         transformed: CodeType,
         decompiled: Decompiled,
-        place: Place,
+        place: tuple[str, int, str],
         rename: Mapping[str, str] | None = None,
         facts: Facts | None = None,
     ) -> bool:
@@ -121,7 +126,7 @@ class Linker:
         except Exception as error:  # noqa: BLE001
             self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
             return True
-        self._linked(place.path)
+        self._linked(place[0])
         return True
 
     def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from .. import page
 from ..records import store
 from ..records.model import Capture
+from ..torch_text.recorded import read_records
 from ..views.causes import cause
 from ..views.dump.directory import MARK, RANK, RUN
 from ..views.index import index
@@ -37,7 +38,7 @@ def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[
             found[folder] = known[folder]
         elif _is_of(folder, launch):
             try:
-                found[folder] = store.read(folder)
+                found[folder] = read_records(folder)
             except store.RecordsError:
                 continue  # that process did not come to its first compilation, or writes still
     return found

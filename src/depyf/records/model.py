@@ -18,6 +18,7 @@ A :class:`Capture` is the whole run.  Its tree::
       graphs: tuple[CompiledGraph]              by name: stages and kernels
       notes: tuple[str]                         what could not be captured, and why (one line each)
       sources: tuple[SourceFile]                the user's files that the others name
+      codes: tuple[CompiledCode]                of a run that did not end: what its functions are put together of
 
 A :class:`CompileId` ties them together: a cache entry, a graph and a compilation with the same ``frame`` and
 ``recompile`` belong to each other.
@@ -565,6 +566,27 @@ class Compilation:
 
 
 @dataclass(frozen=True)
+class CompiledCode:
+    """The code of a cache entry, as known when its compilation ends: a run that was killed has this of it.
+
+    Attributes:
+        frame: name of its function in texts; ``code_name``, ``location``, ``title`` and ``wrappers`` as in
+            :class:`Frame`.
+        guards: torch's printed guard tree.
+    """
+
+    frame: str
+    code_name: str
+    location: SourceLocation | None
+    transformed: TransformedCode
+    graph_names: tuple[str, ...]
+    resume_names: tuple[str, ...]
+    guards: str = ""
+    title: str = ""
+    wrappers: tuple[SourceLocation, ...] = ()
+
+
+@dataclass(frozen=True)
 class SourceFile:
     """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
 
@@ -580,3 +602,4 @@ class Capture:
     environment: dict[str, str] = field(default_factory=dict)
     compilations: tuple[Compilation, ...] = ()
     sources: tuple[SourceFile, ...] = ()
+    codes: tuple[CompiledCode, ...] = ()

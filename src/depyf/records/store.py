@@ -16,21 +16,15 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..torch_text.guards import parse_guards
-from ..torch_text.resumes import is_resume_global
 from . import model as records
 from .model import (
-    CacheEntry,
     Capture,
-    CodeText,
     Compilation,
+    CompiledCode,
     CompiledFunction,
     CompiledGraph,
     CompileId,
-    Frame,
     SourceFile,
-    SourceLocation,
-    TransformedCode,
 )
 
 #: Counted up when a line of an older file would be misread.
@@ -46,27 +40,6 @@ FROM_LOG = (
 
 class RecordsError(ValueError):
     """A file that holds no records we can read; the message names it, the line, and what to do."""
-
-
-@dataclasses.dataclass(frozen=True)
-class CompiledCode:
-    """The code of a cache entry, as known when its compilation ends (the run may still be killed).
-
-    Attributes:
-        frame: name of its function in texts; ``code_name``, ``location``, ``title`` and ``wrappers`` as in
-            :class:`Frame`.
-        guards: torch's printed guard tree.
-    """
-
-    frame: str
-    code_name: str
-    location: SourceLocation | None
-    transformed: TransformedCode
-    graph_names: tuple[str, ...]
-    resume_names: tuple[str, ...]
-    guards: str = ""
-    title: str = ""
-    wrappers: tuple[SourceLocation, ...] = ()
 
 
 #: Kinds of lines and what they hold.
@@ -147,7 +120,8 @@ def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
 def read(path: str) -> Capture:
     """The records of a file, or of the directory of a run.
 
-    A file that ends early (the process was killed) gives what was complete; a note says so.
+    A file that ends early (the process was killed) gives what was complete; a note says so. Its functions are not put
+    together yet (:func:`depyf.torch_text.recorded.read_records` does that).
 
     Raises:
         RecordsError: it is not there, not of a schema we know, or damaged before its last line.
@@ -218,12 +192,11 @@ def _read(path: str, file: Iterable[str]) -> Capture:
             found[kind][_identity(record, number)] = record
     if number == 0:
         raise RecordsError(f"{path} is empty: the run ended before anything was compiled.")
-    functions = tuple(found["function"].values())
     if not ended:
         notes.append(NOT_ENDED)
-        functions = functions or _functions(found["code"].values())
-    return Capture(functions, tuple(found["graph"].values()), tuple(notes), environment,
-                   tuple(found["compilation"].values()), tuple(found["source"].values()))
+    return Capture(
+        tuple(found["function"].values()), tuple(found["graph"].values()), tuple(notes), environment,
+        tuple(found["compilation"].values()), tuple(found["source"].values()), tuple(found["code"].values()))
 
 
 def _identity(record: Any, number: int) -> Any:
@@ -233,40 +206,6 @@ def _identity(record: Any, number: int) -> Any:
     if isinstance(record, Compilation):
         return record.compile_id.key
     return number
-
-
-def _functions(codes: Iterable[CompiledCode]) -> tuple[CompiledFunction, ...]:
-    """Functions of a run that was killed: what each compilation left, without the originals."""
-    frames: dict[tuple[str, SourceLocation | None], list[CompiledCode]] = {}
-    for code in codes:
-        frames.setdefault((code.frame, code.location), []).append(code)
-    built: dict[str, Frame] = {}
-    resumed: dict[str, tuple[str, ...]] = {}
-    roots = []
-    missing = CodeText("# not recorded: the run was killed\n", "unproven")
-    for (name, location), group in frames.items():
-        entries = tuple(
-            CacheEntry(code.transformed.compile_id, parse_guards(code.guards), code.transformed, code.graph_names,
-                       code.resume_names) for code in group)
-        frame = Frame(name, group[0].code_name, location, missing, False, group[0].transformed.arguments, (), entries,
-                      title=group[0].title, wrappers=group[0].wrappers)
-        resumed[name] = tuple(dict.fromkeys(r for code in group for r in code.resume_names))
-        if is_resume_global(name):
-            built[name] = frame
-        else:
-            roots.append(frame)
-    functions = []
-    for root in roots:
-        members, pending = [root], list(resumed[root.name])
-        seen: set[str] = set()
-        while pending:
-            name = pending.pop(0)
-            if name in built and name not in seen:
-                seen.add(name)
-                members.append(built[name])
-                pending += resumed[name]
-        functions.append(CompiledFunction(root.name, tuple(members)))
-    return tuple(functions)
 
 
 @functools.cache

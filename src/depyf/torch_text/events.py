@@ -30,8 +30,8 @@ from ..records.model import (
     SymbolDecision,
     UserFunction,
 )
-from ..views.user_source import is_library
 from .guard_failures import FRAME, Seen, guard_failures
+from .libraries import is_library
 
 #: Kinds of events, and names of artifacts, that are read here.
 EVENTS = frozenset({

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..records import store
 from ..records.model import Capture, Compilation
+from ..torch_text.recorded import read_records
 from ..torch_text.resumes import plain_name
 from .changes import changes
 from .diff.canonical import excerpts
@@ -67,7 +68,7 @@ def write_index(directory: str, page: str = "", run: Capture | None = None) -> s
     """
     folders = rank_folders(directory)
     if not folders:
-        return _written(directory, index(run or store.read(directory), page=page))
+        return _written(directory, index(run or read_records(directory), page=page))
     for name in folders.values():
         own = _read(directory, 0, name)
         if own.capture is not None and not own.ended:
@@ -126,7 +127,7 @@ def _state(directory: str, folders: Mapping[int, str]) -> list[object]:
 
 def _read(directory: str, number: int, name: str) -> Rank:
     try:
-        capture = store.read(os.path.join(directory, name))
+        capture = read_records(os.path.join(directory, name))
     except store.RecordsError as error:
         missing = not os.path.exists(os.path.join(directory, name, store.FILE))
         return Rank(number, name, None, False, "nothing was compiled yet" if missing else str(error))

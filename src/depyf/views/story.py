@@ -19,6 +19,7 @@ from ..records.model import (
     GuardFailure,
     SourceLocation,
 )
+from ..torch_text.libraries import is_library
 from ..torch_text.resumes import plain_name, resumed_function
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
@@ -27,7 +28,7 @@ from .changes import Change, Circumstances, advice, changes, in_words
 from .dump.guards.versions import Version, by_compile_id, versions
 from .index.further import MOST, Difference, as_row, bounds, further, in_sentence, keywords
 from .markdown import code, one_line, some
-from .user_source import UserSource, is_library
+from .user_source import UserSource
 from .words import on_branch
 
 #: In torch's reasons and failures: what differs between two of the same kind.

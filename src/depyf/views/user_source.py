@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -97,13 +96,3 @@ def _repeats(loop: ast.AST, line: int) -> bool:
     assert isinstance(loop, _LOOPS)
     first = loop.lineno if isinstance(loop, ast.While) else loop.body[0].lineno
     return first <= line <= (loop.body[-1].end_lineno or loop.body[-1].lineno)
-
-
-_LIBRARY = re.compile(
-    r"[\\/](?:site|dist)-packages[\\/]torch[\\/]|[\\/]lib[\\/]python3(?:\.\d+)?t?[\\/](?!(?:site|dist)-packages)"
-    r"|[\\/]Lib[\\/](?!site-packages)|^<frozen ")
-
-
-def is_library(filename: str) -> bool:
-    """Return whether a path is of a file of torch's or of the standard library, on whatever machine."""
-    return _LIBRARY.search(filename) is not None

@@ -9,11 +9,11 @@ import re
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
+from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from .causes import cause, statement
 from .markdown import code, count, prose
 from .story import Story, Unit, path_to
-from .user_source import is_library
 
 #: Sentences before "and N more".
 MOST = 3

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal
 
+from ...torch_text.resumes import RESUME_CODE as RESUME_CODE_PREFIX
+
 State = Literal["present", "changed", "missing"]
 #: Says what is other than expected of the object; ``""``: nothing.
 Check = Callable[[Any], str]
@@ -210,7 +212,7 @@ RESUME_NAME = Touchpoint(
 RESUME_CODE = Touchpoint(
     ("torch._dynamo.resume_execution:TORCH_DYNAMO_RESUME_IN_PREFIX",),
     "which code objects are resume functions", "2.0", "resume functions are shown as functions of their own",
-    lambda found: _is_text(found, "torch_dynamo_resume_in"), "torch_dynamo_resume_in_")
+    lambda found: _is_text(found, RESUME_CODE_PREFIX.removesuffix("_")), RESUME_CODE_PREFIX)
 RESUME_FACTORY = Touchpoint(
     ("torch._dynamo.output_graph:OutputGraph.install_resume_function_global",
      "torch._dynamo.codegen:PyCodegen.make_function_with_closure"),

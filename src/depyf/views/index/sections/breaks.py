@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ....records.model import Compilation, GraphBreak, SourceLocation
+from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name
 from ...causes import cause, in_plain_python, statement
 from ...markdown import code, count, fenced, link, prose, some
 from ...story import breaks_by_place, breaks_by_reason, path_from_frame, path_to
-from ...user_source import is_library
 from ...verdict import wrapper_of
 from ...words import on_branch
 from .told import Told

@@ -1,0 +1,14 @@
+"""Paths of files that nobody wrote for the program: torch's own and those of the standard library."""
+
+from __future__ import annotations
+
+import re
+
+_LIBRARY = re.compile(
+    r"[\\/](?:site|dist)-packages[\\/]torch[\\/]|[\\/]lib[\\/]python3(?:\.\d+)?t?[\\/](?!(?:site|dist)-packages)"
+    r"|[\\/]Lib[\\/](?!site-packages)|^<frozen ")
+
+
+def is_library(filename: str) -> bool:
+    """Return whether a path is of a file of torch's or of the standard library, on whatever machine."""
+    return _LIBRARY.search(filename) is not None
