@@ -222,3 +222,53 @@ def else_before_return(x, memo, f):
     else:
         y = x
     return y
+
+
+def returns_in_a_loop_in_the_else_of_a_try(value, options):
+    """(botocore's ``parse_timestamp``: where the loop ends is told by no edge; found by trying.)"""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        pass
+    else:
+        try:
+            for option in options:
+                return option(number)
+        except (OSError, OverflowError) as e:
+            print(option, e)
+    raise ValueError(value)
+
+
+def returns_from_a_loop_whose_result_is_returned_later(first, others):
+    """(jinja2's ``Compare.as_const``.)"""
+    result = value = first()
+    try:
+        for other in others:
+            following = other()
+            result = value < following
+            if not result:
+                return False
+            value = following
+    except Exception as e:
+        raise ValueError() from e
+    return result
+
+
+def breaks_behind_a_statement_in_a_loop_with_nested_else(self, data):
+    """(yaml's ``BaseRepresenter.represent_data``.)"""
+    kinds = type(data).__mro__
+    if kinds[0] in self.exact:
+        node = self.exact[kinds[0]](self, data)
+    else:
+        for kind in kinds:
+            if kind in self.multi:
+                node = self.multi[kind](self, data)
+                break
+        else:
+            if None in self.multi:
+                node = self.multi[None](self, data)
+            elif None in self.exact:
+                node = self.exact[None](self, data)
+            else:
+                node = str(data)
+    return node

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..cfg.graph import Cfg
 from .structure.region_cfg import RegionCfg
+from .structure.search import Search
 
 if TYPE_CHECKING:
     from .lift import Machine
@@ -23,19 +24,19 @@ class Body:
         machine: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
         has_patterns: whether patterns of ``match`` were found.
-        late_breaks: whether a ``break`` may stand behind other statements.
+        search: chooses among the forms that the graph allows.
         statements: what is written in the end.
     """
 
-    __slots__ = ("cfg", "has_patterns", "late_breaks", "machine", "reducer", "scope", "statements")
+    __slots__ = ("cfg", "has_patterns", "machine", "reducer", "scope", "search", "statements")
 
-    def __init__(self, scope: CodeScope, graph: Cfg, machine: Machine) -> None:
+    def __init__(self, scope: CodeScope, graph: Cfg, machine: Machine, search: Search) -> None:
         self.scope = scope
         self.cfg = RegionCfg(graph)
         self.machine = machine
         self.reducer: Reducer | None = None
         self.has_patterns = False
-        self.late_breaks = False
+        self.search = search
         self.statements: list[ast.stmt] = []
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..bytecode.code import Code
 from ..cfg.graph import Cfg
 from .forms import Form, Forms
+from .structure.search import Search
 
 if TYPE_CHECKING:
     from .passes import Trace
@@ -36,9 +37,9 @@ class Options:
         self.readable: dict[Code, Callable[[], Cfg]] = {}
         self.simplified: dict[Code, Callable[[], Cfg]] = {}
         self.graphs: dict[Code, Cfg] = {}
-        #: code in which breaks behind other statements are not looked for: with them it could not be written.
-        #: (Remembered, as what is nested is written once more with each try of what is around it.)
-        self.breaks_come_first: set[Code] = set()
+        #: The attempts to write each code object in each form. (They are kept, as what is nested is written once more
+        #: with each attempt at what is around it.)
+        self._searches: dict[tuple[Code, Form], Search] = {}
         #: whether expressions were marked for :func:`~depyf.decompiler.emit.text.emit`
         self.has_marks = False
         #: global names that are shown differently
@@ -59,3 +60,10 @@ class Options:
     def spills(self, code: Code) -> bool:
         """Return whether values that no Python expression would keep on the stack get names."""
         return self.forms.of(code) in (Form.SIMPLIFIED_SPILLED, Form.SPILLED)
+
+    def search(self, code: Code) -> Search:
+        """The search for a way to write a code object in its form."""
+        key = code, self.forms.of(code)
+        if key not in self._searches:
+            self._searches[key] = Search(len(code.bytecode) // 2)
+        return self._searches[key]

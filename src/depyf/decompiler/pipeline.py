@@ -31,6 +31,7 @@ from .proof.equivalence.silent import ITEMS_NOTE
 from .proof.interpreter import ForeignError, Interpreter
 from .proof.parts import Proof, prove
 from .proof.recompile import Compiler, compile_function, compile_here
+from .proof.same import same_program
 from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
 from .scopes import top_level
@@ -169,7 +170,8 @@ class _Job:
             if self.unfolded():
                 continue
             for proof in failed:
-                self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
+                if not self.proven_otherwise(proof.code):
+                    self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
 
     def simplified(
         self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
@@ -239,6 +241,25 @@ class _Job:
 
     def compiled(self, tree: ast.Module, code: Code, constants: bool = False) -> Code:
         return compile_function(tree, code, constants, self.compiler or compile_here)
+
+    def proven_otherwise(self, code: Code) -> bool:
+        """Look for another way to write a function, so that it is the same program; the next text has it.
+
+        (Of a class or an expression there is no text of its own.)
+        """
+        if self.forms.of(code) is not Form.STRUCTURED or self.forms.holder(code) is not code or not code.flags & 0x2:
+            return False
+        search = self.options.search(code)
+        while search.advance():
+            try:
+                _, tree = emit(top_level(code, self.options), self.options.has_marks)
+                if same_program(code, self.compiled(tree, code), ignore_name=True):
+                    return True
+            except ForeignError:
+                raise
+            except Exception as error:
+                why(error)
+        return False
 
     def give_up(self, code: Code, reason: str) -> None:
         holder = self.forms.holder(code)

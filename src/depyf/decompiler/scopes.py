@@ -89,26 +89,23 @@ class CodeScope(CompiledScope):
         graph = self.options.graph(self.code)
         machine = Machine(self, self.options.spills(self.code))
         machine.hidden.update(hidden or {})
-        body = Body(self, graph if graph is not None else build(self.program), machine)
+        body = Body(
+            self, graph if graph is not None else build(self.program), machine, self.options.search(self.code))
         passes.run(passes.RESTRUCTURE, body, self.options.trace)
         return body
 
     def structured(self) -> list[ast.stmt]:
         if self.annotate is not None and not self.annotations:
             self.annotations = deferred.of_body(self.annotate, self)
-        early = self.options.breaks_come_first
-        if self.code not in early:
+        search = self.options.search(self.code)
+        while True:
+            body = self.restructured()
             try:
-                return self.walked(True)
+                passes.run(passes.STRUCTURE, body, self.options.trace)
+                return body.statements
             except Untangled:
-                early.add(self.code)
-        return self.walked(False)
-
-    def walked(self, late_breaks: bool) -> list[ast.stmt]:
-        body = self.restructured()
-        body.late_breaks = late_breaks
-        passes.run(passes.STRUCTURE, body, self.options.trace)
-        return body.statements
+                if not search.advance():
+                    raise
 
     def body(self) -> list[ast.stmt]:
         """The body in the first of its forms that can be written."""

@@ -1,18 +1,18 @@
-"""``if`` statements: where the two ways of a branch meet, and how they are written.
+"""``if`` statements: where the two edges of a branch meet, and how they are written.
 
-Changes with how the compiler lays out an ``if``.
+Example: ``B1 [x] branch B2, B3; B2 jump B4; B3 jump B4`` is ``if x: (B2) else: (B3)`` with the join point ``B4``.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..lift import Special, State, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, line_of
-from .breaks import reach
-from .frames import Frame, outer_ends
+from .frames import Construct, Here, Suite, outer_ends
+from .loop_exits import reach
 from .patterns import case_of
 from .region_cfg import Untangled, is_leave
 
@@ -20,28 +20,26 @@ if TYPE_CHECKING:
     from .walk import Walker
 
 
-def join_of(walker: Walker, at: int, follow: int, frame: Frame) -> int | None:
-    """Return the join point of a branch's two edges; ``None`` if it has none."""
-    best: int | None = None
-    score: tuple[int, int] | None = None
-    for child in walker.analysis.tree.children[at]:
-        if len(walker.analysis.preds[child]) < 2 or child == follow or child in walker.cfg.kinds:
-            continue
-        if frame.jump(child) is not None or not lies_in(walker, child, frame.handler):
-            continue
-        mark = (walker.analysis.weight[child], walker.analysis.tree.number[child])
-        if score is None or mark > score:
-            best, score = child, mark
-    if best is not None and (frame.jump(follow) is None or is_leave(walker.cfg.blocks[best])):
-        # an exit that both ways may take is not where they meet, if one of them can go on without it
-        arms = walker.cfg.blocks[at].successors
-        if follow in reach(walker, arms, {best, *outer_ends(frame, follow)} - {follow}):
-            return None
-    return best
+def join_point(walker: Walker, here: Here) -> int | None:
+    """Return the block in which the two edges of a branch meet; ``None`` where there is none inside what follows."""
+    analysis, frame, follow = walker.analysis, here.frame, here.follow
+    candidates = sorted(
+        (child for child in analysis.tree.children[here.at]
+         if len(analysis.preds[child]) > 1 and child != follow and child not in walker.cfg.kinds
+         and frame.jump(child) is None and lies_in(walker, child, frame.handler)),
+        key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
+    found: list[int | None] = [*candidates, None]
+    if candidates and follow is not None and (
+            frame.jump(follow) is None or is_leave(walker.cfg.blocks[candidates[0]])):
+        # an exit that both edges may take is not where they meet, if one of them can go on without it
+        arms = walker.cfg.blocks[here.at].successors
+        if follow in reach(walker, arms, {candidates[0], *outer_ends(frame, follow)} - {follow}):
+            found = [None, *candidates]
+    return walker.search.choose(found)
 
 
 def lies_in(walker: Walker, id: int, region: int | None) -> bool:
-    """Return whether a block is in a protected body or leaves it; an empty block counts too, and any without a body."""
+    """Return whether a block is in a protected body or leaves it; an empty one counts too, and any without a body."""
     block = walker.cfg.blocks[id]
     return (
         region is None or not block.ops or region in walker.cfg.handlers_around(block.handler)
@@ -49,74 +47,92 @@ def lies_in(walker: Walker, id: int, region: int | None) -> bool:
     )
 
 
-def branch(
-    walker: Walker, at: int, block: Block, state: State, follow: int, frame: Frame
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
+def branch(walker: Walker, here: Here, block: Block, state: State) -> Construct:
+    """Write the ``if`` that a block ends in.
+
+    Args:
+        walker: writes the arms.
+        here: where the block is.
+        block: ends in the branch.
+        state: after the block's operations, with the tested value on the stack.
+    """
     done = len(state.stmts)
-    test: Any = state.stack.pop() if state.stack else None
-    if isinstance(test, Special):
-        raise Untangled("a test of the compiler")
-    test = walker.machine.resolve(test)
+    test = _tested(walker, state)
     stack = state.stack
-    if walker.machine.spill and values(stack):
-        stack.append(test)
-        walker.machine.spill_pending(state)
-        test = stack.pop()
-    elif values(stack):
-        raise Untangled("a value is pending across a branch")
     t, f = block.successors
-    join = join_of(walker, at, follow, frame)
-    target = follow if join is None else join
+    join = join_point(walker, here)
+    target = here.follow if join is None else join
     positive = walker.cfg.order[t] <= walker.cfg.order[f]
     if positive and t == target and f != target:
         positive = False
     elif not positive and f == target and t != target:
         positive = True
-    line = block.line
-    pending = state.stmts[done:]
-    a, b = (t, f) if positive else (f, t)
-    body, falls_a, stack_a = walker.walk(a, stack[:], target, frame)
-    orelse, falls_b, stack_b = walker.walk(b, stack[:], target, frame)
-    for falls, after in ((falls_a, stack_a), (falls_b, stack_b)):
-        if falls and values(after) > values(stack):
+    out = state.stmts[done:]
+    body = walker.walk(Here(t if positive else f, stack[:], target, here.frame))
+    orelse = walker.walk(Here(f if positive else t, stack[:], target, here.frame))
+    for arm in (body, orelse):
+        if arm.falls and values(arm.stack) > values(stack):
             raise Untangled("a value crosses a join")
-    if falls_a and falls_b and len(stack_a) != len(stack_b):
-        raise Untangled("different stacks at a join")
-    stmts: list[ast.stmt] = pending
-    made = make_if(test, positive, body, orelse, falls_a, falls_b, join is None and not falls_b)
+    made = make_if(test, positive, body, orelse)
     for stmt in made:
         if line_of(stmt) is None:
-            at_line(stmt, line)
-    stmts += made
-    if not falls_a and not falls_b:
-        return stmts, None, stack
-    if falls_a and falls_b and values(stack_a):
-        for one, other in zip(stack_a, stack_b):
+            at_line(stmt, block.line)
+    out += made
+    if not body.falls and not orelse.falls:
+        return Construct(out, None, stack)
+    if body.falls and orelse.falls:
+        _check_same(body, orelse)
+    return Construct(out, target, body.stack if body.falls else orelse.stack)
+
+
+def _tested(walker: Walker, state: State) -> ast.expr:
+    """Take the tested value; others that are waiting get names where that is allowed."""
+    machine = walker.machine
+    test = state.stack.pop() if state.stack else None
+    if isinstance(test, Special):
+        raise Untangled("a test of the compiler")
+    test = machine.resolve(test)
+    if values(state.stack):
+        if not machine.spill:
+            raise Untangled("a value is pending across a branch")
+        state.stack.append(test)
+        machine.spill_pending(state)
+        test = state.stack.pop()
+    return test
+
+
+def _check_same(body: Suite, orelse: Suite) -> None:
+    """Check that both arms leave the same values."""
+    if len(body.stack) != len(orelse.stack):
+        raise Untangled("different stacks at a join")
+    if values(body.stack):
+        for one, other in zip(body.stack, orelse.stack):
             if is_value(one) and not same_node(one, other):
                 raise Untangled("different values at a join")
-    return stmts, target, stack_a if falls_a else stack_b
 
 
-def make_if(
-    test: ast.expr, positive: bool, body: list[ast.stmt], orelse: list[ast.stmt],
-    falls_a: bool, falls_b: bool, flat: bool,
-) -> list[ast.stmt]:
+def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[ast.stmt]:
+    """Return the ``if`` with its two arms, or what is shorter.
+
+    Args:
+        test: the tested value.
+        positive: whether ``body`` runs where it is true.
+        body, orelse: the arms.
+    """
     # the rest of an ``assert``; one that tests a constant itself (3.9 and before) is complete
-    if len(body) == 1 and isinstance(body[0], UntestedAssert):
-        condition = negate(test) if positive else test
-        return [ast.Assert(condition, body[0].msg), *orelse]
-    if len(orelse) == 1 and isinstance(orelse[0], UntestedAssert):
-        condition = test if positive else negate(test)
-        return [ast.Assert(condition, orelse[0].msg), *body]
-    if not positive and (not body or folds(test)):
+    for arm, other, raises_if_true in ((body, orelse, positive), (orelse, body, not positive)):
+        only = arm.statements[0] if len(arm.statements) == 1 else None
+        if isinstance(only, UntestedAssert):
+            return [ast.Assert(negate(test) if raises_if_true else test, only.msg), *other.statements]
+    if not positive and (not body.statements or folds(test)):
         # ``not (a in b)`` would be compiled as ``a not in b``
-        body, orelse, falls_a, falls_b, positive = orelse, body, falls_b, falls_a, True
-    if not body and orelse and not folds(test) and positive:
-        body, orelse, falls_a, falls_b, positive = orelse, body, falls_b, falls_a, False
+        body, orelse, positive = orelse, body, True
+    if not body.statements and orelse.statements and not folds(test) and positive:
+        body, orelse, positive = orelse, body, False
     condition = test if positive else negate(test)
-    if not falls_a and body and orelse:
-        return [ast.If(condition, body, []), *orelse]
-    return [ast.If(condition, body or [ast.Pass()], orelse)]
+    if not body.falls and body.statements and orelse.statements:
+        return [ast.If(condition, body.statements, []), *orelse.statements]
+    return [ast.If(condition, body.statements or [ast.Pass()], orelse.statements)]
 
 
 def folds(test: ast.expr) -> bool:

@@ -1,45 +1,99 @@
-"""The surroundings of a statement: where control falls through to, and what ``break`` and ``continue`` mean there.
-
-Changes with the kinds of statements that others stand in.
-"""
+"""The surroundings of a statement: where control falls through to, and what ``break`` and ``continue`` mean there."""
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
+from typing import Any
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The construct around a statement: a loop, a protected body, a handler, or (the outermost) the function."""
+    """The construct around a statement: a protected body, a handler, or (the outermost) the function.
 
-    __slots__ = ("exit", "handler", "head", "kind", "parent")
+    Attributes:
+        parent: the construct around it.
+        handler: the handler of the innermost region around the statement.
+    """
 
-    def __init__(self, kind: str, parent: Frame | None, handler: int | None, head: int = -1, exit: int = -1) -> None:
-        self.kind = kind
-        self.parent = parent
-        self.handler = handler
-        self.head = head
-        self.exit = exit
+    parent: Frame | None = None
+    handler: int | None = None
 
-    def jump(self, target: int) -> ast.stmt | None:
-        """The statement that goes to ``target``, if it is an end of the innermost loop."""
-        frame: Frame | None = self
-        while frame is not None:
-            if frame.kind == "loop":
-                if target == frame.head:
-                    return ast.Continue()
-                if target == frame.exit:
-                    return ast.Break()
-                return None
-            frame = frame.parent
-        return None
+    def jump(self, target: int | None) -> ast.stmt | None:
+        """Return the statement that goes to ``target``, if it is an end of the innermost loop."""
+        return self.parent.jump(target) if self.parent is not None else None
 
 
-def outer_ends(frame: Frame, follow: int) -> set[int]:
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopFrame(Frame):
+    """A loop around a statement.
+
+    Attributes:
+        head: where ``continue`` leads.
+        exit: where ``break`` leads; ``None`` where nothing leaves the loop.
+    """
+
+    head: int = -1
+    exit: int | None = None
+
+    def jump(self, target: int | None) -> ast.stmt | None:
+        if target == self.head:
+            return ast.Continue()
+        return ast.Break() if target == self.exit else None
+
+
+def outer_ends(frame: Frame | None, follow: int | None) -> set[int]:
+    """Return where control goes on behind the statement at hand and behind each loop around it, and their heads."""
     ends = {follow}
-    at: Frame | None = frame
-    while at is not None:
-        if at.kind == "loop":
-            ends.add(at.head)
-            ends.add(at.exit)
-        at = at.parent
-    return ends
+    while frame is not None:
+        if isinstance(frame, LoopFrame):
+            ends |= {frame.head, frame.exit}
+        frame = frame.parent
+    return {end for end in ends if end is not None}
+
+
+@dataclass(slots=True)
+class Here:
+    """A place in the walk through the graph.
+
+    Attributes:
+        at: the block that control is at.
+        stack: the values on the symbolic stack there.
+        follow: the block at which the statements to be written end; ``None`` where control never falls through.
+        frame: the construct around.
+    """
+
+    at: int
+    stack: list[Any]
+    follow: int | None
+    frame: Frame
+
+
+@dataclass(slots=True)
+class Construct:
+    """A statement that was written for several blocks.
+
+    Attributes:
+        statements: the statement, with those that come before it.
+        next: the block behind it; ``None`` where control never gets there.
+        stack: the values on the symbolic stack there.
+    """
+
+    statements: list[ast.stmt]
+    next: int | None
+    stack: list[Any]
+
+
+@dataclass(slots=True)
+class Suite:
+    """Statements that were written up to where control leaves them.
+
+    Attributes:
+        statements: in their order.
+        falls: whether control falls through to what follows.
+        stack: the values on the symbolic stack at the end.
+    """
+
+    statements: list[ast.stmt]
+    falls: bool
+    stack: list[Any]

@@ -1,57 +1,59 @@
-"""``while``, ``for``, ``async for``, and their ``else``. Changes with how the compiler lays out a loop."""
+"""``while``, ``for``, ``async for``, and their ``else``, as the compiler lays them out."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..lift import Iter, Slot, State, Target, Unliftable, negate, values
 from ..nodes import at_line
 from .branches import folds
-from .breaks import first_of, loop_exit
-from .frames import Frame, outer_ends
+from .frames import Construct, Frame, Here, LoopFrame, outer_ends
+from .loop_exits import Loop, first_of, loop_exit
 from .region_cfg import Untangled
 
 if TYPE_CHECKING:
     from .walk import Walker
 
 
-def loop(
-    walker: Walker, at: int, stack: list[Any], follow: int, frame: Frame
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
+def loop(walker: Walker, here: Here) -> Construct:
+    """Write the loop whose head control is at."""
+    at, frame = here.at, here.frame
     block = walker.cfg.blocks[at]
-    body = walker.analysis.loops.get(at) or body_without_return(walker, at)
     around: Frame | None = frame
     while around is not None:
-        if around.kind == "loop" and around.head == at and around.handler == frame.handler:
+        if isinstance(around, LoopFrame) and around.head == at and around.handler == frame.handler:
             raise Untangled("a jump to the head of an outer loop")
         around = around.parent
+    body = walker.analysis.loops.get(at) or body_without_return(walker, at)
     if block.end == "for":
-        return for_loop(walker, at, block, body, stack, follow, frame)
-    natural: int | None = None
-    if block.end == "branch":
-        out = [s for s in block.successors if s not in body]
-        if len(out) == 1:
-            natural = out[0]
-            probe = State(stack[:])
-            try:
-                walker.machine.run(probe, block.ops)
-                if probe.stmts:
-                    natural = None
-            except Unliftable:
-                natural = None
-    exit_ = loop_exit(walker, at, body, natural, follow, frame)
-    inner = Frame("loop", frame, frame.handler, at, -1 if exit_ is None else exit_)
+        return for_loop(walker, here, block, body)
+    natural = _end_of_test(walker, here, block, body)
+    exit_ = loop_exit(walker, Loop(at, body, natural, here.follow, frame))
+    inner = LoopFrame(frame, frame.handler, at, exit_)
     if natural is not None and exit_ is not None and is_else(walker, natural, exit_, body, frame):
-        return while_else(walker, at, block, stack, natural, exit_, frame, inner)
-    stmts, falls, after = walker.walk(at, stack[:], at, inner, entered=at)
-    if falls and values(after) > values(stack):
+        return while_else(walker, here, block, natural, exit_, inner)
+    suite = walker.walk(Here(at, here.stack[:], at, inner), entered=at)
+    if suite.falls and values(suite.stack) > values(here.stack):
         raise Untangled("a value crosses a loop")
-    made = make_while(stmts)
+    made = make_while(suite.statements)
     for stmt in made:
         at_line(stmt, block.line)
-    return made, exit_, stack
+    return Construct(made, exit_, here.stack)
+
+
+def _end_of_test(walker: Walker, here: Here, block: Block, body: set[int]) -> int | None:
+    """Return where a loop goes when the test at its head ends it; ``None`` where the head is no test alone."""
+    out = [succ for succ in block.successors if succ not in body]
+    if block.end != "branch" or len(out) != 1:
+        return None
+    probe = State(here.stack[:])
+    try:
+        walker.machine.run(probe, block.ops)
+    except Unliftable:
+        return None
+    return None if probe.stmts else out[0]
 
 
 def body_without_return(walker: Walker, head: int) -> set[int]:
@@ -77,23 +79,24 @@ def is_else(walker: Walker, natural: int, exit_: int, body: set[int], frame: Fra
     """Return whether the statements at ``natural`` can only be an ``else`` clause: they go on in a loop around."""
     if natural == exit_:
         return False
-    ends = {end for end in outer_ends(frame, -1) if end >= 0} - {exit_}
+    ends = outer_ends(frame, None) - {exit_}
     return bool(ends) and bool(first_of(walker, ends, [natural], body | {exit_}))
 
 
 def while_else(
-    walker: Walker, at: int, block: Block, stack: list[Any], natural: int, exit_: int, frame: Frame, inner: Frame
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    state = State(stack[:])
+    walker: Walker, here: Here, block: Block, natural: int, exit_: int, inner: LoopFrame
+) -> Construct:
+    """Write a ``while`` with an ``else``."""
+    state = State(here.stack[:])
     walker.machine.run(state, block.ops)
     test = walker.machine.pop(state)
     t, f = block.successors
-    stmts, _, _ = walker.walk(f if t == natural else t, stack[:], at, inner)
-    if stmts and isinstance(stmts[-1], ast.Continue):
-        stmts.pop()
-    orelse, _, _ = walker.walk(natural, stack[:], exit_, frame)
-    made = ast.While(negate(test) if t == natural else test, stmts or [ast.Pass()], orelse)
-    return [at_line(made, block.line)], exit_, stack
+    body = walker.walk(Here(f if t == natural else t, here.stack[:], here.at, inner)).statements
+    if body and isinstance(body[-1], ast.Continue):
+        body.pop()
+    orelse = walker.walk(Here(natural, here.stack[:], exit_, here.frame)).statements
+    made = ast.While(negate(test) if t == natural else test, body or [ast.Pass()], orelse)
+    return Construct([at_line(made, block.line)], exit_, here.stack)
 
 
 def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
@@ -115,64 +118,64 @@ def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
     return [ast.While(ast.Constant(True), stmts or [ast.Pass()], [])]
 
 
-def for_loop(
-    walker: Walker, at: int, block: Block, body: set[int], stack: list[Any], follow: int, frame: Frame
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
+def for_loop(walker: Walker, here: Here, block: Block, body: set[int]) -> Construct:
+    """Write a ``for``."""
     out: list[ast.stmt] = []
+    stack = here.stack
     if block.ops:
         state = State(stack)
         walker.machine.run(state, block.ops)
         out += state.stmts
         stack = state.stack
     iterator = stack[-1] if stack else None
-    if isinstance(iterator, Iter):
-        iterable = iterator.value
-    else:
+    if not isinstance(iterator, Iter):
         raise Untangled("a for loop over something that is on the stack")
-    line = walker.machine.line if block.ops else block.line
+    line = walker.machine.line if block.ops else None
+    iterable = iterator.value
     start, natural = block.successors
-    exit_ = loop_exit(walker, at, body, natural, follow, frame)
-    inner = Frame("loop", frame, frame.handler, at, natural if exit_ is None else exit_)
+    exit_ = loop_exit(walker, Loop(here.at, body, natural, here.follow, here.frame))
+    target, statements = _items(walker, here, start, stack, natural if exit_ is None else exit_)
+    made = at_line(ast.For(target, iterable, statements, []), block.line)
+    at_line(made, line)
+    return _with_else(walker, here, made, out, natural, exit_, stack[:-1])
+
+
+def _items(
+    walker: Walker, here: Here, start: int, stack: list[object], exit_: int
+) -> tuple[ast.expr, list[ast.stmt]]:
+    """Write what is done with each item, from ``start`` on; its target and the statements."""
+    inner = LoopFrame(here.frame, here.frame.handler, here.at, exit_)
     owner = Target()
-    stmts, falls, after = walker.walk(start, [*stack, Slot(owner)], at, inner)
+    statements = walker.walk(Here(start, [*stack, Slot(owner)], here.at, inner)).statements
     if owner.target is None:
         raise Untangled("an item that is not stored")
-    if stmts and isinstance(stmts[-1], ast.Continue):
-        stmts.pop()
-    loop = at_line(ast.For(owner.target, iterable, stmts or [ast.Pass()], []), block.line)
-    at_line(loop, line)
-    rest = stack[:-1]
-    return with_else(walker, loop, out, natural, exit_, rest, follow, frame)
+    if statements and isinstance(statements[-1], ast.Continue):
+        statements.pop()
+    return owner.target, statements or [ast.Pass()]
 
 
-def with_else(
-    walker: Walker, loop: ast.For | ast.AsyncFor, out: list[ast.stmt], natural: int, exit_: int | None,
-    rest: list[Any], follow: int, frame: Frame,
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
+def _with_else(
+    walker: Walker, here: Here, loop: ast.For | ast.AsyncFor, out: list[ast.stmt], natural: int, exit_: int | None,
+    rest: list[object],
+) -> Construct:
+    """Write what the loop does when it ends by itself, if a ``break`` leads elsewhere."""
     out.append(loop)
     if exit_ is None or exit_ == natural:
-        return out, natural, rest
-    orelse, falls, _ = walker.walk(natural, rest[:], exit_, frame)
-    loop.orelse = orelse
-    return out, exit_, rest
+        return Construct(out, natural, rest)
+    loop.orelse = walker.walk(Here(natural, rest[:], exit_, here.frame)).statements
+    return Construct(out, exit_, rest)
 
 
-def async_for(
-    walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    block = walker.cfg.blocks[at]
+def async_for(walker: Walker, region: int, here: Here) -> Construct:
+    """Write an ``async for``, which ends by an exception."""
+    block = walker.cfg.blocks[here.at]
+    stack = here.stack
     iterator = stack[-1] if stack else None
     if not isinstance(iterator, Iter) or [op.kind for op in block.ops] != ["GET_ANEXT_AWAIT"] or block.end != "jump":
         raise Untangled("an async for loop")
     natural = walker.cfg.blocks[region].successors[0]
-    body = walker.analysis.loops.get(at) or body_without_return(walker, at)
-    exit_ = loop_exit(walker, at, body, natural, follow, frame)
-    inner = Frame("loop", frame, frame.handler, at, natural if exit_ is None else exit_)
-    owner = Target()
-    stmts, falls, after = walker.walk(block.successors[0], [*stack, Slot(owner)], at, inner)
-    if owner.target is None:
-        raise Untangled("an item that is not stored")
-    if stmts and isinstance(stmts[-1], ast.Continue):
-        stmts.pop()
-    loop = at_line(ast.AsyncFor(owner.target, iterator.value, stmts or [ast.Pass()], []), block.ops[0].line)
-    return with_else(walker, loop, [], natural, exit_, stack[:-1], follow, frame)
+    body = walker.analysis.loops.get(here.at) or body_without_return(walker, here.at)
+    exit_ = loop_exit(walker, Loop(here.at, body, natural, here.follow, here.frame))
+    target, statements = _items(walker, here, block.successors[0], stack, natural if exit_ is None else exit_)
+    made = at_line(ast.AsyncFor(target, iterator.value, statements, []), block.ops[0].line)
+    return _with_else(walker, here, made, [], natural, exit_, stack[:-1])

@@ -1,35 +1,65 @@
-"""``try`` and ``with``: protected bodies, their handlers, and what follows.
-
-Changes with how the compiler leaves a protected body.
-"""
+"""``try`` and ``with``: protected bodies, their handlers, and what follows, as the compiler lays them out."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..emit.new_syntax import TRY, try_star
 from ..lift import Caught, Exit, Slot, Special, State, Target, values
 from ..nodes import at_line, line_of
-from .breaks import reach
-from .frames import Frame, outer_ends
+from .frames import Construct, Frame, Here, outer_ends
+from .loop_exits import reach
 from .region_cfg import Untangled, handler_steps
 
 if TYPE_CHECKING:
     from .walk import Walker
 
 
-def way_out(walker: Walker, target: int, follow: int, frame: Frame) -> str:
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """A protected body.
+
+    Attributes:
+        region: its handler.
+        entered: the loop head that it begins with, where that loop is being written.
+        leaves: the blocks in which control leaves it.
+        targets: where these lead, each once.
+    """
+
+    region: int
+    entered: int | None
+    leaves: list[int]
+    targets: list[int]
+
+
+def protected(walker: Walker, region: int, here: Here, entered: int | None) -> Construct:
+    """Write the statement whose protected body begins here."""
+    leaves = walker.analysis.leaves.get(region, [])
+    targets = list(dict.fromkeys(walker.cfg.blocks[id].successors[0] for id in leaves))
+    body = Protected(region, entered, leaves, targets)
+    kind = walker.cfg.kinds[region]
+    if kind == "with":
+        return with_statement(walker, body, here)
+    if kind == "finally":
+        return try_finally(walker, body, here)
+    if kind in ("except", "except*"):
+        return try_except(walker, body, here)
+    raise Untangled(f"a region of kind {kind}")
+
+
+# --- where control leaves it ----------------------------------------------------------------------------
+def exit_kind(walker: Walker, target: int, here: Here) -> str:
     """Classify an edge out of a protected body: ``return``, ``jump`` (break, continue) or ``normal``."""
-    blocks = walker.cfg.blocks
     at = target
     for _ in range(50):
-        if at == follow:
+        if at == here.follow:
             return "normal"
-        if frame.jump(at) is not None:
+        if here.frame.jump(at) is not None:
             return "jump"
-        block = blocks[at]
+        block = walker.cfg.blocks[at]
         if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
             return "normal"
         if block.end == "return":
@@ -40,64 +70,21 @@ def way_out(walker: Walker, target: int, follow: int, frame: Frame) -> str:
     return "normal"
 
 
-def best_normal(walker: Walker, targets: list[int], follow: int, frame: Frame) -> int | None:
-    """The way out that statements behind the protected body continue."""
-    normal = [t for t in targets if t != follow and way_out(walker, t, follow, frame) == "normal"]
-    if follow in targets and (not normal or frame.jump(follow) is None):
+def normal_exit(walker: Walker, targets: list[int], here: Here) -> int | None:
+    """Return the exit that statements behind the protected body continue."""
+    follow = here.follow
+    normal = [target for target in targets if target != follow and exit_kind(walker, target, here) == "normal"]
+    if follow is not None and follow in targets and (not normal or here.frame.jump(follow) is None):
         return follow  # else those that lead there do so by ``continue``
     if not normal:
         return None
-    return max(normal, key=lambda t: (walker.analysis.weight[t], len(walker.analysis.preds[t])))
+    return max(normal, key=lambda id: (walker.analysis.weight[id], len(walker.analysis.preds[id])))
 
 
-def protected(
-    walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame, entered: int
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    kind = walker.cfg.kinds[region]
-    blocks = walker.cfg.blocks
-    leaves = walker.analysis.leaves.get(region, [])
-    targets: list[int] = []
-    for id in leaves:
-        if blocks[id].successors[0] not in targets:
-            targets.append(blocks[id].successors[0])
-    inner = Frame(kind, frame, region)
-    if kind == "with":
-        # where control goes on when the exception is swallowed is what follows the statement
-        resume = blocks[region].successors[0]
-        unify(walker, leaves, resume)
-        return with_(walker, region, at, stack, resume, frame, inner, entered)
-    if kind == "finally":
-        join = best_normal(walker, targets, follow, frame)
-        unify(walker, leaves, join)
-        body, falls, after = walker.walk(at, stack[:], -2 if join is None else join, inner, entered)
-        end = walker.cfg.ends[region]
-        final, _, _ = walker.walk(region, [*stack, Caught(False)], end, Frame("handler", frame, blocks[region].handler))
-        made: ast.stmt | None = body[0] if len(body) == 1 else None
-        if isinstance(made, TRY) and made.handlers and not made.finalbody:
-            made.finalbody = final or [ast.Pass()]
-        else:
-            made = ast.Try(body or [ast.Pass()], [], [], final or [ast.Pass()])
-        at_line(made, first_line(body))
-        if not falls or join == walker.cfg.nowhere.get(region, -1):
-            return [made], None, stack
-        return [made], join, after
-    if kind == "except" or kind == "except*":
-        return try_except(walker, region, at, stack, follow, frame, inner, entered, leaves, targets)
-    raise Untangled(f"a region of kind {kind}")
-
-
-def first_line(stmts: list[ast.stmt]) -> int | None:
-    return line_of(stmts[0]) if stmts else None
-
-
-def unify(walker: Walker, leaves: list[int], join: int | None) -> None:
-    """Ways out that do the same as ``join`` lead there."""
+def lead_copies_to(walker: Walker, sources: Iterable[int], join: int | None) -> None:
+    """Lead edges to copies of what ``join`` does to ``join``."""
     if join is None:
         return
-    unify_edges(walker, leaves, join)
-
-
-def unify_edges(walker: Walker, sources: Iterable[int], join: int) -> None:
     blocks = walker.cfg.blocks
     for id in sources:
         for position, succ in enumerate(blocks[id].successors):
@@ -105,78 +92,116 @@ def unify_edges(walker: Walker, sources: Iterable[int], join: int) -> None:
                 blocks[id].successors[position] = join
 
 
-def with_(
-    walker: Walker, region: int, at: int, stack: list[Any], join: int | None, frame: Frame, inner: Frame, entered: int
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
+def first_line(stmts: list[ast.stmt]) -> int | None:
+    return line_of(stmts[0]) if stmts else None
+
+
+# --- the statements -------------------------------------------------------------------------------------
+def with_statement(walker: Walker, body: Protected, here: Here) -> Construct:
+    """Write a ``with``: what follows is where control goes on when the exception is swallowed."""
+    join = walker.cfg.blocks[body.region].successors[0]
+    lead_copies_to(walker, body.leaves, join)
+    stack = here.stack
     if len(stack) < 2 or not isinstance(stack[-2], Exit) or not isinstance(stack[-1], Slot):
         raise Untangled("a with statement that starts elsewhere")
     exit_ = stack[-2]
     owner = Target("value")
-    body_stack = [*stack[:-1], Slot(owner)]
-    body, falls, after = walker.walk(at, body_stack, -2 if join is None else join, inner, entered)
+    suite = walker.walk(
+        Here(here.at, [*stack[:-1], Slot(owner)], join, Frame(here.frame, body.region)), body.entered)
     item = ast.withitem(exit_.manager, owner.target)
     if owner.target is None and isinstance(exit_.manager, ast.Tuple) and exit_.manager.elts:
         walker.machine.scope.is_one_item(exit_.manager)
     kind = ast.AsyncWith if exit_.asynchronous else ast.With
-    return [at_line(kind([item], body or [ast.Pass()]), first_line(body))], join, stack[:-2]
+    made = at_line(kind([item], suite.statements or [ast.Pass()]), first_line(suite.statements))
+    return Construct([made], join, stack[:-2])
 
 
-def try_except(
-    walker: Walker, region: int, at: int, stack: list[Any], follow: int, frame: Frame, inner: Frame, entered: int,
-    leaves: list[int], targets: list[int],
-) -> tuple[list[ast.stmt], int | None, list[Any]]:
-    blocks = walker.cfg.blocks
-    outs = handler_ways(walker, region)
-    handler_targets: list[int] = []
-    for id in outs:
-        if blocks[id].successors[0] not in handler_targets:
-            handler_targets.append(blocks[id].successors[0])
-    normal = best_normal(walker, targets, follow, frame)
-    star = walker.cfg.kinds[region] == "except*"
-    # no clause of ``except*`` can return or jump: that is what follows, whatever it does
-    after_handlers = handler_targets[0] if star and handler_targets else best_normal(walker,
-        handler_targets, follow, frame)
-    start_else = normal
-    if star and normal is not None and after_handlers is not None and normal != after_handlers:
-        # the end of ``else`` may be a copy of what the clauses lead to
-        rest = reach(walker, [normal], outer_ends(frame, follow) - {normal})
-        unify_edges(walker, rest, after_handlers)
-    if normal is None:
-        join = after_handlers
-    elif after_handlers is None or after_handlers == normal or walker.cfg.same_way(after_handlers, normal):
-        join = normal
-    elif after_handlers == follow:
-        join = follow
+def try_finally(walker: Walker, body: Protected, here: Here) -> Construct:
+    """Write a ``try`` with a ``finally``."""
+    join = normal_exit(walker, body.targets, here)
+    lead_copies_to(walker, body.leaves, join)
+    suite = walker.walk(Here(here.at, here.stack[:], join, Frame(here.frame, body.region)), body.entered)
+    handler = walker.cfg.blocks[body.region].handler
+    final = walker.walk(Here(
+        body.region, [*here.stack, Caught(False)], walker.cfg.ends[body.region], Frame(here.frame, handler))).statements
+    made: ast.stmt | None = suite.statements[0] if len(suite.statements) == 1 else None
+    if isinstance(made, TRY) and made.handlers and not made.finalbody:
+        made.finalbody = final or [ast.Pass()]
     else:
-        ends = outer_ends(frame, follow)
-        reached = reach(walker, [normal], ends - {normal})
-        back = reach(walker, [after_handlers], ends - {after_handlers})
-        if after_handlers in reached:
-            join = after_handlers
-        elif normal in back:
-            join = normal
-        else:
-            common = [id for id in reached & back if walker.analysis.dominates(at, id)]
-            join = min(common, key=lambda id: walker.analysis.tree.number[id]) if common else after_handlers
-    unify(walker, leaves, start_else)
-    unify(walker, leaves, join)
-    unify(walker, outs, join)
-    body, falls, stack_after = walker.walk(at, stack[:], -2 if start_else is None else start_else, inner, entered)
+        made = ast.Try(suite.statements or [ast.Pass()], [], [], final or [ast.Pass()])
+    at_line(made, first_line(suite.statements))
+    if not suite.falls or join == walker.cfg.nowhere.get(body.region, -1):
+        return Construct([made], None, here.stack)
+    return Construct([made], join, suite.stack)
+
+
+def try_except(walker: Walker, body: Protected, here: Here) -> Construct:
+    """Write a ``try`` with ``except`` or ``except*`` clauses."""
+    star = walker.cfg.kinds[body.region] == "except*"
+    ends = handler_ends(walker, body.region)
+    start_else, join = _joins(walker, body, ends, here, star)
+    lead_copies_to(walker, body.leaves, start_else)
+    lead_copies_to(walker, body.leaves, join)
+    lead_copies_to(walker, ends, join)
+    suite = walker.walk(Here(here.at, here.stack[:], start_else, Frame(here.frame, body.region)), body.entered)
+    falls, stack_after = suite.falls, suite.stack
     orelse: list[ast.stmt] = []
     if falls and start_else is not None and start_else != join:
-        orelse, falls, stack_after = walker.walk(
-            start_else, stack_after, -2 if join is None else join, frame
-        )
-    handlers, handler_falls = handler_clauses(walker, region, stack, -2 if join is None else join, frame)
+        behind = walker.walk(Here(start_else, stack_after, join, here.frame))
+        orelse, falls, stack_after = behind.statements, behind.falls, behind.stack
+    handlers, handler_falls = handler_clauses(walker, body.region, here, join)
     make = try_star if star else ast.Try
-    made = at_line(make(body or [ast.Pass()], handlers, orelse, []), first_line(body))
-    if falls and values(stack_after) > values(stack):
+    made = at_line(make(suite.statements or [ast.Pass()], handlers, orelse, []), first_line(suite.statements))
+    if falls and values(stack_after) > values(here.stack):
         raise Untangled("a value crosses the end of a try")
-    return [made], join if falls or handler_falls else None, stack
+    return Construct([made], join if falls or handler_falls else None, here.stack)
 
 
-def handler_ways(walker: Walker, region: int) -> list[int]:
-    """Blocks in which a running handler of ``region`` ends. (Other handlers may run inside it.)"""
+def _joins(
+    walker: Walker, body: Protected, ends: list[int], here: Here, star: bool
+) -> tuple[int | None, int | None]:
+    """Return where the ``else`` of a ``try`` begins, and where the statement ends.
+
+    Args:
+        walker: knows the graph.
+        body: the protected body.
+        ends: blocks in which its handlers end.
+        here: where the statement begins.
+        star: whether the clauses are of ``except*``.
+    """
+    handler_targets = list(dict.fromkeys(walker.cfg.blocks[id].successors[0] for id in ends))
+    normal = normal_exit(walker, body.targets, here)
+    # no clause of ``except*`` can return or jump: that is what follows, whatever it does
+    after_handlers = handler_targets[0] if star and handler_targets else normal_exit(walker, handler_targets, here)
+    if normal is None or after_handlers is None:
+        return normal, after_handlers if normal is None else normal
+    if star and normal != after_handlers:
+        # the end of ``else`` may be a copy of what the clauses lead to
+        rest = reach(walker, [normal], outer_ends(here.frame, here.follow) - {normal})
+        lead_copies_to(walker, rest, after_handlers)
+    if after_handlers == normal or walker.cfg.same_way(after_handlers, normal):
+        return normal, normal
+    if after_handlers == here.follow:
+        return normal, here.follow
+    return normal, _where_they_meet(walker, normal, after_handlers, here)
+
+
+def _where_they_meet(walker: Walker, normal: int, after_handlers: int, here: Here) -> int:
+    """Return where control goes on behind the ``else`` and behind the handlers alike."""
+    around = outer_ends(here.frame, here.follow)
+    reached = reach(walker, [normal], around - {normal})
+    if after_handlers in reached:
+        return after_handlers
+    back = reach(walker, [after_handlers], around - {after_handlers})
+    if normal in back:
+        return normal
+    common = [id for id in reached & back if walker.analysis.dominates(here.at, id)]
+    return min(common, key=lambda id: walker.analysis.tree.number[id]) if common else after_handlers
+
+
+# --- handlers -------------------------------------------------------------------------------------------
+def handler_ends(walker: Walker, region: int) -> list[int]:
+    """Return the blocks in which a running handler of ``region`` ends. (Other handlers may run inside it.)"""
     blocks = walker.cfg.blocks
     around = walker.cfg.handlers_around(blocks[region].handler)
     found = []
@@ -199,42 +224,37 @@ def handler_ways(walker: Walker, region: int) -> list[int]:
 
 
 def handler_clauses(
-    walker: Walker, region: int, stack: list[Any], join: int, frame: Frame
+    walker: Walker, region: int, here: Here, join: int | None
 ) -> tuple[list[ast.ExceptHandler], bool]:
+    """Write the clauses of a handler; whether control falls through one of them to ``join``."""
     blocks = walker.cfg.blocks
-    inner = Frame("handler", frame, blocks[region].handler)
+    inner = Frame(here.frame, blocks[region].handler)
     handlers: list[ast.ExceptHandler] = []
     any_falls = False
     at = region
-    current: list[Any] = [*stack, Caught(False)]
+    state = State([*here.stack, Caught(False)])
     while True:
         walker.spend(1)
         block = blocks[at]
-        state = State(current[:])
-        match = any(op.kind == "CHECK_EXC_MATCH" for op in block.ops) and block.end == "branch"
-        if not match:
-            if block.end == "reraise" and not block.ops:
-                break
-            # a bare except
-            body, falls, _ = walker.walk(at, state.stack, join, inner)
-            handler = ast.ExceptHandler(None, None, body or [ast.Pass()])
-            handlers.append(handler)
-            any_falls |= falls
-            break
+        if block.end != "branch" or not any(op.kind == "CHECK_EXC_MATCH" for op in block.ops):
+            if block.end != "reraise" or block.ops:
+                bare = walker.walk(Here(at, state.stack[:], join, inner))
+                handlers.append(ast.ExceptHandler(None, None, bare.statements or [ast.Pass()]))
+                any_falls |= bare.falls
+            return handlers, any_falls
+        state = State(state.stack[:])
         walker.machine.run(state, block.ops)
         if state.stmts:
             raise Untangled("statements before a handler")
         test = state.stack.pop()
         if not isinstance(test, Special) or test.kind != "match":
             raise Untangled("a handler that tests something else")
-        t, f = block.successors
+        matched, at = block.successors
         caught = walker.machine.caught = Target("e")
-        body, falls, _ = walker.walk(t, state.stack[:], join, inner)
+        clause = walker.walk(Here(matched, state.stack[:], join, inner))
         name = caught.target
         if name is not None and not isinstance(name, ast.Name):
             raise Untangled("an exception that is stored to no name")
-        handlers.append(ast.ExceptHandler(test.value, None if name is None else name.id, body or [ast.Pass()]))
-        any_falls |= falls
-        at = f
-        current = state.stack
-    return handlers, any_falls
+        handlers.append(
+            ast.ExceptHandler(test.value, None if name is None else name.id, clause.statements or [ast.Pass()]))
+        any_falls |= clause.falls

@@ -9,6 +9,7 @@ same program), up to a limit.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
@@ -17,10 +18,11 @@ from ..lift import Machine, State, is_value, values
 from ..nodes import AssertionErrorName, UntestedAssert, at_line
 from .analysis import Analysis
 from .branches import branch
-from .frames import Frame
+from .frames import Construct, Frame, Here, Suite
 from .loop_statements import async_for, loop
 from .protected import protected
 from .region_cfg import NOWHERE, RegionCfg, Untangled, is_leave
+from .search import Search
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -29,184 +31,95 @@ if TYPE_CHECKING:
 def write_statements(body: Body) -> None:
     """Write the graph as nested statements."""
     program = body.scope.program
-    walker = Walker(body.cfg, body.machine, 2000 + 40 * (len(program.ops) if program is not None else 0))
-    walker.late = body.late_breaks
+    walker = Walker(
+        body.cfg, body.machine, 2000 + 40 * (len(program.ops) if program is not None else 0), body.search)
     body.statements = walker.module() if body.is_namespace else walker.function()
 
 
 class Walker:
-    """Writes a cfg as statements.
+    """Writes a graph as statements.
 
     Args:
         cfg: the reduced graph (changed on the way: ends that are copies of one another become one).
         machine: runs the operations.
         budget: how many operations may be written, copies included.
+        search: chooses among the forms that the graph allows.
     """
 
-    def __init__(self, cfg: RegionCfg, machine: Machine, budget: int) -> None:
+    def __init__(self, cfg: RegionCfg, machine: Machine, budget: int, search: Search) -> None:
         self.cfg = cfg
         self.machine = machine
         self.budget = budget
-        self.is_lambda = False
-        #: also look for breaks that come after other statements (the first form that is tried)
-        self.late = False
-        self.analysis = Analysis(self.cfg)
+        self.search = search
+        self.analysis = Analysis(cfg)
+        search.begin()
+        #: whether breaks that come after other statements are looked for
+        self.late_breaks = search.choose((True, False))
 
     def function(self) -> list[ast.stmt]:
-        stmts, falls, _ = self.walk(self.cfg.entry, [], -1, Frame("function", None, None))
-        if falls:
+        """Write the body of a function.
+
+        Raises:
+            Untangled: it cannot be written with statements.
+        """
+        suite = self.walk(Here(self.cfg.entry, [], None, Frame()))
+        if suite.falls:
             raise Untangled("control falls off the end")
-        return stmts
+        return suite.statements
 
     def module(self) -> list[ast.stmt]:
-        """A module has no ``return``: all its ends are one, where control falls off."""
+        """Write the body of a module or class. It has no ``return``: all its ends are one, where control falls off.
+
+        Raises:
+            Untangled: it cannot be written with statements.
+        """
         blocks = self.cfg.blocks
         ends = [
             id for id, block in blocks.items()
             if block.end == "return" and [(op.kind, op.arg) for op in block.ops[-1:]] == [("CONST", None)]
         ]
-        end = -1
+        end: int | None = None
         for id in ends:
             tail = self.cfg.split(id, len(blocks[id].ops) - 1)
-            if end < 0:
+            if end is None:
                 end = tail
             elif tail != id:
                 blocks[id].successors = [end]
             else:
-                for block in blocks.values():
-                    block.successors = [end if succ == id else succ for succ in block.successors]
-                if self.cfg.entry == id:
-                    self.cfg.entry = end
+                self.cfg.redirect(id, end)
         self.cfg.prune()
         self.analysis = Analysis(self.cfg)
-        stmts, _, _ = self.walk(self.cfg.entry, [], end, Frame("function", None, None))
-        return stmts
+        return self.walk(Here(self.cfg.entry, [], end, Frame())).statements
 
     def spend(self, amount: int) -> None:
+        """Charge the budget.
+
+        Raises:
+            Untangled: it is used up.
+        """
         self.budget -= amount
         if self.budget < 0:
             raise Untangled("too many copies")
 
-    def walk(
-        self, at: int, stack: list[Any], follow: int, frame: Frame, entered: int = -1
-    ) -> tuple[list[ast.stmt], bool, list[Any]]:
-        """Statements from ``at`` on, until control reaches ``follow`` or goes elsewhere.
+    def walk(self, here: Here, entered: int | None = None) -> Suite:
+        """Write statements until control reaches what follows or goes elsewhere.
 
-        ``entered``: a loop head that is being written right now (not to be entered again).
+        Args:
+            here: where to begin; it moves on.
+            entered: a loop head that is being written right now (not to be entered again).
         """
-        out: list[ast.stmt] = []
-        blocks = self.cfg.blocks
-        leaving = False
-        first = True
-        region = frame.handler
+        path = _Path(self, here, entered)
         while True:
-            if at == follow and not (first and at == entered):
-                return out, True, stack
-            if not (first and at == entered):
-                jump = frame.jump(at)
-                if jump is not None:
-                    out.append(jump)
-                    return out, False, stack
-            block = blocks[at]
-            self.spend(1 + len(block.ops))
-            if leaving:
-                pass
-            elif block.handler != region and (block.ops or block.end in ("for", "raise")) and not is_leave(block):
-                chain = self.cfg.handlers_around(block.handler)
-                if region is not None and region not in chain:
-                    raise Untangled("a region that is not nested")
-                inner = chain[chain.index(region) - 1] if region is not None else chain[-1]
-                kind = self.cfg.kinds[inner]
-                around = (
-                    at in self.analysis.loops and not (first and at == entered)
-                    and inner not in self.analysis.around_loop(at)
-                )
-                if kind == "async for":
-                    around = False  # its own loop begins with the block that the handler is for
-                if not around:
-                    if kind == "named":
-                        frame = Frame("named", frame, inner)
-                        region = inner
-                        continue
-                    if kind == "async for":
-                        stmts, nxt, stack = async_for(self, inner, at, stack, follow, frame)
-                    else:
-                        begun = at if first and at == entered else -1
-                        stmts, nxt, stack = protected(self, inner, at, stack, follow, frame, begun)
-                    out += stmts
-                    first = False
-                    if nxt is None:
-                        return out, False, stack
-                    at = nxt
-                    continue
-            if not leaving and (at in self.analysis.loops or block.end == "for") and not (first and at == entered):
-                stmts, nxt, stack = loop(self, at, stack, follow, frame)
-                out += stmts
-                first = False
-                if nxt is None:
-                    return out, False, stack
-                at = nxt
-                continue
-            first = False
-            state = State(stack)
-            self.machine.line = None
-            self.machine.run(state, block.ops)
-            if state.queue:
-                raise Untangled("an unfinished assignment")
-            stmts = state.stmts
-            if stmts:
-                if leaving:
-                    raise Untangled("statements on the way out")
-                out += stmts
-            if block.ops and block.ops[-1].kind in ("LEAVE", "POP_EXCEPT"):
-                leaving = True
-                if self.never_ends(block.ops[-1]) and state.stack and is_value(state.stack[-1]):
-                    # ``return`` in front of a clean-up that raises
-                    out.append(at_line(ast.Return(self.machine.pop(state)), block.line))
-                    return out, False, stack
-            end = block.end
-            if end == "jump":
-                at = block.successors[0]
-                continue
-            self.machine.line = block.line
-            if end == "return":
-                value = self.machine.pop(state)
-                nothing = isinstance(value, ast.Constant) and value.value is None and not self.is_lambda
-                out += self.pending(state)
-                out.append(at_line(ast.Return(None if nothing else value), block.line))
-                return out, False, stack
-            if end == NOWHERE:
-                if self.machine.scope.annotates:
-                    raise Untangled("a way into a finally that never ends")
-                # (or ``break``, ``continue``: the ``finally`` takes over)
-                out.append(at_line(ast.Return(), self.machine.line))
-                return out, False, stack
-            if leaving:
-                raise Untangled("a branch on the way out")
-            if end == "branch":
-                stmts, nxt, stack = branch(self, at, block, state, follow, frame)
-                out += stmts
-                if nxt is None:
-                    return out, False, stack
-                if nxt == follow and at != nxt:
-                    return out, True, stack
-                at = nxt
-                continue
-            if end == "raise":
-                made = self.raise_(block, state)
-                out += self.pending(state)
-                out.append(made)
-                return out, False, stack
-            raise Untangled(f"unexpected {end}")
+            done = path.step()
+            if done is not None:
+                return done
 
     def never_ends(self, op: Op) -> bool:
         """Return whether an operation is the clean-up of a ``finally`` that ends only by ``raise`` or ``return``."""
-        if op.kind != "LEAVE" or op.arg != "finally":
-            return False
-        return op.target in self.cfg.nowhere
+        return op.kind == "LEAVE" and op.arg == "finally" and op.target in self.cfg.nowhere
 
     def pending(self, state: State) -> list[ast.stmt]:
-        """Statements for the values that are on the stack where control leaves the function: no source leaves any."""
+        """Write the values that are on the stack where control leaves the function: no source leaves any."""
         if not values(state.stack):
             return []
         if not self.machine.spill:
@@ -215,13 +128,158 @@ class Walker:
         self.machine.spill_pending(state)
         return state.stmts
 
-    def raise_(self, block: Block, state: State) -> ast.stmt:
-        values = self.machine.popn(state, block.arg)
-        exc = values[0] if values else None
-        cause = values[1] if len(values) > 1 else None
-        message = None
-        raised = exc
-        if isinstance(raised, ast.Call) and isinstance(raised.func, AssertionErrorName) and len(raised.args) == 1:
-            message, raised = raised.args[0], raised.func
-        made = isinstance(raised, AssertionErrorName) and cause is None
-        return at_line(UntestedAssert(message) if made else ast.Raise(exc, cause), block.line)
+
+class _Path:
+    """One walk: where it is, and what it has written."""
+
+    def __init__(self, walker: Walker, here: Here, entered: int | None) -> None:
+        self.walker = walker
+        self.here = here
+        self.entered = entered
+        self.out: list[ast.stmt] = []
+        self.leaving = False  # whether a protected body or handler was left: only its end may come
+
+    def step(self) -> Suite | None:
+        """Write what is at hand; the suite where it ends there."""
+        here, walker = self.here, self.walker
+        begun = self.entered == here.at
+        if not begun:
+            if here.at == here.follow:
+                return self._ends(falls=True)
+            jump = here.frame.jump(here.at)
+            if jump is not None:
+                self.out.append(jump)
+                return self._ends()
+        block = walker.cfg.blocks[here.at]
+        walker.spend(1 + len(block.ops))
+        if not self.leaving:
+            region = self._region_entered(block, begun)
+            if region is not None:
+                return self._enter(region, begun)
+            if not begun and (here.at in walker.analysis.loops or block.end == "for"):
+                return self._go_on(loop(walker, here))
+        self.entered = None
+        return self._block(block)
+
+    def _ends(self, falls: bool = False) -> Suite:
+        return Suite(self.out, falls, self.here.stack)
+
+    def _go_on(self, made: Construct) -> Suite | None:
+        """Go on behind a construct."""
+        self.entered = None
+        self.out += made.statements
+        self.here.stack = made.stack
+        if made.next is None:
+            return self._ends()
+        self.here.at = made.next
+        return None
+
+    # --- regions ----------------------------------------------------------------------------------
+    def _region_entered(self, block: Block, begun: bool) -> int | None:
+        """Return the handler of the outermost region that begins here; ``None`` where none does, or a loop comes first.
+        """
+        here, walker = self.here, self.walker
+        around = here.frame.handler
+        if block.handler == around or not (block.ops or block.end in ("for", "raise")) or is_leave(block):
+            return None
+        chain = walker.cfg.handlers_around(block.handler)
+        if around is not None and around not in chain:
+            raise Untangled("a region that is not nested")
+        inner = chain[chain.index(around) - 1] if around is not None else chain[-1]
+        # (The loop of an ``async for`` begins with the block that the handler is for.)
+        loop_first = (
+            walker.cfg.kinds[inner] != "async for" and here.at in walker.analysis.loops and not begun
+            and inner not in walker.analysis.around_loop(here.at))
+        return None if loop_first else inner
+
+    def _enter(self, region: int, begun: bool) -> Suite | None:
+        here, walker = self.here, self.walker
+        kind = walker.cfg.kinds[region]
+        if kind == "named":
+            here.frame = Frame(here.frame, region)
+            return None
+        if kind == "async for":
+            return self._go_on(async_for(walker, region, here))
+        return self._go_on(protected(walker, region, here, here.at if begun else None))
+
+    # --- blocks -----------------------------------------------------------------------------------
+    def _block(self, block: Block) -> Suite | None:
+        walker = self.walker
+        state = State(self.here.stack)
+        walker.machine.line = None
+        walker.machine.run(state, block.ops)
+        self.here.stack = state.stack
+        if state.queue:
+            raise Untangled("an unfinished assignment")
+        if state.stmts:
+            if self.leaving:
+                raise Untangled("statements on the way out")
+            self.out += state.stmts
+        if block.ops and block.ops[-1].kind in ("LEAVE", "POP_EXCEPT"):
+            self.leaving = True
+            if walker.never_ends(block.ops[-1]) and state.stack and is_value(state.stack[-1]):
+                # ``return`` in front of a clean-up that raises
+                self.out.append(at_line(ast.Return(walker.machine.pop(state)), block.line))
+                return self._ends()
+        write = _ENDS.get(block.end)
+        if write is None:
+            raise Untangled(f"unexpected {block.end}")
+        return write(self, block, state)
+
+    def _jump(self, block: Block, state: State) -> None:
+        self.here.at = block.successors[0]
+
+    def _return(self, block: Block, state: State) -> Suite:
+        machine = self.walker.machine
+        machine.line = block.line
+        value = machine.pop(state)
+        nothing = isinstance(value, ast.Constant) and value.value is None
+        self.out += self.walker.pending(state)
+        self.out.append(at_line(ast.Return(None if nothing else value), block.line))
+        return self._ends()
+
+    def _nowhere(self, block: Block, state: State) -> Suite:
+        self.walker.machine.line = block.line
+        if self.walker.machine.scope.annotates:
+            raise Untangled("a way into a finally that never ends")
+        # (or ``break``, ``continue``: the ``finally`` takes over)
+        self.out.append(at_line(ast.Return(), block.line))
+        return self._ends()
+
+    def _branch(self, block: Block, state: State) -> Suite | None:
+        if self.leaving:
+            raise Untangled("a branch on the way out")
+        self.walker.machine.line = block.line
+        at = self.here.at
+        made = branch(self.walker, self.here, block, state)
+        done = self._go_on(made)
+        if done is None and made.next == self.here.follow and at != made.next:
+            return self._ends(falls=True)
+        return done
+
+    def _raise(self, block: Block, state: State) -> Suite:
+        if self.leaving:
+            raise Untangled("a branch on the way out")
+        self.walker.machine.line = block.line
+        made = raise_statement(self.walker.machine.popn(state, block.arg), block.line)
+        self.out += self.walker.pending(state)
+        self.out.append(made)
+        return self._ends()
+
+
+_ENDS: dict[str, Callable[[_Path, Block, State], Suite | None]] = {
+    "jump": _Path._jump, "return": _Path._return, NOWHERE: _Path._nowhere, "branch": _Path._branch,
+    "raise": _Path._raise,
+}
+
+
+def raise_statement(operands: list[Any], line: int | None) -> ast.stmt:
+    """Return a ``raise`` of the operands; the rest of an ``assert`` where the compiler raises AssertionError."""
+    exc = operands[0] if operands else None
+    cause = operands[1] if len(operands) > 1 else None
+    message = None
+    raised = exc
+    if isinstance(raised, ast.Call) and isinstance(raised.func, AssertionErrorName) and len(raised.args) == 1:
+        message, raised = raised.args[0], raised.func
+    is_assert = isinstance(raised, AssertionErrorName) and cause is None
+    return at_line(UntestedAssert(message) if is_assert else ast.Raise(exc, cause), line)

@@ -1,0 +1,324 @@
+"""The target of ``break``: which of the edges out of a loop leads to the place behind it.
+
+Nothing in the code says so. :func:`loop_exit` collects what the edges out of the loop tell (:class:`_Edges`), ranks the
+places they lead to, and leaves the choice to the search.
+
+Example: ``for x in xs: if x: break`` with ``else: a()``, then ``b()``. The loop ends by itself at ``a()``; the other
+edge drops the iterator on its way to ``b()``, which only a ``break`` does. The candidates are ``b()``, then ``a()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...cfg.graph import Block
+from .frames import Frame, outer_ends
+
+if TYPE_CHECKING:
+    from .walk import Walker
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop whose exit is looked for.
+
+    Attributes:
+        head: its first block.
+        body: its blocks, with those in it that never lead back.
+        natural: where it goes when it ends by itself; ``None`` where it does not.
+        follow: where the statements around it end.
+        frame: the construct around it.
+    """
+
+    head: int
+    body: set[int]
+    natural: int | None
+    follow: int | None
+    frame: Frame
+
+
+def loop_exit(walker: Walker, loop: Loop) -> int | None:
+    """Return the target of ``break``; ``None`` where nothing leads out."""
+    edges = _Edges(walker, loop)
+    likeliest = _outermost(walker, loop, _likeliest(walker, loop, edges))
+    others = [] if loop.natural is None else [loop.natural]
+    others += sorted(edges.targets, key=lambda id: -walker.analysis.weight[id])
+    return walker.search.choose([likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)])
+
+
+def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[int]:
+    """Return the blocks that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
+    seen: set[int] = set()
+    work = [id for id in starts if id not in avoid]
+    blocks = walker.cfg.blocks
+    while work:
+        id = work.pop()
+        if id in seen:
+            continue
+        seen.add(id)
+        work.extend(succ for succ in blocks[id].successors if succ not in seen and succ not in avoid)
+    walker.spend(len(seen) // 8)
+    return seen
+
+
+def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set[int]) -> set[int]:
+    """Return those of ``ends`` that control can come to first."""
+    found = ends.intersection(starts)
+    for id in reach(walker, starts, avoid | ends):
+        found.update(ends.intersection(walker.cfg.blocks[id].successors))
+    return found
+
+
+# --- what the edges out of a loop tell ------------------------------------------------------------------
+class _Edges:
+    """The places that the edges out of a loop lead to, once what is inside the loop is left.
+
+    Attributes:
+        targets: all of them.
+        strong: those that only a ``break`` leads to, as far as the way there tells.
+    """
+
+    def __init__(self, walker: Walker, loop: Loop) -> None:
+        self.walker = walker
+        self.loop = loop
+        self.targets: list[int] = []
+        self.strong: list[int] = []
+        blocks = walker.cfg.blocks
+        self._inner = [other for other in walker.analysis.loops
+                       if other != loop.head and other in loop.body and blocks[other].end == "for"]
+        for id in loop.body:
+            for succ in blocks[id].successors:
+                if succ not in loop.body:
+                    self._follow(id, succ)
+        if walker.late_breaks and loop.natural is not None and blocks[loop.head].end == "for":
+            for target in late_breaks(walker, loop.head, loop.body, loop.natural):
+                self._add(self.targets, target)
+                self._add(self.strong, target)
+
+    @staticmethod
+    def _add(places: list[int], target: int) -> None:
+        if target not in places:
+            places.append(target)
+
+    def _follow(self, id: int, succ: int) -> None:
+        """Follow an edge out of the loop to where it leads."""
+        walker, loop = self.walker, self.loop
+        blocks = walker.cfg.blocks
+        target = skip_unwinding(walker, succ, loop.head)
+        goal = blocks[target]
+        if goal.end == "reraise" and target != loop.follow:  # (a ``finally`` ends in one)
+            return
+        if goal.end == "return" and (not goal.ops or returns_through(goal)):
+            return  # the value to return is on the stack already: no ``break`` carries one
+        # (in a loop that never comes round, what ends in a ``break`` is in the body)
+        breaks_here = target == succ and ends_in_break(blocks[id])
+        if breaks_here or target != succ and drops_iterator(walker, succ, target):
+            if loop.natural is not None and target != loop.natural and walker.cfg.same_way(target, loop.natural):
+                self._lead_to_natural(id if breaks_here else succ, target, loop.natural)
+                return
+            # ``return`` computes its value before it drops the iterator, unless it is a constant
+            if goal.end != "return" or [op.kind for op in goal.ops] not in ([], ["CONST"]):
+                self.strong.append(target)
+        elif self._keeps_inner_iterator(id, succ):
+            return
+        elif target != succ and blocks[loop.head].end == "branch" and (goal.end != "return" or len(goal.ops) > 1):
+            self.strong.append(target)  # no statement stands on the way out of a body, or of a handler
+        if not (id == loop.head and succ == loop.natural):
+            self._add(self.targets, target)
+
+    def _lead_to_natural(self, at: int, target: int, natural: int) -> None:
+        """Lead an edge to a copy of what follows the loop to what follows it."""
+        blocks = self.walker.cfg.blocks
+        while blocks[at].successors[0] != target:
+            at = blocks[at].successors[0]
+        blocks[at].successors[0] = natural
+
+    def _keeps_inner_iterator(self, id: int, succ: int) -> bool:
+        """Return whether the iterator of a loop in this one is still there: the edge is none of this loop's."""
+        loops, blocks = self.walker.analysis.loops, self.walker.cfg.blocks
+        return any(id in loops[other] and succ != blocks[other].successors[1] for other in self._inner)
+
+
+def skip_unwinding(walker: Walker, id: int, head: int) -> int:
+    """Return where an edge out of the loop at ``head`` leads once iterators, handlers and bodies inside it are left."""
+    blocks = walker.cfg.blocks
+    around = walker.analysis.around_loop(head)
+    for _ in range(20):
+        block = blocks[id]
+        if block.end != "jump":
+            return id
+        for op in block.ops:
+            if op.kind == "POP":
+                continue
+            if op.kind == "LEAVE" and op.target not in around:
+                continue
+            if op.kind == "POP_EXCEPT":
+                handler = walker.analysis.handler_of(id)
+                if handler is not None and not walker.analysis.dominates(handler, head):
+                    continue
+            return id
+        id = block.successors[0]
+    return id
+
+
+def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> Iterator[int]:
+    """Yield the targets of breaks that come after other statements (``if x: y = 1; break``)."""
+    inner: set[int] = set()
+    for other, loop in walker.analysis.loops.items():
+        if other != head and other in body:
+            # what leaves an inner loop drops that one's iterator first
+            inner |= loop - {other}
+    blocks = walker.cfg.blocks
+    for start in [succ for id in body - inner for succ in blocks[id].successors if succ not in body]:
+        if start != natural:
+            yield from _late_breaks_from(walker, start)
+
+
+def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
+    """Yield the targets of breaks behind the statements that only the edge to ``start`` leads to."""
+    blocks = walker.cfg.blocks
+    seen: set[int] = set()
+    work = [start]
+    while work and len(seen) < 50:
+        id = work.pop()
+        if id in seen or not walker.analysis.dominates(start, id):
+            continue
+        seen.add(id)
+        block = blocks[id]
+        if block.ops and _pops_iterator(block, -1):
+            if block.end == "jump" and (len(block.ops) > 1 or id != start) and _breaks_late(
+                    block, blocks[block.successors[0]]):
+                yield block.successors[0]
+        elif block.end in ("jump", "branch") and not any(
+            op.arg == "iterator" and op.kind == "POP" or op.kind == "GET_ITER" for op in block.ops
+        ):
+            work.extend(block.successors)
+
+
+def _breaks_late(block: Block, goal: Block) -> bool:
+    """Return whether a block that drops an iterator in the end does so for a ``break`` to ``goal``."""
+    returns_constant = goal.end == "return" and len(goal.ops) <= 1
+    returns = len(block.ops) > 1 and block.ops[-2].kind == "SWAP"
+    return not returns_constant and not returns and goal.end != "reraise"
+
+
+def _pops_iterator(block: Block, index: int) -> bool:
+    return block.ops[index].kind == "POP" and block.ops[index].arg == "iterator"
+
+
+def returns_through(block: Block) -> bool:
+    """Return whether an iterator is dropped below the value to return."""
+    return any(
+        op.kind == "SWAP" and under.kind == "POP" and under.arg == "iterator"
+        for op, under in zip(block.ops, block.ops[1:])
+    )
+
+
+def ends_in_break(block: Block) -> bool:
+    """Return whether the last thing a block does is to drop an iterator."""
+    return block.end == "jump" and bool(block.ops) and _pops_iterator(block, -1)
+
+
+def drops_iterator(walker: Walker, id: int, target: int) -> bool:
+    """Return whether the path from ``id`` to ``target`` drops an iterator."""
+    blocks = walker.cfg.blocks
+    while id != target:
+        if any(op.kind == "POP" and op.arg == "iterator" for op in blocks[id].ops):
+            return True
+        id = blocks[id].successors[0]
+    return False
+
+
+def is_small_exit(walker: Walker, id: int) -> bool:
+    """Return whether a block leaves the function after few operations, so that the compiler copies it."""
+    block = walker.cfg.blocks[id]
+    return block.end == "reraise" or (block.end in ("return", "raise") and len(block.ops) <= 3)
+
+
+# --- the likeliest -------------------------------------------------------------------------------------
+def _outermost(walker: Walker, loop: Loop, chosen: int | None) -> int | None:
+    """Return the chosen exit, or an end of the loop around, which only ``break`` or a ``return`` of its own leads to
+    from inside."""
+    blocks, body = walker.cfg.blocks, loop.body
+    ends = {
+        end for end in outer_ends(loop.frame, None)
+        if end not in body and not (blocks[end].end == "return" and is_small_exit(walker, end))
+    }
+    if not ends or chosen in ends:
+        return chosen
+    starts = [succ for id in body for succ in blocks[id].successors if succ not in body and succ != loop.natural]
+    missed = first_of(walker, ends, starts, body if chosen is None else body | {chosen})
+    return missed.pop() if len(missed) == 1 else chosen
+
+
+def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
+    if loop.natural is not None:
+        return _beside_natural(walker, loop, loop.natural, edges)
+    if not edges.targets:
+        return None
+    if loop.follow in edges.targets:
+        return loop.follow
+    ends = outer_ends(loop.frame, loop.follow)
+    candidates = [target for target in edges.targets if target not in ends]
+    return _of_endless(walker, loop, candidates, ends) if candidates else edges.targets[0]
+
+
+def _beside_natural(walker: Walker, loop: Loop, natural: int, edges: _Edges) -> int:
+    """Return the exit of a loop that can end by itself: what an ``else`` joins, or where it goes by itself."""
+    others = [target for target in edges.targets if target != natural]
+    if not others:
+        return natural
+    analysis = walker.analysis
+    ends = outer_ends(loop.frame, loop.follow)
+    avoid = loop.body | (ends - {natural})
+    # (where the loop falls through to something outside, a break may lead there, too)
+    mine = {natural} if natural in ends else reach(walker, [natural], avoid)
+    reached = reach(walker, [target for target in others if target not in ends], avoid - {natural})
+    if natural in reached:
+        # statements behind a ``break`` that lead where the loop does: ``else: continue``
+        behind = [target for target in others if target in edges.strong and target not in ends] \
+            if natural in ends else []
+        return max(behind, key=lambda id: analysis.weight[id]) if behind else natural
+    common = mine & reached
+    lone = [target for target in others if target in ends]
+    if not common and lone:
+        return _skips_else(loop, natural, lone, edges)
+    if common:
+        return min(common, key=lambda id: analysis.tree.number[id])
+    breaks = [target for target in edges.strong if target != natural]
+    return max(breaks, key=lambda id: analysis.weight[id]) if breaks else natural
+
+
+def _skips_else(loop: Loop, natural: int, lone: list[int], edges: _Edges) -> int:
+    """Return the target of a break out of the loop that skips the ``else`` clause."""
+    if loop.follow is not None and loop.follow in lone:
+        return loop.follow
+    sure = [target for target in lone if target in edges.strong]
+    if sure:
+        return sure[0]
+    return lone[0] if loop.frame.jump(lone[0]) is None else natural
+
+
+def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
+    """Return the exit of a loop that never ends by itself: the place behind it that most leads to."""
+    analysis, blocks = walker.analysis, walker.cfg.blocks
+    avoid = loop.body | ends
+    merged = [
+        id for id in reach(walker, candidates, avoid)
+        if id not in candidates and len(analysis.preds[id]) > 1 and analysis.dominates(loop.head, id)
+    ]
+    reached_from = [reach(walker, [id], avoid) for id in candidates]
+
+    def rank(id: int) -> tuple[bool, bool, bool, int, int, int]:
+        reached = reach(walker, [id], loop.body | (ends - {id}))
+        goes_on = any(
+            not analysis.dominates(loop.head, other) or any(succ in ends for succ in blocks[other].successors)
+            for other in reached
+        )
+        leading = sum(id in way for way in reached_from)
+        return (goes_on, blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
+                -analysis.tree.number[id])
+
+    return max(candidates + merged, key=rank)
