@@ -118,8 +118,7 @@ class _Edges:
             if loop.natural is not None and target != loop.natural and walker.cfg.same_way(target, loop.natural):
                 self._lead_to_natural(id if breaks_here else succ, target, loop.natural)
                 return
-            # ``return`` computes its value before it drops the iterator, unless it is a constant
-            if goal.end != "return" or [op.kind for op in goal.ops] not in ([], ["CONST"]):
+            if not _returns_at_once(goal):
                 self.strong.append(target)
         elif self._keeps_inner_iterator(id, succ):
             return
@@ -199,9 +198,14 @@ def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
 
 def _breaks_late(block: Block, goal: Block) -> bool:
     """Return whether a block that drops an iterator in the end does so for a ``break`` to ``goal``."""
-    returns_constant = goal.end == "return" and len(goal.ops) <= 1
     returns = len(block.ops) > 1 and block.ops[-2].kind == "SWAP"
-    return not returns_constant and not returns and goal.end != "reraise"
+    return not _returns_at_once(goal) and not returns and goal.end != "reraise"
+
+
+def _returns_at_once(goal: Block) -> bool:
+    """Return whether a ``return`` may have dropped the iterator before this block: it computes its value before that,
+    unless it is a constant."""
+    return goal.end == "return" and [op.kind for op in goal.ops] in ([], ["CONST"])
 
 
 def _pops_iterator(block: Block, index: int) -> bool:
