@@ -5,7 +5,7 @@
 
 The other interpreter compiles each module of its library; the host reads the ``.pyc`` and decompiles it; the
 other interpreter compiles that text; the host reads the result and compares every code object with the
-original (:func:`depyf.decompiler.proof.same.same_code`). Nothing is executed except the two compilers.
+original (:func:`depyf.decompiler.proof.exact.same_code`). Nothing is executed except the two compilers.
 
 Each code object is compared by itself (a nested one counts once, on its own). What a module's text cannot
 be compiled with costs all of its code objects. Printed: modules, code objects, how many are exact,
@@ -32,8 +32,8 @@ from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
 from depyf.decompiler.forms import Forms
 from depyf.decompiler.options import Options
+from depyf.decompiler.proof.exact import same_code
 from depyf.decompiler.proof.interpreter import ForeignError, Interpreter
-from depyf.decompiler.proof.same import same_code
 from depyf.decompiler.scopes import top_level
 
 #: Modules handed to one process of the other interpreter.

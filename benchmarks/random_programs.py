@@ -107,7 +107,7 @@ def outcome(source: str) -> tuple[str, list[str], dict[str, int]]:
 def difference(original: Any, again: Any, exact: bool) -> str:
     """Where the text is another program, proven anew from the text; empty if nowhere."""
     from depyf.decompiler.proof.equivalence import equivalent
-    from depyf.decompiler.proof.same import same_code, same_program
+    from depyf.decompiler.proof.exact import same_code, same_program
 
     if exact:
         return same_program(original, again).where

@@ -40,7 +40,7 @@ from _shared import TooLong, code_objects, time_limit
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.forms import Forms
-from depyf.decompiler.proof.same import same_code
+from depyf.decompiler.proof.exact import same_code
 
 MODULE_SECONDS = 120
 

@@ -38,7 +38,7 @@ from depyf.bytecode import operations as o
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.operations import Handler, Op, Program
-from depyf.cfg.stack import effect
+from depyf.bytecode.opspec import NO_FALL_THROUGH, effect
 
 OPERATORS = {"+": "-", "-": "+", "*": "/", "/": "*", "//": "%", "%": "//", "&": "|", "|": "^", "^": "&",
              "<<": ">>", ">>": "<<", "**": "*", "@": "*",
@@ -141,7 +141,7 @@ def reached(program: Program) -> set[int]:
         op = program.ops[index]
         if op.target >= 0:
             pending.append(op.target)
-        if op.kind not in o.ENDS:
+        if op.kind not in NO_FALL_THROUGH:
             pending.append(index + 1)
         if op.handler >= 0 and op.kind in RAISES:
             pending.append(program.handlers[op.handler].target)
@@ -154,7 +154,7 @@ def straight(ops: list[Op], index: int) -> list[tuple[str, str]]:
     for _ in range(len(ops)):
         op = settled(ops, index)
         done.append(shown(op))
-        if op.target >= 0 or op.kind in o.ENDS:
+        if op.target >= 0 or op.kind in NO_FALL_THROUGH:
             break
         index = next(i for i in range(len(ops)) if ops[i] is op) + 1
     return done
@@ -342,8 +342,8 @@ def statements(ops: list[Op], alive: set[int], targets: set[int]) -> Iterator[tu
     for index, op in enumerate(ops):
         if index in targets and index != start or index not in alive:
             start, depth = index, 0
-        pops, pushes = (1, 0) if op.target >= 0 or op.kind in o.ENDS else effect(op)
-        if op.target >= 0 or op.kind in o.ENDS or pops > depth:
+        pops, pushes = (1, 0) if op.target >= 0 or op.kind in NO_FALL_THROUGH else effect(op)
+        if op.target >= 0 or op.kind in NO_FALL_THROUGH or pops > depth:
             start, depth = index + 1, 0
             continue
         depth += pushes - pops
@@ -385,7 +385,7 @@ def moved(program: Program, rng: random.Random) -> Program:
         for index in range(start, end):
             place[index] = len(made)
             made.append(copy.copy(ops[index]))
-        if ops[end - 1].kind not in o.ENDS and end < len(ops):
+        if ops[end - 1].kind not in NO_FALL_THROUGH and end < len(ops):
             made.append(Op(o.JUMP, None, -1, None, end, -1))
     handlers = [Handler(place[h.target], h.depth, h.lasti) for h in program.handlers]
     for op in made:
@@ -418,7 +418,7 @@ def doubled(program: Program, rng: random.Random) -> Program:
         op.target = len(ops)
         for _ in range(5):
             ops.append(copy.copy(ops[index]))
-            if ops[index].kind in o.ENDS:
+            if ops[index].kind in NO_FALL_THROUGH:
                 break
             index += 1
         else:

@@ -12,7 +12,7 @@ import pytest
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.decompiler.proof.equivalence import equivalent
-from depyf.decompiler.proof.same import same_program
+from depyf.decompiler.proof.exact import same_program
 
 #: Every kind of change, with how many are tried at least.
 KINDS = {

@@ -15,7 +15,7 @@ import pytest
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
-from depyf.decompiler.proof.same import same_program
+from depyf.decompiler.proof.exact import same_program
 
 SAMPLES = sorted((pathlib.Path(__file__).parent.parent / "samples" / "random").glob("*.py"))
 

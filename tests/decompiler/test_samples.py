@@ -10,8 +10,8 @@ import pytest
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.proof.exact import same_program
 from depyf.decompiler.proof.recompile import compile_function
-from depyf.decompiler.proof.same import same_program
 
 FOLDER = pathlib.Path(__file__).parent.parent / "samples"
 

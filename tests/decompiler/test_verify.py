@@ -13,8 +13,9 @@ from depyf.bytecode import operations as o
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.operations import Program
+from depyf.bytecode.opspec import CANNOT_RAISE, NO_FALL_THROUGH
 from depyf.decompiler.proof.equivalence import equivalent
-from depyf.decompiler.proof.same import SILENT, _settle, line_map, same_constant, same_program
+from depyf.decompiler.proof.exact import _settle, line_map, same_constant, same_program
 
 MODULES = ["textwrap", "bisect", "heapq", "shlex", "fnmatch", "contextlib", "json.decoder", "csv"]
 
@@ -121,9 +122,9 @@ def mutants(program, rng):
             yield f"jump at {index}", made(index, m.changed(op, target=index + 1))
         if op.kind is o.FOR_ITER:
             yield f"exit at {index}", made(index, m.changed(op, target=index + 1))
-        if op.handler >= 0 and op.kind not in SILENT:
+        if op.handler >= 0 and op.kind not in CANNOT_RAISE:
             yield f"handler of {op.kind} at {index}", made(index, m.changed(op, handler=-1))
-        if op.target < 0 and op.kind not in o.ENDS:
+        if op.target < 0 and op.kind not in NO_FALL_THROUGH:
             following = ops[index + 1]
             if (following.kind, following.arg) != (op.kind, op.arg):
                 yield f"dropped {index}", made(index)

@@ -17,7 +17,7 @@ from depyf.bytecode.pyc import read_pyc
 from depyf.cfg.check import check
 from depyf.cfg.graph import build
 from depyf.decompiler import Fidelity, decompile_code
-from depyf.decompiler.proof.same import same_program
+from depyf.decompiler.proof.exact import same_program
 
 HERE = pathlib.Path(__file__).parent
 FILES = sorted((HERE / "compiled").glob("*.pyc"))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import operations as o
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .errors import shown
-from .instructions import UnsupportedBytecode, decode_indexed
+from .instructions import Instruction, UnsupportedBytecode, decode_indexed
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
@@ -313,85 +313,93 @@ class Translator:
 
     # --- the walk ----------------------------------------------------------------------------------
     def run(self) -> Program:
-        instructions, rules, pools = self.instructions, self.rules, self.pools
-        count = len(instructions)
-        if not count:
+        """Follow control from the entry, run by run, and put the runs together."""
+        if not self.instructions:
             return Program(self.code, [], [])
-        is_entry = self._is_entry
-        for instruction in instructions:
+        for instruction in self.instructions:
             if instruction.target >= 0:
-                is_entry[instruction.target] = 1
-        states, entry_of, run_of = self._entry_states, self._entry_numbers, self._run_of
-        position = self._position
+                self._is_entry[instruction.target] = 1
         is_generator = self.code.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
         # In 3.10 the value that starts a generator is on the stack; ``GEN_START`` pops it.
         self.enter(0, (0,) if is_generator and self.code.version == (3, 10) else (), ())
-        pending = self._pending
+        pending, position = self._pending, self._position
         while pending:
-            index = first = pending.pop()
-            if position[index] >= 0:
+            first = pending.pop()
+            if position[first] >= 0:
                 continue
-            ops: list[Op] = []
-            self.ops = ops
-            self.fence = 0
-            self.at = index
-            kept, self.blocks = states[index]
-            stack = self.stack = list(kept)
-            current = -2
-            self.handler = blocks.handler_of(self, self.blocks)
-            if index in self.handler_starts:
-                self.emit("PUSH_EXC_INFO")
-            number = len(self._runs)
-            falls = -1
-            while index >= 0:
-                if index >= count:
-                    raise self.unsupported("control falls off the end")
-                if position[index] >= 0:
-                    falls = index
-                    break
-                if is_entry[index]:
-                    self._check_state(index)
-                    self.fence = len(ops)
-                    stack[:] = map(int, stack)  # what a slot is known to hold is not known here
-                instruction = instructions[index]
-                self.at = index
-                covering = entry_of[index]
-                if covering != current:
-                    current = covering
-                    if self._exception_entries:
-                        self.handler = -1 if covering < 0 else self._handler_of_entry(covering)
-                position[index] = len(ops)
-                run_of[index] = number
-                rule = rules[instruction.opcode]
-                if isinstance(rule, tuple):
-                    kind, pool, pops, pushes, arg = rule
-                    if pool:
-                        arg = pools[pool][instruction.arg]
-                    if pops < 0:
-                        pops = instruction.arg
-                    if pops:
-                        if pops > len(stack) or 0 in stack[-pops:]:
-                            raise self.unsupported("operand is missing or not a value")
-                        del stack[-pops:]
-                    if pushes == 1:
-                        stack.append(1)
-                    elif pushes:
-                        stack.extend((1,) * pushes)
-                    ops.append(Op(kind, arg, instruction.offset, instruction.line, -1, self.handler))
-                    index += 1
-                elif rule is None:
-                    raise self.unsupported("no rule for this instruction")
-                else:
-                    self.next = index + 1
-                    rule(self, instruction)
-                    index = self.next
-                    if len(stack) > MAX_STACK:
-                        raise self.unsupported("more values on the stack than any program has")
+            self._begin_run(first)
+            falls = self._run_from(first)
             position[first] = 0
             if falls >= 0:
                 self._check_state(falls)
-            self._runs.append((first, falls, ops))
+            self._runs.append((first, falls, self.ops))
         return self._assemble()
+
+    def _begin_run(self, index: int) -> None:
+        """Start a run of operations in the state in which control enters an instruction."""
+        self.ops = []
+        self.fence = 0
+        self.at = index
+        kept, self.blocks = self._entry_states[index]
+        self.stack = list(kept)
+        self.handler = blocks.handler_of(self, self.blocks)
+        if index in self.handler_starts:
+            self.emit("PUSH_EXC_INFO")
+
+    def _run_from(self, index: int) -> int:
+        """Translate instructions until control leaves; return the known one that it falls into, or -1."""
+        instructions, position, is_entry = self.instructions, self._position, self._is_entry
+        entry_of, run_of, number = self._entry_numbers, self._run_of, len(self._runs)
+        count = len(instructions)
+        stack, ops = self.stack, self.ops
+        current = -2
+        while index >= 0:
+            if index >= count:
+                raise self.unsupported("control falls off the end")
+            if position[index] >= 0:
+                return index
+            if is_entry[index]:
+                self._check_state(index)
+                self.fence = len(ops)
+                stack[:] = map(int, stack)  # what a slot is known to hold is not known here
+            self.at = index
+            covering = entry_of[index]
+            if covering != current:
+                current = covering
+                if self._exception_entries:
+                    self.handler = -1 if covering < 0 else self._handler_of_entry(covering)
+            position[index] = len(ops)
+            run_of[index] = number
+            index = self._apply_rule(instructions[index], index)
+        return -1
+
+    def _apply_rule(self, instruction: Instruction, index: int) -> int:
+        """Apply the rule of an instruction; return the index of the next one in control flow, or -1."""
+        rule = self.rules[instruction.opcode]
+        if rule is None:
+            raise self.unsupported("no rule for this instruction")
+        if not isinstance(rule, tuple):
+            self.next = index + 1
+            rule(self, instruction)
+            if len(self.stack) > MAX_STACK:
+                raise self.unsupported("more values on the stack than any program has")
+            return self.next
+        kind, pool, pops, pushes, arg = rule
+        stack = self.stack
+        if pool:
+            arg = self.pools[pool][instruction.arg]
+        if pops < 0:
+            pops = instruction.arg
+        if pops:
+            if pops > len(stack) or 0 in stack[-pops:]:
+                raise self.unsupported("operand is missing or not a value")
+            del stack[-pops:]
+        if pushes == 1:
+            stack.append(1)
+        elif pushes:
+            stack.extend((1,) * pushes)
+        self.ops.append(Op(kind, arg, instruction.offset, instruction.line, -1, self.handler))
+        return index + 1
 
     def _check_state(self, index: int) -> None:
         here = (tuple(self.stack), self.blocks)

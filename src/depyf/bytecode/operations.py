@@ -1,12 +1,23 @@
 """The canonical operations: one small instruction set that every CPython version is mapped to.
 
 Versions of CPython differ in *encoding* far more than in *meaning*.  ``canonical.py`` is the only
-place that knows how a version spells an operation; everything after it (``flow``, ``decompiler``)
-sees only what stands here.
+place that knows how a version spells an operation; everything after it (``cfg``, ``decompiler``)
+sees only what stands here.  For example, ``return f(a) or b``::
+
+    3.11                              3.13                        operations
+    LOAD_GLOBAL f (and a NULL)        LOAD_GLOBAL f (and a NULL)  0 LOAD_GLOBAL 'f'
+    LOAD_FAST a                       LOAD_FAST a                 1 LOAD_FAST 'a'
+    PRECALL 1; CALL 1                 CALL 1                      2 CALL (1, ())
+    JUMP_IF_TRUE_OR_POP to RETURN     COPY 1                      3 COPY 1
+                                      TO_BOOL; POP_JUMP_IF_TRUE   4 BRANCH True -> 7
+                                      POP_TOP                     5 POP
+    LOAD_FAST b                       LOAD_FAST b                 6 LOAD_FAST 'b'
+    RETURN_VALUE                      RETURN_VALUE                7 RETURN
 
 A :class:`Program` is a list of :class:`Op`.  An op has a ``kind`` (one of the names below), an
 ``arg`` whose meaning depends on the kind, and, for jumps, a ``target`` (index into
-``Program.ops``).  Operand stack conventions are those of CPython 3.12, cleaned up:
+``Program.ops``).  What each kind pops, pushes, raises and ends stands in :mod:`.opspec`, one row a kind.
+Operand stack conventions are those of CPython 3.12, cleaned up:
 
 * no ``NULL`` and no method-call pairs: a call is ``callable, arg0, ..., argN-1 -> result``;
 * no caches, ``EXTENDED_ARG``, ``RESUME``, ``PRECALL``, ``NOP``; fused instructions are split (the
@@ -137,7 +148,6 @@ AWAIT = "AWAIT"  #                                             : awaitable -> re
 GET_AITER = "GET_AITER"  #                                     : async iterable -> async iterator
 GET_ANEXT_AWAIT = "GET_ANEXT_AWAIT"  #                         : aiter -> aiter, value (with its await)
 END_ASYNC_FOR = "END_ASYNC_FOR"  # in a handler : aiter, exc -> ; re-raises unless StopAsyncIteration
-ASYNC_GEN_WRAP_YIELD = "ASYNC_GEN_WRAP_YIELD"  # folded into YIELD; listed so that no one invents it
 
 # --- exceptions, with -----------------------------------------------------------------------------
 PUSH_EXC_INFO = "PUSH_EXC_INFO"  #                             : exc -> previous, exc
@@ -163,11 +173,6 @@ COPY_DICT_WITHOUT_KEYS = "COPY_DICT_WITHOUT_KEYS"
 JUMP = "JUMP"  # target
 BRANCH = "BRANCH"  # arg: bool; target : value -> ; jumps to target if ``bool(value) == arg``
 RETURN = "RETURN"  #                                           : value ->  (ends a block)
-
-#: Kinds after which control never falls through to the next op.
-ENDS = frozenset({JUMP, RETURN, RAISE, RERAISE})
-#: Kinds that carry a ``target``.
-JUMPS = frozenset({JUMP, BRANCH, FOR_ITER})
 
 
 class Op:

@@ -22,8 +22,8 @@ from types import CodeType
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op
+from ..bytecode.opspec import effect
 from ..cfg.graph import BRANCH, FOR_ITER, Block, Cfg, build
-from ..cfg.stack import effect
 from .torch_private.hooks import RESUME_NAME
 
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..bytecode.opspec import TERMINATORS
 from .graph import BRANCH, FOR_ITER, JUMP, RAISE, RERAISE, RETURN, Cfg
 from .stack import entry_depths
 
@@ -9,7 +10,6 @@ from .stack import entry_depths
 _SUCCESSORS = {JUMP: 1, BRANCH: 2, FOR_ITER: 2, RETURN: 0, RAISE: 0, RERAISE: 0}
 #: What a handler can start with: see ``bytecode/operations.py``.
 _HANDLER_STARTS = {"PUSH_EXC_INFO", "COPY", "CONST", "END_ASYNC_FOR", "SWAP", "ROT", "POP", "LIST_APPEND"}
-_ENDS = {"JUMP", "BRANCH", "FOR_ITER", "RETURN", "RAISE", "RERAISE"}
 
 
 class BrokenGraph(ValueError):
@@ -49,7 +49,7 @@ def check_edges(cfg: Cfg) -> None:
             if successor not in cfg.blocks:
                 raise BrokenGraph(f"{block} goes to B{successor}, which is not there")
         for op in block.ops:
-            if op.kind in _ENDS:
+            if op.kind in TERMINATORS:
                 raise BrokenGraph(f"{op!r} is in the middle of {block}")
         if block.handler is not None and block.handler not in cfg.blocks:
             raise BrokenGraph(f"handler of {block} is not there")

@@ -18,7 +18,7 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import builds_closure, canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
-from ..cfg.stack import effect
+from ..bytecode.opspec import NO_FALL_THROUGH, effect
 from .dynamo.global_names import CONSTANT_PREFIX
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
@@ -115,7 +115,7 @@ def _subscripts(ops: list[Op], index: int) -> bool:
             augmented = op.kind is o.COPY and op.arg == 2 and [x.kind for x in ops[at + 1 : at + 3]] == [
                 o.COPY, o.GETITEM]
             return op.kind in _SUBSCRIPTS or (augmented and not above)
-        if op.kind in o.ENDS:
+        if op.kind in NO_FALL_THROUGH:
             break
     return False
 

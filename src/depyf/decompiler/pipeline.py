@@ -27,7 +27,7 @@ from .fallback.scope import dispatch_loop
 from .faults import why
 from .forms import Form, Forms
 from .options import Options
-from .proof.equivalence.silent import ITEMS_NOTE
+from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.interpreter import ForeignError, Interpreter
 from .proof.parts import Proof, prove
 from .proof.recompile import Compiler, compile_function, compile_here

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..bytecode.code import Code
-from .proof.same import Verdict, line_map
+from .proof.exact import Verdict, line_map
 
 
 class Fidelity(str, enum.Enum):

@@ -7,7 +7,7 @@ knows the depth of the stack and, for the few operations that need it, what kind
 from __future__ import annotations
 
 from ...bytecode.operations import Op
-from ...cfg.stack import effect
+from ...bytecode.opspec import effect
 from . import namespaces
 from .rules import calls, control, displays, matching, operators, places, shuffles
 from .writer import Rule, Untranslatable, Writer

@@ -9,7 +9,7 @@ from ...bytecode.operations import Program
 from ..dynamo.facts import Facts
 from ..forms import Form, Forms, held_by, inside
 from .equivalence import equivalent
-from .same import Pair, Verdict, conflated, docstring, same_code
+from .exact import Pair, Verdict, conflated, docstring, same_code
 
 
 class Proof:

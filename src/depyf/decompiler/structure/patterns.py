@@ -16,8 +16,8 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
+from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ...cfg.stack import effect
 from ..lift import Capture, CaseTest
 from ..nodes import MatchOf, at_line, line_of
 from .region_cfg import RegionCfg, copied_op

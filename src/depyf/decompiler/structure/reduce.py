@@ -13,8 +13,8 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
+from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ...cfg.stack import effect
 from ..lift import Accumulator, Input, Iter, Machine, Shared, State, Unliftable, negate
 from ..names import is_name
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops

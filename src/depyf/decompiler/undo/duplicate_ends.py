@@ -8,8 +8,8 @@ written as a ``return``; here there is none, so the copies are taken back.
 
 from __future__ import annotations
 
+from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ...cfg.stack import effect
 from ..structure.region_cfg import RegionCfg, copied_op, handler_steps
 
 

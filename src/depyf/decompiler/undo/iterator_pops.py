@@ -12,8 +12,8 @@ After :func:`mark_iterator_pops` and :func:`split_breaks`::
 from __future__ import annotations
 
 from ...bytecode.operations import Op
+from ...bytecode.opspec import KEPT, effect
 from ...cfg.graph import Cfg
-from ...cfg.stack import effect
 from ..structure.region_cfg import RegionCfg
 
 
@@ -62,7 +62,7 @@ def _marked(graph: Cfg) -> dict[int, list[Op]]:
                     stack.insert(len(stack) - op.arg, stack.pop())
                 continue
             popped, pushed = effect(op)
-            if kind in _KEEP:
+            if kind in KEPT:
                 # these look at what lies below and leave it there
                 stack.extend([False] * (pushed - popped))
                 continue
@@ -85,10 +85,6 @@ def _marked(graph: Cfg) -> dict[int, list[Op]]:
 
 
 _ITERATES = frozenset({"GET_ITER", "GET_AITER"})
-_KEEP = frozenset({
-    "IMPORT_FROM", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "WITH_EXCEPT_START",
-    "GET_ANEXT_AWAIT", "CHECK_EXC_MATCH",
-})
 
 
 def split_breaks(cfg: RegionCfg) -> None:

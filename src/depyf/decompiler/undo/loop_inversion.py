@@ -18,8 +18,8 @@ from __future__ import annotations
 import itertools
 
 from ...bytecode.operations import Op
+from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ...cfg.stack import effect
 from ..structure.region_cfg import RegionCfg
 
 

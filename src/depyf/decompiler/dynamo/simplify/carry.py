@@ -9,9 +9,9 @@ block brings *the same* value in a slot, that value can be carried by name and i
 from __future__ import annotations
 
 from ....bytecode import operations as o
+from ....bytecode.opspec import effect
 from ....cfg import graph as g
 from ....cfg.graph import Cfg
-from ....cfg.stack import effect
 
 #: A slot at a block's entry: ``(block id, index of the operation, which of its results, its kind)``; ways that
 #: disagree make a slot of their own (kind ``"joined"``).

@@ -7,9 +7,9 @@ entered, and never looks at them.  Left out of its region, they can be known by 
 
 from __future__ import annotations
 
+from ....bytecode.opspec import effect
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg, Region, reachable
-from ....cfg.stack import effect
 
 
 def forget_under_cleanups(graph: Cfg) -> Cfg:

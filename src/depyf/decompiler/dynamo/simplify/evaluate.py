@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
+from ....bytecode.opspec import ONLY_READ, UNOBSERVABLE, effect
 from ....cfg import graph as g
 from ....cfg.graph import Block
-from ....cfg.stack import effect
 from ..facts import ALWAYS, Path
 from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
 from . import modules, objects
@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from . import _Simplifier
 
 
-#: What others cannot observe.
-_SILENT = frozenset({
-    o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST, o.LOAD_FAST_AND_CLEAR, o.LOAD_CLOSURE, o.CONST, o.POP, o.BUILD_LIST,
-    o.BUILD_TUPLE, o.BUILD_SLICE, o.BUILD_MAP, o.BUILD_CONST_KEY_MAP})
-#: What runs code of others, but only to read something.
-_READS = frozenset({o.LOAD_ATTR, o.GETITEM, o.LOAD_GLOBAL, o.LOAD_DEREF})
 _BEING_BUILT = Const(...)
 
 
@@ -53,8 +47,8 @@ class Runner:
         let = Let(op, escaped, self.block.id)
         let.epochs = self.state.epochs
         self.plan.lets.append(let)
-        if not silent and op.kind not in _SILENT:
-            self.happened(op.kind in _READS)
+        if not silent and op.kind not in UNOBSERVABLE:
+            self.happened(op.kind in ONLY_READ)
         return let
 
     def happened(self, only_read: bool) -> None:

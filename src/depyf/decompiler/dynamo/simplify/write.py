@@ -7,17 +7,14 @@ from typing import Any
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
+from ....bytecode.opspec import UPDATES, effect
 from ....cfg.graph import Block
-from ....cfg.stack import effect
 from ..facts import ALWAYS, MODULES
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .naming import Namer
 from .values import CannotSimplify, Const, Let, Local, Plan, Value
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
-#: What changes a container that is being built, which stays on the stack.
-_IN_PLACE = frozenset({
-    o.LIST_APPEND, o.LIST_EXTEND, o.SET_ADD, o.SET_UPDATE, o.MAP_ADD, o.DICT_UPDATE, o.DICT_MERGE})
 
 
 def is_resume(let: Let) -> bool:
@@ -67,7 +64,7 @@ class BlockWriter:
         self.keep_calls_apart(let)
         fragment = self.consume(let.operands, let.op)
         fragment.append(let.op)
-        pushes = 1 if let.op.kind in _IN_PLACE else effect(let.op)[1]
+        pushes = 1 if let.op.kind in UPDATES else effect(let.op)[1]
         if let.results:
             self.flush()
             self.ops += fragment

@@ -37,10 +37,10 @@ from ....bytecode.canonical import canonicalise
 from ....bytecode.code import Code
 from ....bytecode.operations import Program
 from ...dynamo.facts import Facts
-from ..same import MEANINGFUL_FLAGS, Pair, Verdict, conflated, docstring
-from .programs import cells_used, without_private_cells
+from ..exact import MEANINGFUL_FLAGS, Pair, Verdict, conflated, docstring
+from .analyses import cells_used, without_private_cells
 from .prover import Prover
-from .sides import Different
+from .states import Different
 
 
 def equivalent(

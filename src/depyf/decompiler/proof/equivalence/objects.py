@@ -12,15 +12,15 @@ when it is done before somebody else gets the object. What counts is what the ob
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ....bytecode.operations import Op
 from ...dynamo import facts
 from ...dynamo.facts import Path
 from .reads import path_of, read
-from .sides import Event, Side
-from .values import Built, Constant, Symbol, is_key, seen
+from .states import Event, State
+from .values import Allocation, Constant, Symbol, Value, constant_of, is_key, is_own, resolve
 
 if TYPE_CHECKING:
     from .prover import Prover
@@ -32,17 +32,16 @@ READ_SIZE = "READ_SIZE"
 _NONE = Constant(None)
 
 
-def own_object(value: Any) -> Built | None:
-    if isinstance(value, Built) and value.kind == "object" and value.escaped is None:
-        return value
-    return None
+def own_object(value: Value) -> Allocation | None:
+    """Return the object that a value is, if nobody else holds it."""
+    return value if isinstance(value, Allocation) and is_own(value, "object") else None
 
 
-def attribute(prover: Prover, owner: Any, name: str) -> Any | None:
+def attribute(prover: Prover, owner: Value, name: str) -> Value | None:
     """Return the value of an attribute that only leads to a call that :func:`call` knows; ``None`` of any other."""
-    owner = seen(owner)
-    if isinstance(owner, Built) and owner.kind in ("dict", "ordered") and name == "items":
-        return Built("items method", [owner])
+    owner = resolve(owner)
+    if isinstance(owner, Allocation) and owner.kind in ("dict", "ordered") and name == "items":
+        return Allocation("items method", [owner])
     if not isinstance(owner, Symbol):
         return None
     if owner.key[0] == "ancestor" and name in ("clear", "__setitem__", "extend"):
@@ -64,9 +63,9 @@ def attribute(prover: Prover, owner: Any, name: str) -> Any | None:
     return None
 
 
-def ancestor(prover: Prover, owner: Any, index: Any) -> Symbol | None:
-    """``cls.__mro__[index]`` if that is a built-in container."""
-    owner = seen(owner)
+def ancestor(prover: Prover, owner: Value, index: int | slice | None) -> Symbol | None:
+    """Return ``cls.__mro__[index]`` if that is a built-in container."""
+    owner = resolve(owner)
     if isinstance(owner, Symbol) and owner.key[0] == "mro" and type(index) is int:
         found = prover.facts.ancestor(prover.paths[owner.key[1]], index)
         if found:
@@ -74,126 +73,171 @@ def ancestor(prover: Prover, owner: Any, index: Any) -> Symbol | None:
     return None
 
 
-def call(prover: Prover, side: Side, function: Any, operands: Sequence[Any], op: Op) -> Any:
-    """The result of a call with positional arguments only that nobody can observe, or the event that it is; ``None``
-    for any other call."""
-    function = seen(function)
-    first = operands[0] if operands else None
-    if isinstance(function, Built):
-        return Built("items", [function.items[0]]) if function.kind == "items method" and not operands else None
+# --- calls ----------------------------------------------------------------------------------------
+def call(
+    prover: Prover, state: State, function: Value, operands: Sequence[Value], op: Op
+) -> Value | Event | None:
+    """Return the result of a call that nobody can observe, or the event that it is; ``None`` for any other call.
+
+    Args:
+        prover: what knows the live objects.
+        state: the program that calls.
+        function: what it calls.
+        operands: positional arguments; there are no others.
+        op: the operation.
+    """
+    function = resolve(function)
+    if isinstance(function, Allocation):
+        return Allocation("items", [function.items[0]]) if function.kind == "items method" and not operands else None
     if not isinstance(function, Symbol):
         return None
     kind = function.key[0]
     if kind == "new":
-        return _made(prover, function, operands)
+        return _make(prover, function, operands)
     if kind == "set attribute" and len(operands) == 3:
-        return _set(prover, first, operands[1], operands[2], generic=False)
+        return _set(prover, operands[0], operands[1], operands[2], generic=False)
     if kind == "ancestor method":
         return _fill(function.key[1], function.key[2], operands)
     path = path_of(prover, function)
-    known = prover.facts.well_known(path) if path is not None else ""
-    if known == facts.SET_ATTRIBUTE and len(operands) == 3 and is_key(operands[1]):
-        name = seen(operands[1]).value
-        made = own_object(first)
-        if made is None:
-            return Event(STORE_IN_DICT, name, [operands[2], first], op)
-        put(made, 2, name, operands[2])
-        return _NONE
-    if known == facts.SIZE and len(operands) == 2:
-        return Event(READ_SIZE, None, list(operands), op)
-    if known == facts.TYPE and len(operands) == 1 and own_object(first) is not None:
-        return first.items[0]  # type: ignore[union-attr]
-    if known == facts.GETATTR and len(operands) == 2 and is_key(operands[1]):
-        return read(prover, side, first, ("attr", seen(operands[1]).value))
-    if known == facts.VARS and len(operands) == 1:
-        return Built("vars", [first])
-    if known == facts.ORDERED_DICT and len(operands) == 1 and isinstance(first, Built) and first.kind == "dict" \
-            and first.escaped is None:
-        return Built("ordered", list(first.items))
-    return None
+    rule = _WELL_KNOWN.get((prover.facts.well_known(path), len(operands))) if path is not None else None
+    return rule(prover, state, operands, op) if rule is not None else None
 
 
-def store(prover: Prover, owner: Any, name: str, value: Any, op: Op) -> Any:
-    """``owner.name = value``: done (``True``), an event, or ``None`` if nothing is known of it."""
+def _set_attribute(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Value | Event | None:
+    """``object_setattr_ignore_descriptor(owner, name, value)``."""
+    owner, name, value = operands
+    if not is_key(name):
+        return None
+    made = own_object(owner)
+    if made is None:
+        return Event(STORE_IN_DICT, constant_of(name), [value, owner], op)
+    put(made, 2, constant_of(name), value)
+    return _NONE
+
+
+def _size(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Event:
+    return Event(READ_SIZE, None, list(operands), op)
+
+
+def _type(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Value | None:
+    made = own_object(operands[0])
+    return made.items[0] if made is not None else None
+
+
+def _getattr(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Symbol | None:
+    owner, name = operands
+    return read(prover, state, owner, ("attr", constant_of(name))) if is_key(name) else None
+
+
+def _vars(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Allocation:
+    return Allocation("vars", [operands[0]])
+
+
+def _ordered_dict(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Allocation | None:
+    items = operands[0]
+    return Allocation("ordered", list(items.items)) if isinstance(items, Allocation) and is_own(items, "dict") else None
+
+
+#: What is done by functions of torch and of Python, by their names and the number of their arguments.
+_WELL_KNOWN: dict[tuple[str, int], Callable[[Prover, State, Sequence[Value], Op], Value | Event | None]] = {
+    (facts.SET_ATTRIBUTE, 3): _set_attribute,
+    (facts.SIZE, 2): _size,
+    (facts.TYPE, 1): _type,
+    (facts.GETATTR, 2): _getattr,
+    (facts.VARS, 1): _vars,
+    (facts.ORDERED_DICT, 1): _ordered_dict,
+}
+
+
+# --- stores ---------------------------------------------------------------------------------------
+def store(prover: Prover, owner: Value, name: str, value: Value, op: Op) -> Event | bool:
+    """Do ``owner.name = value``: return whether it is done, or the event that it is."""
     if own_object(owner) is not None:
-        return True if _set(prover, owner, Constant(name), value, generic=True) is not None else None
+        return _set(prover, owner, Constant(name), value, generic=True) is not None
     path = path_of(prover, owner)
     kind = prover.facts.class_path(path) if path is not None else class_of(prover, owner)
     if kind is not None and prover.facts.stores_plainly(kind, name, True):
         return Event(STORE_IN_DICT, name, [value, owner], op)
-    return None
+    return False
 
 
-def class_of(prover: Prover, value: Any) -> Path | None:
-    """The path of the class of an object that a side has made, and given away."""
-    value = seen(value)
+def class_of(prover: Prover, value: Value) -> Path | None:
+    """Return the path of the class of an object that was made here and has escaped."""
+    value = resolve(value)
     return prover.classes.get(value.key) if isinstance(value, Symbol) else None
 
 
-def entry(owner: Any, key: Any, value: Any, op: Op) -> Event | None:
-    """``vars(owner)['key'] = value``."""
-    if isinstance(owner, Built) and owner.kind == "vars" and is_key(key):
-        return Event(STORE_IN_DICT, seen(key).value, [value, owner.items[0]], op)
+def entry(owner: Value, key: Value, value: Value, op: Op) -> Event | None:
+    """Return the event that ``vars(owner)['key'] = value`` is."""
+    if isinstance(owner, Allocation) and owner.kind == "vars" and is_key(key):
+        return Event(STORE_IN_DICT, constant_of(key), [value, owner.items[0]], op)
     return None
 
 
-def iterated(value: Any) -> Built | None:
-    """The iterator over what a side knows all items of."""
-    if isinstance(value, Built) and value.kind == "items":
-        inside = value.items[0].items
-        return Built("iterator", [Built("tuple", list(pair)) for pair in zip(inside[::2], inside[1::2])])
-    return None
-
-
-def is_known_iterator(value: Any) -> bool:
-    return isinstance(value, Built) and value.kind == "iterator"
-
-
-def put(made: Built, start: int, name: Any, value: Any) -> None:
-    """Sets an entry of the names and values from ``start`` on. One that is there already keeps its place."""
+def put(made: Allocation, start: int, name: Any, value: Value) -> None:
+    """Set an entry of the names and values from ``start`` on. One that is there already keeps its place."""
     for place in range(start, len(made.items), 2):
-        known = made.items[place].value
+        known = constant_of(made.items[place])
         if type(known) is type(name) and known == name:
             made.items[place + 1] = value
             return
     made.items += [Constant(name), value]
 
 
-def _made(prover: Prover, function: Symbol, operands: Sequence[Any]) -> Built | None:
-    cls = seen(operands[0]) if operands else None
+def _make(prover: Prover, function: Symbol, operands: Sequence[Value]) -> Allocation | None:
+    """``cls.__new__(cls, ...)``."""
+    cls = resolve(operands[0]) if operands else None
     if not isinstance(cls, Symbol) or cls.key != function.key[1]:
         return None
-    kind = prover.facts.allocates(prover.paths[cls.key], len(operands) > 1)
+    path = path_of(prover, cls)
+    kind = prover.facts.allocates(path, len(operands) > 1) if path is not None else ""
     if not kind:
         return None
-    contents = Constant(None) if kind == "object" else Built("dict" if kind == "dict" else "list", [])
-    return Built("object", [cls, contents])
+    contents = Constant(None) if kind == "object" else Allocation("dict" if kind == "dict" else "list", [])
+    return Allocation("object", [cls, contents])
 
 
-def _set(prover: Prover, owner: Any, name: Any, value: Any, generic: bool) -> Constant | None:
+def _set(prover: Prover, owner: Value, name: Value, value: Value, generic: bool) -> Constant | None:
+    """Set an attribute of an object that was made here, if nothing else comes of that."""
     made = own_object(owner)
     if made is None or not is_key(name):
         return None
-    name = seen(name).value
-    path = prover.paths.get(made.items[0].key)
-    if path is None or not prover.facts.stores_plainly(path, name, generic):
+    path = path_of(prover, made.items[0])
+    if path is None or not prover.facts.stores_plainly(path, constant_of(name), generic):
         return None
-    put(made, 2, name, value)
+    put(made, 2, constant_of(name), value)
     return _NONE
 
 
-def _fill(kind: str, name: str, operands: Sequence[Any]) -> Constant | None:
+def _fill(kind: str, name: str, operands: Sequence[Value]) -> Constant | None:
+    """Call a method of ``dict`` or ``list`` on the contents of an object that was made here."""
     made = own_object(operands[0]) if operands else None
     contents = made.items[1] if made is not None else None
-    if not isinstance(contents, Built) or contents.kind != ("list" if kind == "list" else "dict"):
+    if not isinstance(contents, Allocation) or contents.kind != ("list" if kind == "list" else "dict"):
         return None
     if name == "clear" and len(operands) == 1:
         contents.items.clear()
     elif name == "__setitem__" and len(operands) == 3 and contents.kind == "dict" and is_key(operands[1]):
-        put(contents, 0, seen(operands[1]).value, operands[2])
-    elif name == "extend" and len(operands) == 2 and isinstance(operands[1], Built) \
-            and operands[1].kind in ("list", "tuple") and operands[1].escaped is None:
+        put(contents, 0, constant_of(operands[1]), operands[2])
+    elif name == "extend" and len(operands) == 2 and isinstance(operands[1], Allocation) \
+            and is_own(operands[1], "list", "tuple"):
         contents.items.extend(operands[1].items)
     else:
         return None
     return _NONE
+
+
+# --- iteration ------------------------------------------------------------------------------------
+def iterated(value: Value) -> Allocation | None:
+    """Return the iterator over the items of a dictionary that was made here."""
+    if not isinstance(value, Allocation) or value.kind != "items":
+        return None
+    owner = value.items[0]
+    assert isinstance(owner, Allocation)
+    keys, values = owner.items[::2], owner.items[1::2]
+    return Allocation("iterator", [Allocation("tuple", list(pair)) for pair in zip(keys, values)])
+
+
+def is_known_iterator(value: Value) -> TypeGuard[Allocation]:
+    """Return whether a value is an iterator of which all items are known."""
+    return isinstance(value, Allocation) and value.kind == "iterator"

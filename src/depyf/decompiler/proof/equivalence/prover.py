@@ -1,4 +1,4 @@
-"""The walk: both sides side by side, event by event. Changes with what makes two events the same."""
+"""The walk: both programs side by side, event by event."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Program
-from ....cfg.stack import effect
+from ....bytecode.opspec import CANNOT_RAISE, KEPT, ONLY_READ, effect
 from ...dynamo.facts import Facts, NoFacts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
-from ..same import Pair, same_constant
-from .joins import join
-from .objects import READ_SIZE, is_known_iterator, own_object
-from .programs import cells_used, joins_of, locals_of
-from .reads import MODULES_NOTE
-from .sides import Different, Event, Join, Side, all_paired
-from .silent import IN_PLACE, step
-from .values import Built, Constant, Symbol, frozen_items, seen, sequence, slice_parts
+from ..exact import Pair, same_constant
+from .analyses import cells_used, locals_of, merge_points
+from .merge import merge
+from .objects import READ_SIZE, is_known_iterator
+from .reads import MODULES_NOTE, path_of
+from .states import Different, Event, MergePoint, State, all_paired
+from .unobservable import step
+from .values import Allocation, Constant, Symbol, Value, frozen_items, resolve, sequence, slice_parts
 
 SWALLOWED_NOTE = "if no context that was entered again behind the graph break swallows exceptions (torch raises)"
 
-#: Events that read something.
-_READS = frozenset({o.LOAD_ATTR, o.GETITEM, o.LOAD_GLOBAL, o.LOAD_DEREF, READ_SIZE})
+#: Events that only read something.
+_READS = ONLY_READ | {READ_SIZE}
 
 #: Steps after which the answer is no (programs of ordinary size need a few per operation).
 LIMIT = 400_000
@@ -47,39 +47,40 @@ class Prover:
         self.notes: set[str] = set()
         self.pairs: list[tuple[int, int]] = []
         self.events = 0
-        #: Where items of graphs' results are read, on the recompiled and on the original side.
+        #: Where items of graphs' results are read, in the recompiled and in the original program.
         self.items: tuple[dict[tuple[Any, ...], int], dict[tuple[Any, ...], int]] = ({}, {})
-        self.joins = joins_of(p)
-        #: All locals of each side.
+        self.merge_points = merge_points(p)
+        #: All locals of each program.
         self.names = {"p": locals_of(p), "q": locals_of(q)}
         self.graphs: set[tuple[Any, ...]] = set()  # symbols that are results of graph calls
-        #: Relation at each pair of places where the walk joined: see ``join``.
+        #: Relation at each pair of merge points: see :mod:`.merge`.
         self.relations: dict[tuple[int, int], frozenset[frozenset[tuple[str, Any]]]] = {}
-        #: Pairs of places at which values have been forgotten.
+        #: Pairs of merge points at which values have been forgotten.
         self.forgotten: set[tuple[int, int]] = set()
         self.pairs_here: dict[int, int] = {}
-        self.pending: list[tuple[Side, Side]] = []
+        self.pending: list[tuple[State, State]] = []
         self.steps = 0
 
     def run(self) -> None:
+        """Prove the programs equivalent, path by path."""
         arguments = self.p.code.arguments
         cells = cells_used(self.p) | cells_used(self.q)
-        start = {name: Symbol(("argument", name)) for name in arguments if name not in cells}
-        self.pending.append((Side(self.p, 0, [], dict(start), set()), Side(self.q, 0, [], dict(start), set())))
+        start: dict[str, Value] = {name: Symbol(("argument", name)) for name in arguments if name not in cells}
+        self.pending.append((State(self.p, 0, [], dict(start), set()), State(self.q, 0, [], dict(start), set())))
         while self.pending:
             left, right = self.pending.pop()
             self.follow(left, right)
 
-    def follow(self, left: Side, right: Side) -> None:
-        """Runs both sides until this way through the program ends."""
+    def follow(self, left: State, right: State) -> None:
+        """Run both programs until this path ends."""
         while True:
-            a = self.advance(left, stop_at_joins=True)
-            if isinstance(a, Join):
+            a = self.advance(left, stop_at_merges=True)
+            if isinstance(a, MergePoint):
                 self.catch_up(left, right)
-                if not join(self, left, right):
+                if not merge(self, left, right):
                     return
                 continue
-            b = self.advance(right, stop_at_joins=False)
+            b = self.advance(right, stop_at_merges=False)
             assert isinstance(b, Event)
             self.match(a, b)
             self.pairs.append((a.op.offset, b.op.offset))
@@ -87,30 +88,33 @@ class Prover:
             if not self.perform(left, right, a, b):
                 return
 
-    def advance(self, side: Side, stop_at_joins: bool) -> Event | Join:
-        """Runs what nobody can observe, up to the next event (not yet performed) or join."""
-        ops = side.program.ops
+    def advance(self, state: State, stop_at_merges: bool) -> Event | MergePoint:
+        """Run what nobody can observe, up to the next event (not yet performed) or merge point."""
+        ops = state.program.ops
         while True:
             self.steps += 1
             if self.steps > LIMIT:
                 raise Different("the comparison takes too long")
-            if stop_at_joins and side.at in self.joins and side.turns == 0 and not (
-                    ops[side.at].kind is o.FOR_ITER and is_known_iterator(side.stack[-1])):
-                side.turns = 1
-                return Join()
-            op = ops[side.at]
-            event = step(self, side, op)
+            if stop_at_merges and state.at in self.merge_points and state.turns == 0 and not (
+                    ops[state.at].kind is o.FOR_ITER and is_known_iterator(state.stack[-1])):
+                state.turns = 1
+                return MergePoint()
+            op = ops[state.at]
+            event = step(self, state, op)
             if event is not None:
                 return event
-            side.turns = 0
+            state.turns = 0
 
-    def real_name(self, side: Side, name: str) -> str:
-        """The name that a global has, not the one that the text shows."""
-        return name if side.program is self.p else self._real.get(name, name)
+    def real_name(self, state: State, name: str) -> str:
+        """Return the name that a global has, not the one that the text shows."""
+        return name if state.program is self.p else self._real.get(name, name)
 
-    def catch_up(self, left: Side, right: Side) -> None:
-        """The left side stands at a join, the right one behind its last event. Where the left one has put something
-        into a container since, as a comprehension does before it goes round, the right one does so too."""
+    def catch_up(self, left: State, right: State) -> None:
+        """Bring the right program to where the left one stands, which is a merge point.
+
+        Where the left one has put something into a container since the last event, as a comprehension does before it
+        goes round, the right one does so too.
+        """
         if all_paired(left, right):
             return
         ahead = right.copy({})
@@ -124,117 +128,112 @@ class Prover:
                 return
 
     def match(self, a: Event, b: Event) -> None:
+        """Raise :class:`Different` unless two events are the same."""
         if a.kind != b.kind or a.argument != b.argument or len(a.operands) != len(b.operands):
             raise Different(_became(a, b))
         for x, y in zip(a.operands, b.operands):
             if not self.equal(x, y):
                 raise Different(f"{_became(a, b)}: not with the same operands")
 
-    def equal(self, x: Any, y: Any) -> bool:
-        """Return whether both sides hand out the same value. Containers escape by it."""
-        x, y = seen(x), seen(y)
+    def equal(self, x: Value, y: Value) -> bool:
+        """Return whether both programs hand out the same value. Containers escape by it."""
+        x, y = resolve(x), resolve(y)
         if isinstance(x, Symbol) and isinstance(y, Symbol):
             return x.key == y.key
         if isinstance(x, Constant) and isinstance(y, Constant):
             return same_constant(x.value, y.value, self.nested)
-        left, right = sequence(x), sequence(y)
-        if left is not None and right is not None and not isinstance(x, Constant) | isinstance(y, Constant):
-            if x.kind != y.kind or len(left) != len(right):
-                return False
-            if x.kind == "list":
-                # Escaped before its items: it may hold itself.
-                self.events += 1
-                x.escaped = y.escaped = Symbol(("built", self.events))
-            return all(self.equal(i, j) for i, j in zip(left, right))
-        if left is not None and right is not None:  # a constant tuple against a built one
-            kinds = [v.kind for v in (x, y) if isinstance(v, Built)]
-            return kinds == ["tuple"] and len(left) == len(right) and all(map(self.equal, left, right))
-        parts = slice_parts(x)
-        if parts is not None:
-            others = slice_parts(y)
-            return others is not None and all(map(self.equal, parts, others))
-        if isinstance(x, Built) and isinstance(y, Built) and x.kind == y.kind == "set":
+        if isinstance(x, Allocation) and isinstance(y, Allocation):
+            return x.kind == y.kind and self._equal_allocations(x, y)
+        # A constant and a tuple or slice made of constants?
+        made = x if isinstance(x, Allocation) else y
+        parts = {"tuple": sequence, "slice": slice_parts}.get(made.kind if isinstance(made, Allocation) else "")
+        return parts is not None and self._all_equal(parts(x), parts(y))
+
+    def _equal_allocations(self, x: Allocation, y: Allocation) -> bool:
+        """Return whether two allocations of one kind hold the same. They escape by it."""
+        if x.kind == "slice":
+            return self._all_equal(slice_parts(x), slice_parts(y))
+        if x.kind == "set":
             if frozen_items(x) != frozen_items(y):
                 return False
-            self.events += 1
-            x.escaped = y.escaped = Symbol(("built", self.events))
+            self._escape(x, y)
             return True
-        if isinstance(x, Built) and isinstance(y, Built) and x.kind == y.kind \
-                and x.kind in ("dict", "ordered", "object"):
-            if len(x.items) != len(y.items):
-                return False
-            self.events += 1
-            made = own_object(x)
-            x.escaped = y.escaped = Symbol(("built", self.events))
-            if made is not None:
-                path = self.paths.get(seen(made.items[0]).key)
-                if path is not None:
-                    self.classes[x.escaped.key] = path
-            return all(map(self.equal, x.items, y.items))
-        return False
+        if x.kind not in ("tuple", "list", "dict", "ordered", "object") or len(x.items) != len(y.items):
+            return False
+        if x.kind != "tuple":  # (escaped before its items: it may hold itself)
+            self._escape(x, y)
+        return self._all_equal(list(x.items), list(y.items))
 
-    def perform(self, left: Side, right: Side, a: Event, b: Event) -> bool:
-        """Takes both sides past equal events; false if this way ends (or was handed on)."""
+    def _all_equal(self, left: list[Value] | None, right: list[Value] | None) -> bool:
+        return left is not None and right is not None and len(left) == len(right) and all(map(self.equal, left, right))
+
+    def _escape(self, x: Allocation, y: Allocation) -> None:
+        """Others get hold of a container: it is a symbol from now on."""
+        self.events += 1
+        x.escaped = y.escaped = Symbol(("built", self.events))
+        path = path_of(self, x.items[0]) if x.kind == "object" else None
+        if path is not None:
+            self.classes[x.escaped.key] = path
+
+    def perform(self, left: State, right: State, a: Event, b: Event) -> bool:
+        """Take both programs past equal events; return whether this path goes on."""
         kind = a.kind
         if kind in (o.RETURN, o.RAISE, o.RERAISE):
             return False
         self.events += 1
-        if kind is o.BRANCH or kind is o.FOR_ITER:
-            self.passed(left, right, kind)
-        if kind is o.BRANCH:
-            left.stack.pop()
-            right.stack.pop()
-            if self.swallowed(a):
-                for side, event in ((left, a), (right, b)):  # only the other way is followed
-                    side.at = event.op.target if not event.op.arg else side.at + 1
-                    side.turns = 0
-                return True
-            memo: dict[int, Built] = {}
-            others = (left.copy(memo), right.copy(memo))
-            for sides, answer in (((left, right), True), (others, False)):
-                for side, event in zip(sides, (a, b)):
-                    side.at = event.op.target if (answer != event.negated) == event.op.arg else side.at + 1
-                    side.turns = 0
-            self.pending.append(others)
-            return True
-        if kind is o.FOR_ITER:
-            memo = {}
-            others = (left.copy(memo), right.copy(memo))
-            for side, event in zip(others, (a, b)):
-                side.stack.pop()
-                side.at = event.op.target
-                side.turns = 0
-            self.pending.append(others)
-            for side in (left, right):
-                side.stack.append(Symbol(("event", self.events)))
-                side.at += 1
-                side.turns = 0
-            return True
         self.passed(left, right, kind)
-        for side, event in ((left, a), (right, b)):
-            pops, pushes = effect(event.op)
-            if event.op.kind in IN_PLACE:
-                pops, pushes = IN_PLACE[event.op.kind], 0
-            elif event.op.kind is o.WITH_EXCEPT_START:
-                pops, pushes = 0, 1
-            elif event.op.kind is o.LOAD_FAST:
-                pops, pushes = 0, 1
-            taken = side.stack[len(side.stack) - pops :]
-            if pops:
-                del side.stack[len(side.stack) - pops :]
-            side.stack.extend(self.results(event, pushes, taken))
-            side.at += 1
-            side.turns = 0
-            if event.op.kind is o.LOAD_FAST:
-                side.maybe.discard(event.op.arg)
-                side.locals[event.op.arg] = side.stack[-1]
-            elif event.op.kind is o.DELETE_FAST:
-                side.locals.pop(event.op.arg, None)
-                side.maybe.discard(event.op.arg)
+        if kind is o.BRANCH:
+            self._branch(left, right, a, b)
+        elif kind is o.FOR_ITER:
+            self._next(left, right, a, b)
+        else:
+            self._produce(left, a)
+            self._produce(right, b)
         return True
 
-    def passed(self, left: Side, right: Side, kind: str) -> None:
-        """An event may have changed what objects hold; one that only reads has not changed what modules hold."""
+    def _branch(self, left: State, right: State, a: Event, b: Event) -> None:
+        """Go on where the test is true; where it is false comes later."""
+        left.stack.pop()
+        right.stack.pop()
+        if self.swallowed(a):
+            for state, event in ((left, a), (right, b)):  # only the other path is followed
+                _go(state, event.op.target if not event.op.arg else state.at + 1)
+            return
+        memo: dict[int, Allocation] = {}
+        others = (left.copy(memo), right.copy(memo))
+        for states, answer in (((left, right), True), (others, False)):
+            for state, event in zip(states, (a, b)):
+                _go(state, event.op.target if (answer != event.negated) == event.op.arg else state.at + 1)
+        self.pending.append(others)
+
+    def _next(self, left: State, right: State, a: Event, b: Event) -> None:
+        """Go on with an item of the iterator; where it is exhausted comes later."""
+        memo: dict[int, Allocation] = {}
+        others = (left.copy(memo), right.copy(memo))
+        for state, event in zip(others, (a, b)):
+            state.stack.pop()
+            _go(state, event.op.target)
+        self.pending.append(others)
+        for state in (left, right):
+            state.stack.append(Symbol(("event", self.events)))
+            _go(state, state.at + 1)
+
+    def _produce(self, state: State, event: Event) -> None:
+        """Take the operands of an event off the stack, and leave its results there."""
+        op = event.op
+        popped, pushed = effect(op)
+        start = len(state.stack) - popped
+        state.stack[start:] = self.results(event, pushed, state.stack[start:])
+        _go(state, state.at + 1)
+        if op.kind is o.LOAD_FAST:
+            state.maybe.discard(op.arg)
+            state.locals[op.arg] = state.stack[-1]
+        elif op.kind is o.DELETE_FAST:
+            state.locals.pop(op.arg, None)
+            state.maybe.discard(op.arg)
+
+    def passed(self, left: State, right: State, kind: str) -> None:
+        """Note that an event may have changed what objects hold, and, unless it only reads, what modules hold."""
         modules = left.epochs[1]
         if kind in _READS:
             if self.paths:
@@ -265,40 +264,39 @@ class Prover:
                 return False
         return False
 
-    def results(self, event: Event, count: int, taken: list[Any]) -> list[Any]:
+    def results(self, event: Event, count: int, taken: list[Value]) -> list[Value]:
+        """Return what an event leaves of the values that it has taken, and what it gives."""
         kind = event.kind
         if kind is o.PUSH_EXC_INFO:
             return [Symbol(("previous", self.events)), taken[0]]
-        if kind in (o.CHECK_EXC_MATCH, o.IMPORT_FROM, o.GET_LEN, o.MATCH_MAPPING, o.MATCH_SEQUENCE,
-                    o.GET_ANEXT_AWAIT):
-            return [taken[0], Symbol(("event", self.events))]
-        if kind is o.MATCH_KEYS:
-            return [taken[0], taken[1], Symbol(("event", self.events))]
+        kept = KEPT.get(kind, 0)
+        if kept:
+            return [*taken[:kept], Symbol(("event", self.events))]
         found = [Symbol(("event", self.events, i)) for i in range(count)]
         if event.negated:
             found = [Symbol(("not", found[0].key))]
         if kind is o.CALL and found:
-            function = seen(event.operands[0])
+            function = resolve(event.operands[0])
             if isinstance(function, Symbol) and function.key[0] == "own" \
                     and function.key[1].startswith(GRAPH_PREFIX):
                 self.graphs.add(found[0].key)
         return list(found)
 
-    def handlers(self, left: Side, right: Side, a: Event, b: Event) -> None:
-        """An event that can raise must lie under corresponding handlers, which are followed too."""
-        if a.kind in (o.RETURN, o.PUSH_EXC_INFO, o.POP_EXCEPT, o.LOAD_CLOSURE):
+    def handlers(self, left: State, right: State, a: Event, b: Event) -> None:
+        """Follow the handlers of an event that can raise; it must lie under corresponding ones."""
+        if a.kind in CANNOT_RAISE:
             return
         if (a.op.handler < 0) != (b.op.handler < 0):
             raise Different(f"only one of {a.op!r} at offset {a.op.offset} and {b.op!r} at offset "
                             f"{b.op.offset} lies under an exception handler")
         if a.op.handler < 0:
             return
-        sides = []
-        memo: dict[int, Built] = {}
+        states: list[State] = []
+        memo: dict[int, Allocation] = {}
         self.events += 1  # exceptions of several handlers are several
-        for side, event in ((left, a), (right, b)):
-            handler = side.program.handlers[event.op.handler]
-            other = side.copy(memo)
+        for state, event in ((left, a), (right, b)):
+            handler = state.program.handlers[event.op.handler]
+            other = state.copy(memo)
             del other.stack[handler.depth :]
             if handler.lasti:
                 other.stack.append(Symbol(("lasti",)))
@@ -306,11 +304,17 @@ class Prover:
             other.at = handler.target
             other.turns = 0
             other.epochs = (self.events, self.events)
-            sides.append(other)
-        # A handler is reached from many events: a join by itself, with the exception as a fresh value.
-        if join(self, sides[0], sides[1]):
-            sides[0].turns = 1
-            self.pending.append((sides[0], sides[1]))
+            states.append(other)
+        # A handler is reached from many events: a merge point by itself, with the exception as a fresh value.
+        if merge(self, states[0], states[1]):
+            states[0].turns = 1
+            self.pending.append((states[0], states[1]))
+
+
+def _go(state: State, target: int) -> None:
+    """Let a program stand at an operation that it has not stopped at yet."""
+    state.at = target
+    state.turns = 0
 
 
 def _became(a: Event, b: Event) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...dynamo.facts import ALWAYS, MODULES, Path, is_member
 from ...dynamo.global_names import MODULE_DICTIONARIES
-from .sides import Side
-from .values import Constant, Symbol, seen
+from .states import State
+from .values import Constant, Symbol, Value, resolve
 
 if TYPE_CHECKING:
     from .prover import Prover
@@ -20,9 +20,9 @@ ALWAYS_NOTE = "if no global name is rebound meanwhile"
 MODULES_NOTE = "if reading attributes and items changes nothing"
 
 
-def path_of(prover: Prover, value: Any) -> Path | None:
-    """The path of the live object that a value stands for."""
-    value = seen(value)
+def path_of(prover: Prover, value: Value) -> Path | None:
+    """Return the path of the live object that a value stands for, if there is one."""
+    value = resolve(value)
     if not isinstance(value, Symbol):
         return None
     if value.key[0] == "argument":
@@ -30,10 +30,12 @@ def path_of(prover: Prover, value: Any) -> Path | None:
     return prover.paths.get(value.key)
 
 
-def read(prover: Prover, side: Side, owner: Any, step: tuple[str, Any]) -> Symbol | None:
+def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any]) -> Symbol | None:
     """Return the value that a read of an attribute, item or variable gives; ``None`` where it is observable.
 
     Args:
+        prover: what knows the live objects.
+        state: the program that reads.
         owner: what it is read from; ``None`` for variables.
         step: ``("attr", name)``, ``("item", key)``, ``("global", name)``, ``("local", name)``.
     """
@@ -42,7 +44,8 @@ def read(prover: Prover, side: Side, owner: Any, step: tuple[str, Any]) -> Symbo
         return None
     path = (*base, step)
     kind = prover.facts.reading(path)
-    owned: tuple[Any, ...] = seen(owner).key if owner is not None else ()
+    source = resolve(owner) if owner is not None else None
+    owned: tuple[Any, ...] = source.key if isinstance(source, Symbol) else ()
     if step[0] == "item" and base and base[-1] == ("attr", "__dict__") and prover.facts.reading(
             (*base[:-1], ("attr", step[1]))):
         # ``x.__dict__['a']`` is ``x.a``, where that is known to be no more
@@ -63,13 +66,13 @@ def read(prover: Prover, side: Side, owner: Any, step: tuple[str, Any]) -> Symbo
         prover.notes.add(ALWAYS_NOTE)
         found = Symbol(("read", "always", path, step))
     else:
-        found = Symbol(("read", side.epochs[kind == MODULES], owned, step))
+        found = Symbol(("read", state.epochs[kind == MODULES], owned, step))
     prover.paths[found.key] = path
     return found
 
 
 def _in_dictionaries(prover: Prover, base: Path, step: tuple[str, Any]) -> Iterator[Path]:
-    """The path by which a module's dictionary holds what an attribute or index of the module gives."""
+    """Yield the path by which a module's dictionary holds what an attribute or index of the module gives."""
     if step[0] == "attr":
         for dictionary in MODULE_DICTIONARIES:
             path = (*base, ("attr", dictionary), ("item", step[1]))
@@ -81,9 +84,9 @@ def _in_dictionaries(prover: Prover, base: Path, step: tuple[str, Any]) -> Itera
             yield element
 
 
-def item_key(value: Any) -> Any:
-    """A constant by which items are read; ``...`` if it is none."""
-    value = seen(value)
+def item_key(value: Value) -> Any:
+    """Return the constant by which items are read; ``...`` if it is none."""
+    value = resolve(value)
     if isinstance(value, Constant) and type(value.value) in (str, int, bool):
         return value.value
     return ...

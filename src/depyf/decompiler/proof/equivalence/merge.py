@@ -1,6 +1,7 @@
-"""Join points: what both sides hold is forgotten, but for which places are equal.
+"""Merge points: the values of both programs are forgotten; which places hold equal ones is kept.
 
-Changes with what a join keeps.
+A place is a local or a stack slot of one of the programs, ``("p", name)`` or ``("q", index)``. A relation is a set of
+classes of places that hold the same value; a class may have a member ``("kind", what else is known of the value)``.
 """
 
 from __future__ import annotations
@@ -8,19 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ....bytecode.code import Code
-from .sides import Different, Side, pair_containers
-from .values import UNBOUND, Constant, Symbol, seen
+from .states import Different, State, pair_containers
+from .values import UNBOUND, Constant, Symbol, Value, resolve
 
 if TYPE_CHECKING:
     from .prover import Prover
 
-#: First parts of symbols that mean one thing wherever they are made: their value survives a join.
+#: First parts of symbols that mean one thing wherever they are made: their value survives a merge.
 _THE_SAME_ANYWHERE = frozenset({"own", "module"})
 
 
 def meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
-    """Places are equal only if they are so in both; having no value is one of the values for that.
-    Bound in one and unbound in the other: maybe bound."""
+    """Return the places that are equal in both relations.
+
+    Having no value is one of the values for that. Bound in one and unbound in the other: maybe bound.
+    """
     def index(relation: frozenset[Any]) -> dict[Any, tuple[int, str]]:
         found: dict[Any, tuple[int, str]] = {}
         for number, members in enumerate(relation):
@@ -50,16 +53,19 @@ def is_constant(identity: Any) -> bool:
     return bool(identity[0] == "constant")
 
 
-def join(prover: Prover, left: Side, right: Side) -> bool:
-    """A place that several ways lead to.  From the second arrival on, values are forgotten and only
-    which places are equal is kept.  False if that has been walked already."""
+def merge(prover: Prover, left: State, right: State) -> bool:
+    """Bring both programs to a merge point; return whether they go on from there.
+
+    From the second arrival on, values are forgotten and only which places are equal is kept. They do not go on where
+    that has been walked already.
+    """
     key = (left.at, right.at)
     prover.pairs_here = pair_containers(left, right)
     values: dict[Any, set[tuple[str, Any]]] = {}
-    for tag, side in (("p", left), ("q", right)):
+    for tag, state in (("p", left), ("q", right)):
         for name in prover.names[tag]:
-            values.setdefault(identify(prover, side.content(name), tag), set()).add((tag, name))
-        for place, value in enumerate(side.stack):
+            values.setdefault(identify(prover, state.content(name), tag), set()).add((tag, name))
+        for place, value in enumerate(state.stack):
             values.setdefault(identify(prover, value, tag), set()).add((tag, place))
     arrived = frozenset(
         frozenset({("kind", kind_of_places(prover, identity)), *places}) for identity, places in values.items())
@@ -73,7 +79,7 @@ def join(prover: Prover, left: Side, right: Side) -> bool:
         return False
     prover.forgotten.add(key)
     prover.relations[key] = relation
-    assume(prover, left, right, relation, key)
+    havoc(prover, left, right, relation, key)
     return True
 
 
@@ -90,8 +96,9 @@ def kind_of_places(prover: Prover, identity: Any) -> str:
     return "graph" if identity in prover.graphs else ""
 
 
-def identify(prover: Prover, value: Any, tag: str) -> Any:
-    value = seen(value)
+def identify(prover: Prover, value: Value, tag: str) -> Any:
+    """Return what is equal for equal values, on either side."""
+    value = resolve(value)
     if isinstance(value, Symbol):
         return value.key
     if isinstance(value, Constant):
@@ -102,25 +109,25 @@ def identify(prover: Prover, value: Any, tag: str) -> Any:
         return (value.kind, *[identify(prover, item, tag) for item in value.items])
     if id(value) in prover.pairs_here:
         return ("pair", prover.pairs_here[id(value)])
-    return (tag, "container", id(value))  # equal to nothing on the other side
+    return (tag, "container", id(value))  # equal to nothing of the other program
 
 
-def assume(prover: Prover, left: Side, right: Side, relation: frozenset[Any], key: tuple[int, int]) -> None:
-    """Gives each class of equal places a fresh symbol."""
+def havoc(prover: Prover, left: State, right: State, relation: frozenset[Any], key: tuple[int, int]) -> None:
+    """Forget all values: each class of equal places gets a fresh symbol."""
     prover.events += 1
     left.epochs = right.epochs = (prover.events, prover.events)
-    constants: dict[tuple[str, Any], Any] = {}
-    for tag, side in (("p", left), ("q", right)):
-        for name, value in side.locals.items():
+    constants: dict[tuple[str, Any], Value] = {}
+    for tag, state in (("p", left), ("q", right)):
+        for name, value in state.locals.items():
             constants[tag, name] = value
-        for place, value in enumerate(side.stack):
+        for place, value in enumerate(state.stack):
             constants[tag, place] = value
-        side.locals = {}
-        side.maybe = set()
+        state.locals = {}
+        state.maybe = set()
     for number, members in enumerate(relation):
         kind = next((m[1] for m in members if m[0] == "kind"), "")
         places = [m for m in members if m[0] != "kind"]
-        fresh: Any = Symbol(("joined", key, prover.events, number))
+        fresh = Symbol(("joined", key, prover.events, number))
         if kind == "lasti":
             fresh = Symbol(("lasti",))
         elif kind == "graph":
@@ -129,15 +136,15 @@ def assume(prover: Prover, left: Side, right: Side, relation: frozenset[Any], ke
             what, _, name = kind.partition(" ")
             fresh = Symbol((what, name))
         for tag, place in places:
-            side = left if tag == "p" else right
-            value = fresh
+            state = left if tag == "p" else right
+            known: Value = fresh
             if kind.startswith("constant"):
-                value = constants.get((tag, place), fresh)
-            if kind == "unbound":
-                value = UNBOUND
+                known = constants.get((tag, place), fresh)
+            elif kind == "unbound":
+                known = UNBOUND
             elif kind == "maybe":
-                value = Symbol(("maybe", fresh.key))
+                known = Symbol(("maybe", fresh.key))
             if isinstance(place, int):
-                side.stack[place] = value
+                state.stack[place] = known
             else:
-                side.bind(place, value)
+                state.bind(place, known)

@@ -1,4 +1,4 @@
-"""Are two code objects the same program?
+"""The exact proof: two code objects are the same program.
 
 A product walk: both canonical programs are followed together from their entries, and from every pair of
 exception handlers met on the way.  At each step the operation, its resolved argument and the handler
@@ -36,24 +36,15 @@ from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
 from ...bytecode.code import Code
 from ...bytecode.operations import Op, Program
+from ...bytecode.opspec import CANNOT_RAISE, NO_FALL_THROUGH, ON_GLOBALS, ON_NAMES
 from ..generics import HIDDEN
 
 #: CO_* flags that change what a code object does: OPTIMIZED, NEWLOCALS, VARARGS, VARKEYWORDS, GENERATOR,
 #: COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR. (NESTED and the __future__ flags do not, once compiled.)
 MEANINGFUL_FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200
 
-#: Operations that never raise, so that it does not matter which handler covers them.  (MemoryError and
-#: asynchronous exceptions such as KeyboardInterrupt apart: they come anywhere.)
-SILENT = frozenset({
-    o.CONST, o.LOAD_CLOSURE, o.STORE_FAST, o.STORE_DEREF, o.POP, o.COPY, o.SWAP, o.ROT, o.JUMP, o.RETURN,
-    o.PUSH_EXC_INFO, o.POP_EXCEPT, o.BUILD_TUPLE, o.BUILD_LIST, o.BUILD_SLICE, o.LIST_APPEND,
-    o.LOAD_FAST_AND_CLEAR, o.MAKE_CELL, o.LIST_TO_TUPLE,
-})
-
-#: Operations whose argument is a global name.
-_GLOBALS = frozenset({o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL})
 #: Operations whose argument is, or can turn out to be, a global name.
-_PERHAPS_GLOBALS = _GLOBALS | {o.LOAD_NAME, o.STORE_NAME, o.DELETE_NAME, o.LOAD_FROM_DICT_OR_GLOBALS}
+_PERHAPS_GLOBALS = ON_GLOBALS | ON_NAMES
 #: Types whose values are the same when they are equal and of the same type.
 _PLAIN = frozenset({int, bool, str, bytes, type(None), type(...)})
 
@@ -82,7 +73,7 @@ class Verdict:
 
 
 class _Different(Exception):
-    pass
+    """The programs differ; the message says where."""
 
 
 def same_program(
@@ -129,7 +120,7 @@ def same_code(
     ignore_name: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> tuple[Verdict, list[Pair]]:
-    """Compares two code objects without what they hold.
+    """Compare two code objects without what they hold.
 
     Args:
         left: code, or its canonical program where that is at hand.
@@ -147,7 +138,7 @@ def same_code(
     try:
         p, q = _program(left), _program(right)
         _compare_codes(p.code, q.code, path, outer, ignore_name)
-        _walk(p, q, path, rename or {}, nested, pairs)
+        _Walk(p, q, path or p.code.name, rename or {}, nested, pairs).run()
     except _Different as difference:
         return Verdict(False, str(difference), pairs), nested
     except IndexError:
@@ -174,7 +165,7 @@ def _code(code: Code | Program) -> Code:
 
 
 def docstring(code: Code) -> str | None:
-    """The docstring a function made of the code would have."""
+    """Return the docstring that a function made of the code would have."""
     if code.version >= (3, 14) and not code.flags & 0x4000000:
         return None
     first = code.consts[0] if code.consts else None
@@ -182,14 +173,16 @@ def docstring(code: Code) -> str | None:
 
 
 def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
-    """A name that two globals of the code, and of what it holds, would both have; empty if there is none.
-    Where there is one, no comparison under that renaming proves anything."""
+    """Return a name that two globals of the code, and of what it holds, would both have; empty if there is none.
+
+    Where there is one, no comparison under that renaming proves anything.
+    """
     meaning: dict[str, str] = {}
     work = [code]
     while work:
         for op in _program(work.pop()).ops:
             if op.kind in _PERHAPS_GLOBALS:
-                shown = rename.get(op.arg, op.arg) if op.kind in _GLOBALS else op.arg
+                shown = rename.get(op.arg, op.arg) if op.kind in ON_GLOBALS else op.arg
                 if meaning.setdefault(shown, op.arg) != op.arg:
                     return str(shown)
             elif op.kind is o.CONST and isinstance(op.arg, Code):
@@ -235,7 +228,7 @@ def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
 
 
 def _settle(ops: list[Op], index: int) -> int:
-    """The operation that control reaches from ``index`` through unconditional jumps."""
+    """Return the operation that control reaches from ``index`` through unconditional jumps."""
     seen = 0
     while ops[index].kind is o.JUMP:
         index = ops[index].target
@@ -245,75 +238,118 @@ def _settle(ops: list[Op], index: int) -> int:
     return index
 
 
-def _walk(
-    p: Program, q: Program, path: str, rename: Mapping[str, str],
-    work: list[Pair], pairs: list[tuple[int, int]],
-) -> None:
-    ops, others = p.ops, q.ops
-    name = path or p.code.name
-    if not ops or not others:
-        if ops or others:
-            raise _Different(f"{name}: one of them is empty")
-        return
-    visited: set[tuple[int, int]] = set()
-    pending = [(0, 0)]
-    while pending:
-        i, j = pending.pop()
+class _Walk:
+    """The product walk through two programs; raises :class:`_Different` where they part."""
+
+    def __init__(
+        self, p: Program, q: Program, name: str, rename: Mapping[str, str], nested: list[Pair],
+        pairs: list[tuple[int, int]],
+    ) -> None:
+        self.p, self.q = p, q
+        self.ops, self.others = p.ops, q.ops
+        self.name = name
+        self.rename = rename
+        self.nested = nested
+        self.pairs = pairs
+        self.visited: set[tuple[int, int]] = set()
+        self.pending: list[tuple[int, int]] = [(0, 0)]
+
+    def run(self) -> None:
+        """Follow both from their entries."""
+        if not self.ops or not self.others:
+            if self.ops or self.others:
+                raise _Different(f"{self.name}: one of them is empty")
+            return
+        while self.pending:
+            self.follow(*self.pending.pop())
+
+    def follow(self, i: int, j: int) -> None:
+        """Follow one path until it ends, or meets one that was walked; what it leads to besides comes later."""
+        ops, others, visited, pairs = self.ops, self.others, self.visited, self.pairs
         while True:
             if ops[i].kind is o.JUMP:
                 i = _settle(ops, i)
             if others[j].kind is o.JUMP:
                 j = _settle(others, j)
             if (i, j) in visited:
-                break
+                return
             visited.add((i, j))
             a, b = ops[i], others[j]
             kind = a.kind
             if kind is o.JUMP or b.kind is o.JUMP:  # an empty endless loop on both sides
                 if kind is not b.kind:
-                    raise _Different(_at(name, a, b))
-                break
-            negated = False
-            tests = a, b  # what may raise
-            if kind is not b.kind:
-                # ``not x`` tested one way is ``x`` tested the other way.
-                i2, j2 = _skip_not(ops, i), _skip_not(others, j)
-                if i2 is None and j2 is None:
-                    raise _Different(_at(name, a, b))
-                if i2 is not None and b.kind is o.BRANCH:
-                    i, a, negated = i2, ops[i2], True
-                elif j2 is not None and kind is o.BRANCH:
-                    j, b, negated = j2, others[j2], True
-                else:
-                    raise _Different(_at(name, a, b))
-                kind = o.BRANCH
-            pairs.append((a.offset, b.offset))
-            if kind not in SILENT:
-                # A ``not`` that was skipped is what asks for the truth of the value; its branch cannot raise.
-                _pair_handlers(p, q, *tests, name, pending)
-            if kind is o.BRANCH:
-                true_a, false_a = (a.target, i + 1) if a.arg else (i + 1, a.target)
-                true_b, false_b = (b.target, j + 1) if b.arg else (j + 1, b.target)
-                if negated:
-                    true_b, false_b = false_b, true_b
-                pending.append((false_a, false_b))
-                i, j = true_a, true_b
+                    raise self.different(a, b)
+                return
+            if kind is not b.kind or kind is o.BRANCH:
+                i, j = self.branch(i, j)
                 continue
-            if kind is o.CONST:
-                if not same_constant(a.arg, b.arg, work, f"{name}.") \
-                        and not (_is_line(p, i) and _is_line(q, j)) \
-                        and not (_is_attributes(p, i) and _is_attributes(q, j) and sorted(a.arg) == sorted(b.arg)):
-                    raise _Different(_at(name, a, b))
-            else:
-                argument = rename.get(a.arg, a.arg) if kind in _GLOBALS else a.arg
-                if argument is not b.arg and not same_constant(argument, b.arg):
-                    raise _Different(_at(name, a, b))
+            pairs.append((a.offset, b.offset))
+            if kind not in CANNOT_RAISE:
+                self.pair_handlers(a, b)
+            self.compare_arguments(i, j)
             if kind is o.FOR_ITER:
-                pending.append((a.target, b.target))
-            elif kind in o.ENDS:
-                break
+                self.pending.append((a.target, b.target))
+            elif kind in NO_FALL_THROUGH:
+                return
             i += 1
             j += 1
+
+    def branch(self, i: int, j: int) -> tuple[int, int]:
+        """Return where both go on if the test is true; where it is false comes later.
+
+        ``not x`` tested one way is ``x`` tested the other way.
+        """
+        first, second = self.ops[i], self.others[j]
+        negated = first.kind is not second.kind
+        if negated:
+            i, j = self._skip_not(i, j)
+        a, b = self.ops[i], self.others[j]
+        self.pairs.append((a.offset, b.offset))
+        # A ``not`` that was skipped is what asks for the truth of the value; its branch cannot raise.
+        self.pair_handlers(first, second)
+        true_a, false_a = (a.target, i + 1) if a.arg else (i + 1, a.target)
+        true_b, false_b = (b.target, j + 1) if b.arg else (j + 1, b.target)
+        if negated:
+            true_b, false_b = false_b, true_b
+        self.pending.append((false_a, false_b))
+        return true_a, true_b
+
+    def _skip_not(self, i: int, j: int) -> tuple[int, int]:
+        """Return the branches of both, one of which stands behind a ``not``."""
+        a, b = self.ops[i], self.others[j]
+        behind, other = _behind_not(self.ops, i), _behind_not(self.others, j)
+        if behind is not None and b.kind is o.BRANCH:
+            return behind, j
+        if other is not None and a.kind is o.BRANCH:
+            return i, other
+        raise self.different(a, b)
+
+    def compare_arguments(self, i: int, j: int) -> None:
+        """Raise unless the arguments of two operations of one kind are the same."""
+        p, q, a, b = self.p, self.q, self.ops[i], self.others[j]
+        if a.kind is not o.CONST:
+            argument = self.rename.get(a.arg, a.arg) if a.kind in ON_GLOBALS else a.arg
+            same = argument is b.arg or same_constant(argument, b.arg)
+        else:
+            same = same_constant(a.arg, b.arg, self.nested, f"{self.name}.") \
+                or (_is_line(p, i) and _is_line(q, j)) \
+                or (_is_attributes(p, i) and _is_attributes(q, j) and sorted(a.arg) == sorted(b.arg))
+        if not same:
+            raise self.different(a, b)
+
+    def pair_handlers(self, a: Op, b: Op) -> None:
+        """Raise unless both operations lie under corresponding handlers, which come later."""
+        if a.handler < 0 and b.handler < 0:
+            return
+        if a.handler < 0 or b.handler < 0:
+            raise _Different(f"{self.different(a, b)}: only one of them lies under an exception handler")
+        left, right = self.p.handlers[a.handler], self.q.handlers[b.handler]
+        if left.depth != right.depth or left.lasti != right.lasti:
+            raise _Different(f"{self.different(a, b)}: their handlers keep {left!r} and {right!r}")
+        self.pending.append((left.target, right.target))
+
+    def different(self, a: Op, b: Op) -> _Different:
+        return _Different(f"{self.name}: {a!r} at offset {a.offset} became {b!r} at offset {b.offset}")
 
 
 def _is_line(program: Program, index: int) -> bool:
@@ -336,27 +372,12 @@ def _is_of_class(program: Program, index: int, name: str) -> bool:
             and not code.flags & 0x3 and code.name != "<module>")
 
 
-def _skip_not(ops: list[Op], index: int) -> int | None:
-    """The branch behind a ``not`` at ``index``, if that is what stands there."""
+def _behind_not(ops: list[Op], index: int) -> int | None:
+    """Return the branch behind a ``not`` at ``index``, if that is what stands there."""
     if ops[index].kind is not o.UNARY or ops[index].arg != "not" or index + 1 >= len(ops):
         return None
     following = _settle(ops, index + 1)
     return following if ops[following].kind is o.BRANCH else None
-
-
-def _pair_handlers(p: Program, q: Program, a: Op, b: Op, name: str, pending: list[tuple[int, int]]) -> None:
-    if a.handler < 0 and b.handler < 0:
-        return
-    if a.handler < 0 or b.handler < 0:
-        raise _Different(f"{_at(name, a, b)}: only one of them lies under an exception handler")
-    left, right = p.handlers[a.handler], q.handlers[b.handler]
-    if left.depth != right.depth or left.lasti != right.lasti:
-        raise _Different(f"{_at(name, a, b)}: their handlers keep {left!r} and {right!r}")
-    pending.append((left.target, right.target))
-
-
-def _at(name: str, a: Op, b: Op) -> str:
-    return f"{name}: {a!r} at offset {a.offset} became {b!r} at offset {b.offset}"
 
 
 def same_constant(
@@ -390,12 +411,12 @@ def same_constant(
 
 
 def _bits(*values: float) -> bytes:
-    """Signs of zeros and of NaNs can be seen, and so can a NaN's other bits."""
+    """Return the bits of numbers: signs of zeros and of NaNs can be seen, and so can a NaN's other bits."""
     return struct.pack(f"{len(values)}d", *values)
 
 
 def _typed(value: Any) -> Any:
-    """A key that only the same constant has."""
+    """Return a key that only the same constant has."""
     kind = type(value)
     if kind is tuple:
         return (kind, tuple(map(_typed, value)))

@@ -1,0 +1,77 @@
+"""Every canonical operation has one row, and what the rows say agrees with what the operations do."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from depyf.bytecode import operations as o
+from depyf.bytecode import opspec
+from depyf.bytecode.canonical import canonicalise
+from depyf.bytecode.code import Code
+from depyf.bytecode.operations import Op
+from depyf.bytecode.opspec import SPECS, effect
+from depyf.decompiler.fallback import namespaces, translate
+
+OPERATIONS = [name for name, value in vars(o).items() if name.isupper() and value == name]
+
+
+def test_every_operation_has_one_row_and_every_row_is_an_operation():
+    assert sorted(SPECS) == sorted(OPERATIONS)
+    text = Path(opspec.__file__).read_text(encoding="utf-8")
+    assert [text.count(f"\n    o.{kind}: OpSpec(") for kind in OPERATIONS] == [1] * len(OPERATIONS)
+
+
+#: Arguments of operations whose effect depends on them, with what they pop and push.
+EFFECTS = {
+    o.BUILD_TUPLE: (3, (3, 1)), o.BUILD_LIST: (0, (0, 1)), o.BUILD_SET: (2, (2, 1)), o.BUILD_STRING: (2, (2, 1)),
+    o.BUILD_SLICE: (3, (3, 1)), o.BUILD_MAP: (2, (4, 1)), o.BUILD_CONST_KEY_MAP: (("a", "b"), (2, 1)),
+    o.BUILD_UNPACK: (("list", 2), (2, 1)), o.FORMAT: (("r", True), (2, 1)), o.BUILD_INTERPOLATION: (("", False), (2, 1)),
+    o.UNPACK: (3, (1, 3)), o.UNPACK_EX: ((1, 2), (1, 4)), o.CALL: ((1, ("a", "b")), (4, 1)), o.CALL_EX: (True, (3, 1)),
+    o.MAKE_FUNCTION: (9, (3, 1)), o.COPY: (2, (2, 3)), o.SWAP: (3, (3, 3)), o.ROT: (3, (3, 3)), o.RAISE: (2, (2, 0)),
+    o.RERAISE: (1, (2, 0)),
+}
+
+
+@pytest.mark.parametrize("kind", OPERATIONS)
+def test_effects(kind):
+    spec = SPECS[kind]
+    if callable(spec.effect):
+        argument, expected = EFFECTS[kind]
+        assert effect(Op(kind, argument)) == expected
+    else:
+        assert kind not in EFFECTS
+        popped, pushed = effect(Op(kind))
+        assert (popped, pushed) == spec.effect
+        assert spec.keeps <= min(popped, pushed)
+
+
+def test_terminators():
+    assert opspec.TERMINATORS == {"JUMP", "BRANCH", "FOR_ITER", "RETURN", "RAISE", "RERAISE"}
+    assert opspec.NO_FALL_THROUGH == {"JUMP", "RETURN", "RAISE", "RERAISE"}
+    assert opspec.JUMPS == {"JUMP", "BRANCH", "FOR_ITER"}
+    assert opspec.NO_FALL_THROUGH | opspec.JUMPS == opspec.TERMINATORS
+
+
+def test_what_cannot_raise_looks_nothing_up():
+    for kind in opspec.CANNOT_RAISE:
+        assert SPECS[kind].touches not in (opspec.GLOBALS, opspec.NAMES), kind
+        assert SPECS[kind].observed is not opspec.READ, kind
+
+
+def test_every_operation_can_be_written_in_the_last_resort():
+    assert set(translate.RULES) | set(namespaces.RULES) | opspec.TERMINATORS == set(OPERATIONS)
+
+
+def test_the_worked_example_of_the_operations():
+    def example(a, b):
+        return f(a) or b  # noqa: F821
+
+    ops = canonicalise(Code.of(example.__code__)).ops
+    shown = re.findall(r"  (\d) ([A-Z].*)", o.__doc__)
+    if sys.version_info >= (3, 14):  # (it returns in two places)
+        ops = ops[: len(shown)]
+    assert [(str(index), repr(op)) for index, op in enumerate(ops)] == shown
