@@ -28,10 +28,10 @@ from .faults import why
 from .forms import Form, Forms
 from .options import Options
 from .proof.equivalence.unobservable import ITEMS_NOTE
+from .proof.exact import same_program
 from .proof.interpreter import ForeignError, Interpreter
 from .proof.parts import Proof, prove
 from .proof.recompile import Compiler, compile_function, compile_here
-from .proof.same import same_program
 from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
 from .scopes import top_level
