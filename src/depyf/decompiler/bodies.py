@@ -116,7 +116,7 @@ def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _show_docstring(body: list[ast.stmt]) -> None:
-    """``__doc__ = "..."`` at the beginning of a module was a docstring."""
+    """Write ``__doc__ = "..."`` at the beginning of a module as a docstring."""
     if body and isinstance(body[0], ast.Assign):
         first = body[0]
         if (
@@ -156,8 +156,10 @@ def _docstring(scope: CodeScope) -> str | None:
 
 
 def future_imports(scope: CodeScope) -> list[ast.stmt]:
-    """Return the ``from __future__`` import that a module was compiled with, for a text in which its own is no longer
-    the first statement."""
+    """Return the ``from __future__`` import that a module was compiled with.
+
+    It is for a text in which the module's own is no longer the first statement.
+    """
     if scope.kind != "module" or not scope.code.flags & CO_FUTURE_ANNOTATIONS:
         return []
     return [ast.ImportFrom("__future__", [ast.alias("annotations", None)], 0)]
@@ -172,8 +174,11 @@ def _makes_annotations(stmt: ast.stmt) -> bool:
 
 
 def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
-    """An annotation for a body that makes ``__annotations__`` and puts nothing into it: its own were of
-    ``(x): int``, or stood where nothing leads to. (Of such 3.14 keeps the cells that annotations would need.)"""
+    """Return an annotation for a body that makes ``__annotations__`` and puts nothing into it.
+
+    Its own were of ``(x): int``, or stood where nothing leads to. (Of such 3.14 keeps the cells that annotations would
+    need.)
+    """
     if not scope.annotates:
         return []
     if scope.code.version >= (3, 14):

@@ -21,25 +21,34 @@ class CompiledScope(Scope):
         self.options = options
 
     def dropped_constant(self, node: Any) -> ast.expr:
-        """A constant alone leaves nothing behind, or is a docstring. What does leave something is an f-string without
-        fields (before 3.12), and a constant that decides a condition (since 3.10)."""
+        """Write a constant that is evaluated and dropped.
+
+        A constant alone leaves nothing behind, or is a docstring. What does leave something is an f-string without
+        fields (before 3.12), and a constant that decides a condition (since 3.10).
+        """
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.code.version < (3, 12):
             return ast.JoinedStr([node])
         return decided(node)
 
     def held(self, node: Any) -> ast.expr:
+        """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
         held = self.code.version >= (3, 10) and not self.options.is_readable(self.code)
         return decided(node) if held else node
 
     def has_constant_keys(self) -> bool:
+        """Return whether the compiler puts the constant keys of a dictionary into one constant."""
         return self.code.version < (3, 14)
 
     def tests_constants(self) -> bool:
+        """Return whether the compiler leaves conditions of one constant to the interpreter."""
         return not (3, 10) <= self.code.version < (3, 14)
 
     def looked_through(self, node: ast.expr) -> ast.expr:
-        """A list that is iterated over or searched is a tuple, and a set of constants is one constant (``fold_iter``
-        and ``fold_compare`` in ast_opt.c, flowgraph.c of 3.14), unless it was part of a condition that is gone."""
+        """Write what is iterated over or searched so that the compiler leaves it as it is.
+
+        A list becomes a tuple and a set of constants one constant (``fold_iter`` and ``fold_compare`` in ast_opt.c,
+        flowgraph.c of 3.14), unless it was part of a condition that is gone.
+        """
         if hasattr(node, "frozen"):
             return node
         if (
@@ -50,20 +59,26 @@ class CompiledScope(Scope):
         return node
 
     def begins_a_line(self, node: ast.expr) -> None:
-        """``(a or b) and c`` tests the value of ``a or b`` once more where its parts stand on another line than the
-        whole: jumps are threaded within a line only (CPython up to 3.11, flowgraph of 3.14; compile.c,
-        ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``)."""
+        """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
+
+        ``(a or b) and c`` tests the value of ``a or b`` once more where its parts stand on another line than the whole
+        (CPython up to 3.11, flowgraph of 3.14; compile.c, ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
+        """
         if not (3, 12) <= self.code.version < (3, 14):
             self.begins_another_line(node)
 
     def begins_another_line(self, node: ast.expr) -> None:
+        """Mark an expression that must not begin on the line of its statement."""
         node.begins_a_line = True  # type: ignore[attr-defined]
         self.options.has_marks = True
 
     def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
-        """From 3.13 on a value is dropped before the variables of its inlined comprehension get their values back,
-        unless a jump led to where it is dropped; in 3.12 only as an annotation, where both are of one place
-        (``apply_static_swaps`` in flowgraph.c)."""
+        """Write a statement that drops the value of an inlined comprehension.
+
+        From 3.13 on a value is dropped before the variables of its inlined comprehension get their values back, unless
+        a jump led to where it is dropped; in 3.12 only as an annotation, where both are of one place
+        (``apply_static_swaps`` in flowgraph.c).
+        """
         if before and self.code.version < (3, 13):
             return ast.AnnAssign(ast.Name("_", STORE), node, None, 0)
         if not before and self.code.version >= (3, 13):
@@ -71,7 +86,10 @@ class CompiledScope(Scope):
         return ast.Expr(node)
 
     def is_one_item(self, node: ast.expr) -> None:
-        """``with (a, b):`` would enter ``a`` and ``b``. (``ast.unparse`` does not know that.)"""
+        """Mark the tuple that a ``with`` statement enters.
+
+        ``with (a, b):`` would enter ``a`` and ``b``. (``ast.unparse`` does not know that.)
+        """
         node.is_one_item = True  # type: ignore[attr-defined]
         self.options.has_marks = True
 

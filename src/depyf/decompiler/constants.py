@@ -121,8 +121,10 @@ def _subscripts(ops: list[Op], index: int) -> bool:
 
 
 def _builds_closure(ops: list[Op], index: int) -> bool:
-    """Return whether a cell goes into the closure of a function made next, or is only read or written through
-    ``cell_contents``."""
+    """Return whether a cell goes into the closure of a function made next.
+
+    A cell that is only read or written through ``cell_contents`` counts, too.
+    """
     after = ops[index + 1 : index + 2]
     if after and after[0].kind in (o.LOAD_ATTR, o.STORE_ATTR) and after[0].arg == "cell_contents":
         return True

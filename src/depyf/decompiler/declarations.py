@@ -172,8 +172,10 @@ def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stm
 
 
 def _declared_for_annotations(code: Code) -> Iterator[str]:
-    """Names that scopes of type parameters, bounds and aliases in a class take for globals at once: such a scope
-    sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c)."""
+    """Yield names that scopes of type parameters, bounds and aliases in a class take for globals at once.
+
+    Such a scope sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c).
+    """
     pending = [held for held in held_by(code) if held.name.startswith(HIDDEN)] + lazy(code)
     while pending:
         here = pending.pop()
@@ -224,8 +226,10 @@ def _enclosing_local(scope: CodeScope, name: str) -> bool:
 
 
 def _bound_by_comprehensions(ops: Sequence[Op]) -> Iterator[Op]:
-    """Stores to variables outside of a comprehension in functions of comprehensions: a walrus in one binds a name of
-    the function around it, where it is declared if it is no local."""
+    """Yield stores of comprehensions to variables outside of them.
+
+    A walrus in one binds a name of the function around it, where it is declared if it is no local.
+    """
     for op in ops:
         if type(op.arg) is Code and op.arg.name in BUILDS:
             inside = canonicalise(op.arg).ops

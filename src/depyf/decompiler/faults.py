@@ -53,7 +53,10 @@ def why(error: Exception) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """File and line of the innermost frame. (No source is read for it.)"""
+    """Return file and line of the innermost frame.
+
+    No source is read for it.
+    """
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

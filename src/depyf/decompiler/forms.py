@@ -31,8 +31,10 @@ _EXPRESSIONS = frozenset({"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "
 
 
 def held_by(code: Code) -> list[Code]:
-    """Code objects that the code loads, in its order. (Not ``consts``: before 3.11 the qualified name of a function
-    is known where it is made only.)"""
+    """Return the code objects that the code loads, in its order.
+
+    Not ``consts``: before 3.11 the qualified name of a function is known where it is made only.
+    """
     return list(dict.fromkeys(op.arg for op in canonicalise(code).ops
                               if op.kind is o.CONST and isinstance(op.arg, Code)))
 
@@ -77,6 +79,7 @@ class Forms:
                 pending.append(held)
 
     def of(self, code: Code) -> Form:
+        """Return the form of a code object."""
         return self._form.get(code, Form.STRUCTURED)
 
     def give_up(self, code: Code, reason: str) -> bool:
@@ -123,8 +126,10 @@ class Forms:
         return tuple(map(self.of, self._families[code]))
 
     def holder(self, code: Code) -> Code:
-        """The code object whose form decides how this one is written: that around a lambda, comprehension,
-        annotation or type parameter."""
+        """Return the code object whose form decides how this one is written.
+
+        That is the one around a lambda, comprehension, annotation or type parameter.
+        """
         while code in self.parts and code is not self.root:
             parent = self.parents.get(code, self.root)
             if self.of(parent) is Form.DISPATCH:
@@ -133,4 +138,5 @@ class Forms:
         return code
 
     def why(self, code: Code) -> str:
+        """Return the reasons against the earlier forms of a code object, in one line."""
         return "; ".join(dict.fromkeys(self.reasons.get(code, ())))

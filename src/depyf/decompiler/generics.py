@@ -38,6 +38,7 @@ class TypeParameter(ast.expr):
         self.default: ast.expr | None = None
 
     def text(self) -> str:
+        """Return the parameter as it stands in brackets."""
         made = _STARS[self.kind] + checked(self.name)
         if self.bound is not None:
             made += f": {checked_text(self.bound)}"
@@ -66,6 +67,7 @@ class TypeAlias(ast.expr):
         self.value = value
 
     def statement(self, name: str) -> ast.stmt:
+        """Return the ``type`` statement that stores the alias under a name."""
         text = f"type {checked(name)}{bracket(self.parameters)} = {checked_text(self.value)}"
         return ast.Expr(written(text, _since(self.parameters)))
 
@@ -78,6 +80,7 @@ def parameters_of(node: Any) -> list[TypeParameter] | None:
 
 
 def bracket(parameters: list[TypeParameter]) -> str:
+    """Return the type parameters in their brackets; empty without any."""
     return f"[{', '.join(p.text() for p in parameters)}]" if parameters else ""
 
 

@@ -146,9 +146,11 @@ def of_the_compiler(name: str) -> bool:
 
 
 def legal(name: str) -> str:
-    """A name that can be written, for one that may not: ``_lambda_`` for ``<lambda>``. Names that the compiler begins
-    with a dot (``.0``, ``.defaults``) begin with two underscores, to stay apart from those of a program; where they are
-    words they end so too, as classes read them, which would mangle the name."""
+    """Return a name that can be written, for one that may not: ``_lambda_`` for ``<lambda>``.
+
+    Names that the compiler begins with a dot (``.0``, ``.defaults``) begin with two underscores, to stay apart from
+    those of a program; where they are words they end so too, as classes read them, which would mangle the name.
+    """
     if is_name(name):
         return name
     if name[:1] == "." and is_name(name[1:]):

@@ -114,8 +114,11 @@ def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
 
 
 class _Job:
-    """One decompilation. Code objects that cannot be written, compiled or proven get their next form
-    (:class:`Form`) and all is written again, until what is left is proven."""
+    """One decompilation.
+
+    Code objects that cannot be written, compiled or proven get their next form (:class:`Form`) and all is written
+    again, until what is left is proven.
+    """
 
     def __init__(
         self, code: Code, name: str | None, simplify: bool, verify: bool,
@@ -269,8 +272,11 @@ class _Job:
             raise Failed(self.forms.why(holder), holder)
 
     def blame(self, reason: str) -> None:
-        """The whole could not be written or compiled: the innermost code object to which that happens alone
-        gets its next form. Where there is none (a class body is no text of its own), the whole decides."""
+        """Give the code object its next form because of which the whole could not be written or compiled.
+
+        It is the innermost one to which that happens alone. Where there is none (a class body is no text of its own),
+        the whole decides.
+        """
         code = self.at_fault()
         if code is not None:
             self.give_up(code, reason)
@@ -287,11 +293,11 @@ class _Job:
                      and self.forms.holder(code) is code and not self.can_be_written(code)), None)
 
     def enough(self, steps: list[Code], reason: str) -> list[tuple[Code, str]]:
-        """The steps of giving up after which the whole can be written, or shows what is at fault; each with what made
-        it necessary. All, where all are not enough.
+        """Return the steps of giving up after which the whole can be written, or shows what is at fault.
 
-        These are the first few, from the outermost on; how many is found by doubling and halving. (A class may hold
-        hundreds of functions.) Where the last of them is enough by itself, it is the only one.
+        Each comes with what made it necessary. These are the first few, from the outermost on; how many is found by
+        doubling and halving. (A class may hold hundreds of functions.) Where the last of them is enough by itself, it
+        is the only one. Where all are not enough, all are returned.
         """
         reasons = {0: reason}
 
@@ -316,8 +322,10 @@ class _Job:
         return [(code, reasons[known[bisect.bisect(known, at) - 1]]) for at, code in enumerate(steps[:number])]
 
     def trouble(self, steps: list[Code]) -> str:
-        """Return why the whole cannot be written if these are given up; empty if it can, or if it is known what is at
-        fault."""
+        """Return why the whole cannot be written if these are given up.
+
+        Empty if it can, or if it is known what is at fault.
+        """
         with self.forms.tried(steps):
             try:
                 self.written()

@@ -79,4 +79,5 @@ class Decompiled:
 
     @property
     def line_map(self) -> Mapping[int, int]:
+        """``{offset of an instruction: line of the text}`` for the outermost code object."""
         return self.parts[0].line_map if self.parts else {}

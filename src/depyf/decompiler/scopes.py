@@ -49,6 +49,7 @@ class CodeScope(CompiledScope):
 
     # --- names and constants ----------------------------------------------------------------------
     def plain_name(self, name: str) -> str:
+        """Return a name as the text has it: renamed, or without the mangling of its class."""
         rename = self.options.rename
         if rename and name in rename:
             return rename[name]
@@ -58,9 +59,11 @@ class CodeScope(CompiledScope):
         return name
 
     def constant(self, value: Any) -> Any:
+        """Return a constant as an expression."""
         return constant(value)
 
     def annotation(self, node: ast.expr) -> ast.expr:
+        """Return an annotation as an expression; under ``from __future__ import annotations`` it is text."""
         if self.options.future_annotations and isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value.removeprefix("*")  # ``*args: *Ts``
             try:
@@ -71,6 +74,7 @@ class CodeScope(CompiledScope):
         return node
 
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
+        """Return name, annotation and number of what a number in a set stands for (3.14)."""
         if name == deferred.CONDITIONAL and type(number) is int:
             for known in self.annotations:
                 if known.index == number:
@@ -95,6 +99,7 @@ class CodeScope(CompiledScope):
         return body
 
     def structured(self) -> list[ast.stmt]:
+        """Write the body with statements, by the first way that can be written."""
         if self.annotate is not None and not self.annotations:
             self.annotations = deferred.of_body(self.annotate, self)
         search = self.options.search(self.code)
@@ -130,9 +135,11 @@ class CodeScope(CompiledScope):
 
     # --- definitions ------------------------------------------------------------------------------
     def nested(self, code: Code, kind: str, class_name: str | None = None) -> CodeScope:
+        """Return the scope of a code object that this one holds."""
         return CodeScope(code, self.options, self, kind, class_name if class_name is not None else self.class_name)
 
     def arguments(self, code: Code, parts: dict[str, Any], scope: CodeScope) -> tuple[ast.arguments, ast.expr | None]:
+        """Return the parameters of a function, and the annotation of what it returns."""
         names = list(code.arguments)
         annotations: dict[str, ast.expr] = {}
         node = parts.get("annotations")
@@ -184,6 +191,7 @@ class CodeScope(CompiledScope):
         return shown, annotations.get("return")
 
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> Any:
+        """Write the definition of a function; ``None`` where its name is another than the variable's."""
         code = expr.code
         if code is self.annotate and name in deferred.FUNCTION_NAMES:
             return AnnotateDefinition()
@@ -202,16 +210,19 @@ class CodeScope(CompiledScope):
                              bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
 
     def lambda_(self, expr: FunctionExpr) -> ast.expr:
+        """Write a lambda."""
         scope = self.nested(expr.code, "lambda")
         arguments, _ = self.arguments(expr.code, expr.arguments, scope)
         return ast.Lambda(arguments, as_expression(scope.structured()))
 
     def class_(self, expr: FunctionExpr, name: str, bases: list[Any], keywords: list[ast.keyword]) -> ast.ClassDef:
+        """Write the definition of a class."""
         scope = self.nested(expr.code, "class", expr.code.name)
         fields: dict[str, Any] = {"type_params": []} if _TYPE_PARAMS else {}
         return ast.ClassDef(self.plain_name(name), bases, keywords, scope.statements(), [], **fields)
 
     def generic(self, expr: FunctionExpr, values: list[ast.expr]) -> ast.expr:
+        """Write what a hidden function of type parameters returns."""
         scope = self.nested(expr.code, "generic")
         body = scope.restructured(dict(zip(expr.code.arguments, values)))
         machine = body.machine
@@ -228,9 +239,11 @@ class CodeScope(CompiledScope):
         return made
 
     def later(self, expr: FunctionExpr) -> ast.expr:
+        """Write the expression that a function of a bound, a default or a ``type`` statement returns."""
         return deferred.expression(expr.code, self)
 
     def comprehension(self, expr: FunctionExpr, iterable: Iter) -> ast.expr:
+        """Write a comprehension that is a function of its own."""
         code = expr.code
         build_kind = BUILDS.get(code.name)
         if build_kind is None:
@@ -270,6 +283,7 @@ def make_function(
     name: str, arguments: ast.arguments, body: list[ast.stmt], decorators: list[ast.expr],
     returns: ast.expr | None, asynchronous: bool,
 ) -> Any:
+    """Return the definition of a function."""
     fields: dict[str, Any] = {"type_params": []} if _TYPE_PARAMS else {}
     kind = ast.AsyncFunctionDef if asynchronous else ast.FunctionDef
     return kind(name, arguments, body, decorators, returns, None, **fields)

@@ -1,5 +1,8 @@
-"""Copies of syntax trees, and walks through them. (``copy.deepcopy`` keeps account of what it met, and ``ast.walk``
-asks each node for the fields of its class; trees that live for one compilation need neither.)"""
+"""Copies of syntax trees, and walks through them.
+
+``copy.deepcopy`` keeps account of what it met, and ``ast.walk`` asks each node for the fields of its class; trees that
+live for one compilation need neither.
+"""
 
 from __future__ import annotations
 

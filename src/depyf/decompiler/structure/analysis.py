@@ -58,8 +58,11 @@ class Analysis:
         return self.tree.dominates(above, below)
 
     def around_loop(self, head: int) -> list[int]:
-        """Regions around the loop at ``head``: a region that a way back comes from outside of is in the loop
-        (``while True: try: ...``), though it starts with the same block."""
+        """Return the regions around the loop at ``head``.
+
+        A region that an edge back comes from outside of is in the loop (``while True: try: ...``), though it starts
+        with the same block.
+        """
         chain = self.cfg.handlers_around(self.cfg.blocks[head].handler)
         for tail in self._back.get(head, ()):
             inside = self.cfg.handlers_around(self.cfg.blocks[tail].handler)
@@ -67,8 +70,10 @@ class Analysis:
         return chain
 
     def _whole_body(self, head: int, body: set[int]) -> set[int]:
-        """The body of a loop with what stands in it and never leads back: the rest of the protected bodies in it
-        and their handlers (``except E: break``)."""
+        """Return the body of a loop with what stands in it and never leads back.
+
+        That is the rest of the protected bodies in it and their handlers (``except E: break``).
+        """
         blocks = self.cfg.blocks
         around = self.around_loop(head)
         regions = {blocks[id].handler for id in body} - {None, *around}

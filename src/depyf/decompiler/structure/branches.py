@@ -117,7 +117,8 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[
     Args:
         test: the tested value.
         positive: whether ``body`` runs where it is true.
-        body, orelse: the arms.
+        body: the arm that is written first.
+        orelse: the other arm.
     """
     # the rest of an ``assert``; one that tests a constant itself (3.9 and before) is complete
     for arm, other, raises_if_true in ((body, orelse, positive), (orelse, body, not positive)):

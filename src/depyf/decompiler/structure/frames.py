@@ -37,6 +37,7 @@ class LoopFrame(Frame):
     exit: int | None = None
 
     def jump(self, target: int | None) -> ast.stmt | None:
+        """Return ``continue`` or ``break`` for an end of this loop."""
         if target == self.head:
             return ast.Continue()
         return ast.Break() if target == self.exit else None

@@ -203,8 +203,10 @@ def _breaks_late(block: Block, goal: Block) -> bool:
 
 
 def _returns_at_once(goal: Block) -> bool:
-    """Return whether a ``return`` may have dropped the iterator before this block: it computes its value before that,
-    unless it is a constant."""
+    """Return whether a ``return`` may have dropped the iterator before this block.
+
+    It computes its value before that, unless it is a constant.
+    """
     return goal.end == "return" and [op.kind for op in goal.ops] in ([], ["CONST"])
 
 
@@ -243,8 +245,10 @@ def is_small_exit(walker: Walker, id: int) -> bool:
 
 # --- the likeliest -------------------------------------------------------------------------------------
 def _outermost(walker: Walker, loop: Loop, chosen: int | None) -> int | None:
-    """Return the chosen exit, or an end of the loop around, which only ``break`` or a ``return`` of its own leads to
-    from inside."""
+    """Return the chosen exit, or an end of the loop around.
+
+    To those only ``break`` leads from inside, or a ``return`` of its own.
+    """
     blocks, body = walker.cfg.blocks, loop.body
     ends = {
         end for end in outer_ends(loop.frame, None)

@@ -93,6 +93,7 @@ def lead_copies_to(walker: Walker, sources: Iterable[int], join: int | None) -> 
 
 
 def first_line(stmts: list[ast.stmt]) -> int | None:
+    """Return the line of the first statement, if it is known."""
     return line_of(stmts[0]) if stmts else None
 
 
@@ -201,7 +202,10 @@ def _where_they_meet(walker: Walker, normal: int, after_handlers: int, here: Her
 
 # --- handlers -------------------------------------------------------------------------------------------
 def handler_ends(walker: Walker, region: int) -> list[int]:
-    """Return the blocks in which a running handler of ``region`` ends. (Other handlers may run inside it.)"""
+    """Return the blocks in which a running handler of ``region`` ends.
+
+    Other handlers may run inside it.
+    """
     blocks = walker.cfg.blocks
     around = walker.cfg.handlers_around(blocks[region].handler)
     found = []

@@ -38,14 +38,17 @@ class RegionCfg(Cfg):
         self.nowhere: dict[int, int] = {}
 
     def redirect(self, old: int, new: int) -> None:
+        """Lead all edges to ``old`` to ``new``, and remove ``old``."""
         super().redirect(old, new)
         for region, resume in self.resumes.items():
             if resume == old:
                 self.resumes[region] = new
 
     def same_way(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
-        """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations: one is
-        a copy of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)"""
+        """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations.
+
+        Then one is a copy of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)
+        """
         if a == b and not skip:
             return True
         if not depth:
@@ -72,12 +75,15 @@ def straight(cfg: RegionCfg, id: int, limit: int = 12) -> tuple[list[Op], Block]
 
 
 def is_leave(block: Block) -> bool:
+    """Return whether a block begins by leaving a protected body."""
     return bool(block.ops) and block.ops[0].kind == "LEAVE"
 
 
 def handler_steps(block: Block) -> Iterator[int]:
-    """1 for each handler that begins to run in a block, -1 for each that ends there, in order. (``LEAVE`` stands for
-    the end of ``except E as n`` where its clean-up was cut.)"""
+    """Yield 1 for each handler that begins to run in a block, -1 for each that ends there, in order.
+
+    ``LEAVE`` stands for the end of ``except E as n`` where its clean-up was cut.
+    """
     for op in block.ops:
         if op.kind == "PUSH_EXC_INFO":
             yield 1

@@ -176,8 +176,7 @@ class _Path:
 
     # --- regions ----------------------------------------------------------------------------------
     def _region_entered(self, block: Block, begun: bool) -> int | None:
-        """Return the handler of the outermost region that begins here; ``None`` where none does, or a loop comes first.
-        """
+        """Return the handler of the outermost region that begins here, unless a loop comes first."""
         here, walker = self.here, self.walker
         around = here.frame.handler
         if block.handler == around or not (block.ops or block.end in ("for", "raise")) or is_leave(block):

@@ -22,7 +22,10 @@ from ..structure.region_cfg import NOWHERE, RegionCfg, Untangled, handler_steps,
 
 
 class _Members:
-    """Blocks by region. (While copies are cut blocks are added, but none moves to another region.)"""
+    """Blocks by region.
+
+    While copies are cut blocks are added, but none moves to another region.
+    """
 
     def __init__(self, cfg: RegionCfg) -> None:
         self.cfg = cfg
@@ -310,8 +313,10 @@ class _Copy:
         """Compare until the way ends or parts.
 
         Args:
-            h, i: block and index in the clean-up.
-            c, j: block and index in the copy.
+            h: block in the clean-up.
+            i: index of the operation in it.
+            c: block in the copy.
+            j: index of the operation in it.
         """
         while True:
             self._steps += 1

@@ -95,9 +95,10 @@ def merge_breaks(cfg: RegionCfg) -> None:
 
 
 def _merge_exits(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None = None) -> None:
-    """Copies of the end of a handler or protected body that lead to one place become one.
+    """Make copies of the end of a handler or protected body that lead to one place one.
 
     Args:
+        cfg: the graph.
         wanted: ``(region, place)`` of the ends of handlers that are looked at; all ends if ``None``.
     """
     blocks = cfg.blocks

@@ -165,8 +165,11 @@ def _loops(cfg: RegionCfg, group: list[Block]) -> bool:
 
 
 def _place(cfg: RegionCfg, id: int) -> object:
-    """Return a key of the place that a test leads to: copies of one ``return None`` are one place, and so are copies of
-    the ways through a test that has conditions in it (``while (a or b) + c``), which merge in the rest of it."""
+    """Return a key of the place that a test leads to.
+
+    Copies of one ``return None`` are one place, and so are copies of the edges through a test that has conditions in it
+    (``while (a or b) + c``), which merge in the rest of it.
+    """
     block = cfg.blocks[id]
     if block.end == "jump" and block.ops and all(op.line is not None for op in block.ops):
         return ("way", *(_key(op) for op in block.ops), block.handler, block.successors[0])
@@ -244,8 +247,11 @@ def _merge_equal(cfg: RegionCfg) -> bool:
 
 
 def _returning_arms(cfg: RegionCfg) -> dict[int, tuple[object, ...]]:
-    """Blocks that only return what was computed in the protected body they leave (``return (a, b if c else d)`` in a
-    ``try``), with what tells that two of them are of one expression: its test, and what both arms end in."""
+    """Return blocks that only return what was computed in the protected body they leave.
+
+    That is ``return (a, b if c else d)`` in a ``try``. With each comes what tells that two of them are of one
+    expression: its test, and what both arms end in.
+    """
     blocks = cfg.blocks
     preds = cfg.predecessors()
     found: dict[int, tuple[object, ...]] = {}
