@@ -21,6 +21,7 @@ from .errors import shown
 from .instructions import Instruction, UnsupportedBytecode, decode_indexed
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
+from .opspec import KEPT, effect
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
 from .unfold import unfold
 from .validate import MAX_STACK, check_head, check_instructions, check_table, check_wrapper
@@ -156,6 +157,14 @@ class Translator:
         op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
         self.ops.append(op)
         return op
+
+    def apply(self, kind: str, arg: Any = None, target: int = -1) -> None:
+        """Append an operation, and do to the stack what its row says."""
+        popped, pushed = effect(self.emit(kind, arg, target))
+        kept = KEPT.get(kind, 0)
+        self.need(popped)
+        self.pop(popped - kept)
+        self.stack.extend((1,) * (pushed - kept))
 
     def unsupported(self, message: str) -> UnsupportedBytecode:
         instruction = self.instructions[self.at]

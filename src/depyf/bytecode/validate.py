@@ -1,4 +1,4 @@
-"""Is a code object one that the interpreter could run? Asked before anything is made of it.
+"""Checks that a code object is one that the interpreter could run, before anything is made of it.
 
 CPython trusts what its compiler writes and checks none of this: what is refused here would crash it, or
 do something that no operation of :mod:`depyf.bytecode.operations` stands for. A ``.pyc`` comes from
@@ -27,7 +27,8 @@ _YIELDS = frozenset({"YIELD_VALUE", "YIELD_FROM", "SEND", "RETURN_GENERATOR"})
 #: What CPython does once, before the body; a jump back to it would do it again.
 _ONCE = frozenset({"COPY_FREE_VARS", "RETURN_GENERATOR", "GEN_START"})
 _PREFIX = frozenset({"COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "GEN_START"})
-#: What the compiler leaves outside of the outermost handler of a generator, as it raises nothing.
+#: What the compiler leaves outside of the outermost handler of a generator, as it raises nothing. (These are
+#: instructions: a LOAD_FAST of 3.12 cannot raise, as there is LOAD_FAST_CHECK; the operation that both become can.)
 _RAISES_NOTHING = _PREFIX | {
     "NOP", "RESUME", "PUSH_EXC_INFO", "END_SEND", "END_FOR", "LOAD_CONST", "LOAD_FAST", "STORE_FAST", "COPY", "SWAP",
     "RETURN_CONST", "RETURN_VALUE", "LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST",
@@ -62,9 +63,6 @@ _ARGUMENTS: dict[str, Callable[[int], bool]] = {
     "CALL_FUNCTION_EX": lambda n: n <= 1,
     "RERAISE": lambda n: n <= 2,
 }
-#: Instructions that something is asked of.
-_LOOKED_AT = _ARGUMENTS.keys() | _YIELDS | _ONCE | _IN_CELLS | {"KW_NAMES", "PRECALL"}
-
 
 def check_head(code: Code) -> None:
     """Check what the code object says of itself: parameters, names, flags."""
@@ -89,72 +87,134 @@ def check_head(code: Code) -> None:
 
 
 def check_instructions(code: Code, instructions: Sequence[Instruction]) -> None:
-    """Arguments, and the instructions that only stand in certain places."""
-    version = code.version
-    suspends = code.flags & _SUSPENDS
-    cells = frozenset(code.cellvars + code.freevars)
-    shared: tuple[str, ...] = ()
-    if version >= (3, 11):
-        known = set(code.varnames)
-        shared = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
+    """Check arguments, and the instructions that only stand in certain places."""
+    _Checker(code, instructions).run()
 
-    def wrong(i: Instruction, message: str) -> UnsupportedBytecode:
-        return UnsupportedBytecode(message, code, i.opname, i.offset)
 
-    body = 0
-    while body < len(instructions) and instructions[body].opname in _PREFIX:
-        body += 1
-    targets = {i.target for i in instructions if i.target >= 0}
-    started = False
-    for index, i in enumerate(instructions):
-        name, arg = i.opname, i.arg
-        if name not in _LOOKED_AT and i.target < 0:
-            continue
-        meaningful = _ARGUMENTS.get(name)
-        if meaningful is not None and not meaningful(arg) and not (name == "RERAISE" and version < (3, 10)):
-            raise wrong(i, f"argument {arg} means nothing")
-        if name in _YIELDS:
-            if not suspends:
-                raise wrong(i, "in a function that is no generator and no coroutine")
-            if name == "RETURN_GENERATOR":
-                started = True
-                if index + 1 == len(instructions) or instructions[index + 1].opname != "POP_TOP":
-                    raise wrong(i, "is not followed by POP_TOP")
-            implicit = suspends & CO_GENERATOR or suspends & CO_ASYNC_GENERATOR and version < (3, 11)
-            if name == "YIELD_VALUE" and not implicit:
-                # What a coroutine yields itself, and what an asynchronous generator yields unwrapped, is for
-                # the event loop; source has no word for it.
-                before = instructions[index - 1] if index and index not in targets else None
-                if before is None or not (before.opname == "SEND" or suspends & CO_ASYNC_GENERATOR and (
-                    before.opname == "ASYNC_GEN_WRAP"
-                    or before.opname == "CALL_INTRINSIC_1" and before.arg == _ASYNC_GEN_WRAP
-                )):
-                    raise wrong(i, "yields past the coroutine or asynchronous generator")
-        if name in _ONCE:
-            # (Dynamo's resume functions begin twice. ``rules.common.copy_free_vars`` looks at the second beginning, if
-            # it runs: one that does not may have another number, as cells became free variables.)
-            again = name == "COPY_FREE_VARS" and index >= body
-            if index >= body and not again:
-                raise wrong(i, "in the middle of the code")
-            if name == "COPY_FREE_VARS" and not again and (arg != len(code.freevars) or index):
-                raise wrong(i, f"argument {arg} where there are {len(code.freevars)} free variables")
-        if name in _IN_CELLS and shared and (arg >= len(shared) or shared[arg] not in cells):
-            raise wrong(i, f"argument {arg} is not the number of a cell")
-        if name == "KW_NAMES" or name == "PRECALL":
-            after = instructions[index + 1] if index + 1 < len(instructions) else None
-            if after is None or index + 1 in targets or after.opname not in ("PRECALL", "CALL") or (
-                name == "PRECALL" and (after.opname != "CALL" or after.arg != arg)
-            ):
-                raise wrong(i, "is not followed by its call")
-        # A jump to the first instruction of all is one into the prefix where there is one.
-        if 0 <= i.target < body and any(p.opname in _ONCE or p.opname == "MAKE_CELL"
-                                        for p in instructions[i.target : body]):
-            raise wrong(i, "jumps back to before the body")
-    if version >= (3, 11):
-        if suspends and not started and instructions:
-            raise wrong(instructions[0], "the flags say generator or coroutine, but none is made")
-        if code.freevars and instructions and instructions[0].opname != "COPY_FREE_VARS":
-            raise wrong(instructions[0], "free variables are not copied into the frame")
+class _Checker:
+    """Looks at the instructions of a code object, each by the checks for its name.
+
+    Attributes:
+        suspends: the flags that make it a generator or coroutine.
+        body: index of the first instruction that is not what CPython does once, before the body.
+        targets: indexes of instructions that jumps lead to.
+        variables: what cells are numbered by: all variables from 3.11 on, nothing before.
+        started: a generator or coroutine has been made.
+    """
+
+    def __init__(self, code: Code, instructions: Sequence[Instruction]) -> None:
+        self.code = code
+        self.instructions = instructions
+        self.suspends = code.flags & _SUSPENDS
+        self.cells = frozenset(code.cellvars + code.freevars)
+        self.variables: tuple[str, ...] = ()
+        if code.version >= (3, 11):
+            known = set(code.varnames)
+            self.variables = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
+        self.body = 0
+        while self.body < len(instructions) and instructions[self.body].opname in _PREFIX:
+            self.body += 1
+        self.targets = {i.target for i in instructions if i.target >= 0}
+        self.started = False
+
+    def run(self) -> None:
+        for index, i in enumerate(self.instructions):
+            for check in _CHECKS.get(i.opname, ()):
+                check(self, index, i)
+            if i.target >= 0:
+                self.jump(i)
+        if self.code.version < (3, 11) or not self.instructions:
+            return
+        first = self.instructions[0]
+        if self.suspends and not self.started:
+            raise self.wrong(first, "the flags say generator or coroutine, but none is made")
+        if self.code.freevars and first.opname != "COPY_FREE_VARS":
+            raise self.wrong(first, "free variables are not copied into the frame")
+
+    def wrong(self, i: Instruction, message: str) -> UnsupportedBytecode:
+        return UnsupportedBytecode(message, self.code, i.opname, i.offset)
+
+    def follower(self, index: int) -> str:
+        """Return the name of the instruction behind one; empty at the end."""
+        return self.instructions[index + 1].opname if index + 1 < len(self.instructions) else ""
+
+    # --- the checks ---------------------------------------------------------------------------------
+    def argument(self, index: int, i: Instruction) -> None:
+        if not _ARGUMENTS[i.opname](i.arg) and not (i.opname == "RERAISE" and self.code.version < (3, 10)):
+            raise self.wrong(i, f"argument {i.arg} means nothing")
+
+    def suspension(self, index: int, i: Instruction) -> None:
+        if not self.suspends:
+            raise self.wrong(i, "in a function that is no generator and no coroutine")
+
+    def start(self, index: int, i: Instruction) -> None:
+        self.started = True
+        if self.follower(index) != "POP_TOP":
+            raise self.wrong(i, "is not followed by POP_TOP")
+
+    def yields(self, index: int, i: Instruction) -> None:
+        """What a coroutine yields itself, and what an asynchronous generator yields unwrapped, is for the event loop.
+
+        Source has no word for it.
+        """
+        wraps = self.suspends & CO_ASYNC_GENERATOR
+        if self.suspends & CO_GENERATOR or wraps and self.code.version < (3, 11):
+            return
+        before = self.instructions[index - 1] if index and index not in self.targets else None
+        if before is not None and (before.opname == "SEND" or wraps and (
+            before.opname == "ASYNC_GEN_WRAP"
+            or before.opname == "CALL_INTRINSIC_1" and before.arg == _ASYNC_GEN_WRAP
+        )):
+            return
+        raise self.wrong(i, "yields past the coroutine or asynchronous generator")
+
+    def once(self, index: int, i: Instruction) -> None:
+        if index >= self.body:
+            raise self.wrong(i, "in the middle of the code")
+
+    def free_variables(self, index: int, i: Instruction) -> None:
+        """The closure is copied at the beginning.
+
+        (Dynamo's resume functions begin twice. ``rules.common.copy_free_vars`` looks at the second beginning, if it
+        runs: one that does not may have another number, as cells became free variables.)
+        """
+        if index < self.body and (i.arg != len(self.code.freevars) or index):
+            raise self.wrong(i, f"argument {i.arg} where there are {len(self.code.freevars)} free variables")
+
+    def cell(self, index: int, i: Instruction) -> None:
+        names = self.variables
+        if names and (i.arg >= len(names) or names[i.arg] not in self.cells):
+            raise self.wrong(i, f"argument {i.arg} is not the number of a cell")
+
+    def before_call(self, index: int, i: Instruction) -> None:
+        following = self.follower(index)
+        if following not in ("PRECALL", "CALL") or index + 1 in self.targets or i.opname == "PRECALL" and (
+            following != "CALL" or self.instructions[index + 1].arg != i.arg
+        ):
+            raise self.wrong(i, "is not followed by its call")
+
+    def jump(self, i: Instruction) -> None:
+        """A jump to the first instruction of all is one into the prefix where there is one."""
+        if i.target < self.body and any(
+            other.opname in _ONCE or other.opname == "MAKE_CELL" for other in self.instructions[i.target : self.body]
+        ):
+            raise self.wrong(i, "jumps back to before the body")
+
+
+#: The checks of each instruction of which something is asked, in order.
+_CHECKS: dict[str, list[Callable[[_Checker, int, Instruction], None]]] = {}
+for _names, _check in (
+    (_ARGUMENTS, _Checker.argument),
+    (_YIELDS, _Checker.suspension),
+    (("RETURN_GENERATOR",), _Checker.start),
+    (("YIELD_VALUE",), _Checker.yields),
+    (_ONCE - {"COPY_FREE_VARS"}, _Checker.once),
+    (("COPY_FREE_VARS",), _Checker.free_variables),
+    (_IN_CELLS, _Checker.cell),
+    (("KW_NAMES", "PRECALL"), _Checker.before_call),
+):
+    for _name in _names:
+        _CHECKS.setdefault(_name, []).append(_check)
 
 
 def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int], bool]) -> None:

@@ -30,7 +30,7 @@ _SHARED: Rules = {
     "FORMAT_VALUE": common.format_value,
     "LIST_APPEND": common.update("LIST_APPEND"),
     "SET_ADD": common.update("SET_ADD"),
-    "MAP_ADD": common.update("MAP_ADD", 2),
+    "MAP_ADD": common.update("MAP_ADD"),
     "LIST_EXTEND": common.update("LIST_EXTEND"),
     "SET_UPDATE": common.update("SET_UPDATE"),
     "DICT_UPDATE": common.update("DICT_UPDATE"),
@@ -65,7 +65,7 @@ _V3_10: Rules = {
     "SETUP_FINALLY": blocks.setup_finally,
     "SETUP_WITH": blocks.setup_with,
     "SETUP_ASYNC_WITH": blocks.setup_async_with,
-    "BEFORE_ASYNC_WITH": modern.before_async_with,
+    "BEFORE_ASYNC_WITH": one("BEFORE_ASYNC_WITH"),
     "POP_BLOCK": blocks.pop_block,
     "POP_EXCEPT": blocks.pop_except,
     "RERAISE": blocks.reraise,
@@ -106,11 +106,11 @@ _V3_11: Rules = {
     "GET_YIELD_FROM_ITER": modern.get_yield_from_iter,
     "GET_ANEXT": modern.get_anext,
     "ASYNC_GEN_WRAP": modern.async_gen_wrap,
-    "BEFORE_ASYNC_WITH": modern.before_async_with,
-    "POP_EXCEPT": modern.pop_except,
-    "WITH_EXCEPT_START": modern.with_except_start,
+    "BEFORE_ASYNC_WITH": one("BEFORE_ASYNC_WITH"),
+    "POP_EXCEPT": one("POP_EXCEPT"),
+    "WITH_EXCEPT_START": one("WITH_EXCEPT_START"),
     "RERAISE": modern.reraise,
-    "END_ASYNC_FOR": modern.end_async_for,
+    "END_ASYNC_FOR": one("END_ASYNC_FOR"),
 }
 for _way in ("FORWARD", "BACKWARD"):
     _V3_11[f"POP_JUMP_{_way}_IF_TRUE"] = common.branch(True)
@@ -179,7 +179,7 @@ _V3_14: Rules = {
     "COPY": since_3_14.copy,
     "CALL_FUNCTION_EX": since_3_14.call_function_ex,
     "BUILD_INTERPOLATION": since_3_14.build_interpolation,
-    "BUILD_TEMPLATE": one("BUILD_TEMPLATE", 2, 1),
+    "BUILD_TEMPLATE": one("BUILD_TEMPLATE"),
 }
 
 _RULES = {(3, 9): _V3_9, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 13): _V3_13,

@@ -82,7 +82,7 @@ def setup_finally(t: Translator, i: Instruction) -> None:
 def setup_with(t: Translator, i: Instruction) -> None:
     t.pop(1)
     t.emit("BEFORE_WITH")
-    t.stack.append(1)
+    t.stack.append(1)  # the exit; what was entered lies above the level of the block
     _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), True)))
     t.stack.append(1)
 
@@ -153,9 +153,7 @@ def build_unpack(kind: str) -> common.Function:
     """3.8 and before: ``[*a, b]`` evaluates all parts first, and then puts them together."""
 
     def rule(t: Translator, i: Instruction) -> None:
-        t.pop(i.arg)
-        t.emit("BUILD_UNPACK", (kind, i.arg))
-        t.stack.append(1)
+        t.apply("BUILD_UNPACK", (kind, i.arg))
 
     return rule
 
@@ -226,18 +224,14 @@ def branch(when: bool) -> common.Function:
 
 
 def call_function(t: Translator, i: Instruction) -> None:
-    t.pop(i.arg + 1)
-    t.emit("CALL", (i.arg, ()))
-    t.stack.append(1)
+    t.apply("CALL", (i.arg, ()))
 
 
 def call_function_kw(t: Translator, i: Instruction) -> None:
     names = common.keyword_names(t, t.take_const("the tuple of keyword names"))
     if len(names) > i.arg:
         raise t.unsupported("more keyword names than arguments")
-    t.pop(i.arg + 1)
-    t.emit("CALL", (i.arg - len(names), names))
-    t.stack.append(1)
+    t.apply("CALL", (i.arg - len(names), names))
 
 
 def call_method(t: Translator, i: Instruction) -> None:
@@ -249,9 +243,7 @@ def call_method(t: Translator, i: Instruction) -> None:
 
 
 def call_function_ex(t: Translator, i: Instruction) -> None:
-    t.pop(2 + (i.arg & 1))
-    t.emit("CALL_EX", bool(i.arg & 1))
-    t.stack.append(1)
+    t.apply("CALL_EX", bool(i.arg & 1))
 
 
 def make_function(t: Translator, i: Instruction) -> None:
@@ -298,16 +290,12 @@ def yield_from_after(t: Translator, kind: str) -> None:
 
 
 def match_keys(t: Translator, i: Instruction) -> None:
-    t.need(2)
-    t.emit("MATCH_KEYS")
-    t.stack.append(1)
+    t.apply("MATCH_KEYS")
     _matched(t)
 
 
 def match_class(t: Translator, i: Instruction) -> None:
-    t.pop(3)
-    t.emit("MATCH_CLASS", i.arg)
-    t.stack.append(1)
+    t.apply("MATCH_CLASS", i.arg)
     _matched(t)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..opspec import FIXED_EFFECTS
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -93,8 +95,9 @@ def below(t: Translator, place: int) -> int:
     return visible
 
 
-def update(kind: str, values: int = 1) -> Function:
-    """``LIST_APPEND i`` and its like: ``values`` values go into the container ``i`` below them."""
+def update(kind: str) -> Function:
+    """``LIST_APPEND i`` and its like: values go into the container ``i`` below them."""
+    values, _ = FIXED_EFFECTS[kind]
 
     def rule(t: Translator, i: Instruction) -> None:
         t.pop(values)
@@ -131,19 +134,15 @@ def load_fast(t: Translator, i: Instruction) -> None:
 
 def load_local(t: Translator, index: int) -> None:
     name = t.locals[index]
-    t.emit("LOAD_CLOSURE" if name in t.cell_names else "LOAD_FAST", name)
-    t.stack.append(1)
+    t.apply("LOAD_CLOSURE" if name in t.cell_names else "LOAD_FAST", name)
 
 
 def load_global(t: Translator, i: Instruction) -> None:
-    t.emit("LOAD_GLOBAL", t.names[i.arg])
-    t.stack.append(1)
+    t.apply("LOAD_GLOBAL", t.names[i.arg])
 
 
 def load_attr(t: Translator, i: Instruction) -> None:
-    t.pop(1)
-    t.emit("LOAD_ATTR", t.names[i.arg])
-    t.stack.append(1)
+    t.apply("LOAD_ATTR", t.names[i.arg])
 
 
 def load_method(t: Translator, i: Instruction) -> None:
@@ -155,44 +154,32 @@ def load_method(t: Translator, i: Instruction) -> None:
 
 # --- building --------------------------------------------------------------------------------------
 def build_map(t: Translator, i: Instruction) -> None:
-    t.pop(2 * i.arg)
-    t.emit("BUILD_MAP", i.arg)
-    t.stack.append(1)
+    t.apply("BUILD_MAP", i.arg)
 
 
 def build_const_key_map(t: Translator, i: Instruction) -> None:
     keys = t.take_const("the tuple of keys")
     if not isinstance(keys, tuple) or len(keys) != i.arg:
         raise t.unsupported("the keys are not a tuple of the right size")
-    t.pop(i.arg)
-    t.emit("BUILD_CONST_KEY_MAP", keys)
-    t.stack.append(1)
+    t.apply("BUILD_CONST_KEY_MAP", keys)
 
 
 def unpack(t: Translator, i: Instruction) -> None:
-    t.pop(1)
-    t.emit("UNPACK", i.arg)
-    t.stack += (1,) * i.arg
+    t.apply("UNPACK", i.arg)
 
 
 def unpack_ex(t: Translator, i: Instruction) -> None:
     before, after = i.arg & 255, i.arg >> 8
-    t.pop(1)
-    t.emit("UNPACK_EX", (before, after))
-    t.stack += (1,) * (before + 1 + after)
+    t.apply("UNPACK_EX", (before, after))
 
 
 def format_value(t: Translator, i: Instruction) -> None:
     has_spec = bool(i.arg & 4)
-    t.pop(1 + has_spec)
-    t.emit("FORMAT", (("", "s", "r", "a")[i.arg & 3], has_spec))
-    t.stack.append(1)
+    t.apply("FORMAT", (("", "s", "r", "a")[i.arg & 3], has_spec))
 
 
 def convert_value(t: Translator, i: Instruction) -> None:
-    t.pop(1)
-    t.emit("CONVERT", ("", "s", "r", "a")[i.arg])
-    t.stack.append(1)
+    t.apply("CONVERT", ("", "s", "r", "a")[i.arg])
 
 
 def format_simple(t: Translator, i: Instruction) -> None:
@@ -213,18 +200,14 @@ def format_with_spec(t: Translator, i: Instruction) -> None:
 
 # --- operators -------------------------------------------------------------------------------------
 def binary_op(t: Translator, i: Instruction) -> None:
-    t.pop(2)
-    t.emit(*BINARY_OPERANDS[i.arg])
-    t.stack.append(1)
+    t.apply(*BINARY_OPERANDS[i.arg])
 
 
 def compare_shifted(shift: int) -> Function:
     """``COMPARE_OP``: the comparison stands above ``shift`` bits; 3.13 has a bit for "as a bool"."""
 
     def rule(t: Translator, i: Instruction) -> None:
-        t.pop(2)
-        t.emit("COMPARE", COMPARISONS[i.arg >> shift])
-        t.stack.append(1)
+        t.apply("COMPARE", COMPARISONS[i.arg >> shift])
         if shift > 4 and i.arg & 16:
             to_bool(t, i)
 
@@ -232,15 +215,11 @@ def compare_shifted(shift: int) -> Function:
 
 
 def is_op(t: Translator, i: Instruction) -> None:
-    t.pop(2)
-    t.emit("IS", bool(i.arg))
-    t.stack.append(1)
+    t.apply("IS", bool(i.arg))
 
 
 def contains_op(t: Translator, i: Instruction) -> None:
-    t.pop(2)
-    t.emit("IN", bool(i.arg))
-    t.stack.append(1)
+    t.apply("IN", bool(i.arg))
 
 
 def to_bool(t: Translator, i: Instruction) -> None:
@@ -282,13 +261,11 @@ def intrinsic_1(t: Translator, i: Instruction) -> None:
 
 
 def intrinsic_2(t: Translator, i: Instruction) -> None:
-    t.pop(2)
     name = INTRINSICS_2[i.arg]
     if name == "prep_reraise_star":
-        t.emit("PREP_RERAISE_STAR")
+        t.apply("PREP_RERAISE_STAR")
     else:
-        t.emit("INTRINSIC_2", name)
-    t.stack.append(1)
+        t.apply("INTRINSIC_2", name)
 
 
 # --- jumps -----------------------------------------------------------------------------------------
@@ -300,8 +277,7 @@ def jump(t: Translator, i: Instruction) -> None:
 
 def branch(when: bool) -> Function:
     def rule(t: Translator, i: Instruction) -> None:
-        t.pop(1)
-        t.emit("BRANCH", when, i.target)
+        t.apply("BRANCH", when, i.target)
         t.flow_to(i.target)
 
     return rule
@@ -349,8 +325,7 @@ def for_iter(t: Translator, i: Instruction) -> None:
 
 
 def return_value(t: Translator, i: Instruction) -> None:
-    t.pop(1)
-    t.emit("RETURN")
+    t.apply("RETURN")
     t.next = -1
 
 
@@ -361,8 +336,7 @@ def return_const(t: Translator, i: Instruction) -> None:
 
 
 def raise_varargs(t: Translator, i: Instruction) -> None:
-    t.pop(i.arg)
-    t.emit("RAISE", i.arg)
+    t.apply("RAISE", i.arg)
     t.next = -1
 
 
@@ -376,9 +350,7 @@ def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
 
 def make_function_flags(t: Translator, i: Instruction) -> None:
     """3.11 and 3.12: code on top, flags in the argument."""
-    t.pop(1 + (i.arg & 15).bit_count())
-    t.emit("MAKE_FUNCTION", i.arg & 15)
-    t.stack.append(1)
+    t.apply("MAKE_FUNCTION", i.arg & 15)
 
 
 def make_function_attributes(t: Translator, i: Instruction) -> None:
@@ -409,12 +381,8 @@ def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
 
 # --- match -----------------------------------------------------------------------------------------
 def match_keys(t: Translator, i: Instruction) -> None:
-    t.need(2)
-    t.emit("MATCH_KEYS")
-    t.stack.append(1)
+    t.apply("MATCH_KEYS")
 
 
 def match_class(t: Translator, i: Instruction) -> None:
-    t.pop(3)
-    t.emit("MATCH_CLASS", i.arg)
-    t.stack.append(1)
+    t.apply("MATCH_CLASS", i.arg)

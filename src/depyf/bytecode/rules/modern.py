@@ -91,8 +91,7 @@ def load_fast_load_fast(t: Translator, i: Instruction) -> None:
 
 
 def store_fast_load_fast(t: Translator, i: Instruction) -> None:
-    t.pop(1)
-    t.emit("STORE_FAST", t.locals[i.arg >> 4])
+    t.apply("STORE_FAST", t.locals[i.arg >> 4])
     common.load_local(t, i.arg & 15)
 
 
@@ -163,31 +162,7 @@ def async_gen_wrap(t: Translator, i: Instruction) -> None:
         raise t.unsupported("is not followed by YIELD_VALUE")
 
 
-def before_async_with(t: Translator, i: Instruction) -> None:
-    t.pop(1)
-    t.emit("BEFORE_ASYNC_WITH")
-    t.stack += (1, 1)
-
-
 # --- exceptions ------------------------------------------------------------------------------------
-def pop_except(t: Translator, i: Instruction) -> None:
-    t.pop(1)
-    t.emit("POP_EXCEPT")
-
-
-def with_except_start(t: Translator, i: Instruction) -> None:
-    t.need(2)
-    t.emit("WITH_EXCEPT_START")
-    t.stack.append(1)
-
-
 def reraise(t: Translator, i: Instruction) -> None:
-    t.pop(1)
-    t.need(i.arg)
-    t.emit("RERAISE", i.arg)
+    t.apply("RERAISE", i.arg)
     t.next = -1
-
-
-def end_async_for(t: Translator, i: Instruction) -> None:
-    t.pop(2)
-    t.emit("END_ASYNC_FOR")

@@ -19,25 +19,21 @@ _ENTER, _EXIT, _AENTER, _AEXIT = range(4)
 
 
 def load_small_int(t: Translator, i: Instruction) -> None:
-    t.emit("CONST", i.arg)
-    t.stack.append(1)
+    t.apply("CONST", i.arg)
 
 
 def load_common_constant(t: Translator, i: Instruction) -> None:
     name = COMMON_CONSTANTS[i.arg]
     if name == "AssertionError":
-        t.emit("LOAD_ASSERTION_ERROR")
+        t.apply("LOAD_ASSERTION_ERROR")
     else:
-        t.emit("LOAD_COMMON_CONSTANT", name)
-    t.stack.append(1)
+        t.apply("LOAD_COMMON_CONSTANT", name)
 
 
 def binary_op(t: Translator, i: Instruction) -> None:
     if i.arg != _SUBSCRIPT:
         return common.binary_op(t, i)
-    t.pop(2)
-    t.emit("GETITEM")
-    t.stack.append(1)
+    t.apply("GETITEM")
 
 
 def call_function_ex(t: Translator, i: Instruction) -> None:
@@ -53,9 +49,7 @@ def call_function_ex(t: Translator, i: Instruction) -> None:
 # --- template strings ------------------------------------------------------------------------------
 def build_interpolation(t: Translator, i: Instruction) -> None:
     has_spec = bool(i.arg & 1)
-    t.pop(2 + has_spec)
-    t.emit("BUILD_INTERPOLATION", (("", "s", "r", "a")[i.arg >> 2], has_spec))
-    t.stack.append(1)
+    t.apply("BUILD_INTERPOLATION", (("", "s", "r", "a")[i.arg >> 2], has_spec))
 
 
 # --- with ------------------------------------------------------------------------------------------
