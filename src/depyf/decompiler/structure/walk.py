@@ -110,9 +110,15 @@ class Walker:
         """
         path = _Path(self, here, entered)
         while True:
-            done = path.step()
-            if done is not None:
-                return done
+            step = path.step()
+            if isinstance(step, Suite):
+                return step
+            if step is not None:
+                # (Called from here, not from within the step: statements nest deeply enough without.)
+                write, arguments = step
+                done = path.go_on(write(self, *arguments))
+                if done is not None:
+                    return done
 
     def never_ends(self, op: Op) -> bool:
         """Return whether an operation is the clean-up of a ``finally`` that ends only by ``raise`` or ``return``."""
@@ -129,6 +135,10 @@ class Walker:
         return state.stmts
 
 
+#: A function that writes a construct, and its arguments behind the walker.
+_Step = tuple[Callable[..., Construct], tuple[Any, ...]]
+
+
 class _Path:
     """One walk: where it is, and what it has written."""
 
@@ -139,8 +149,8 @@ class _Path:
         self.out: list[ast.stmt] = []
         self.leaving = False  # whether a protected body or handler was left: only its end may come
 
-    def step(self) -> Suite | None:
-        """Write what is at hand; the suite where it ends there."""
+    def step(self) -> Suite | _Step | None:
+        """Write what is at hand; return the suite where it ends there, or how to write the construct that is there."""
         here, walker = self.here, self.walker
         begun = self.entered == here.at
         if not begun:
@@ -157,14 +167,14 @@ class _Path:
             if region is not None:
                 return self._enter(region, begun)
             if not begun and (here.at in walker.analysis.loops or block.end == "for"):
-                return self._go_on(loop(walker, here))
+                return loop, (here,)
         self.entered = None
         return self._block(block)
 
     def _ends(self, falls: bool = False) -> Suite:
         return Suite(self.out, falls, self.here.stack)
 
-    def _go_on(self, made: Construct) -> Suite | None:
+    def go_on(self, made: Construct) -> Suite | None:
         """Go on behind a construct."""
         self.entered = None
         self.out += made.statements
@@ -191,18 +201,18 @@ class _Path:
             and inner not in walker.analysis.around_loop(here.at))
         return None if loop_first else inner
 
-    def _enter(self, region: int, begun: bool) -> Suite | None:
+    def _enter(self, region: int, begun: bool) -> _Step | None:
         here, walker = self.here, self.walker
         kind = walker.cfg.kinds[region]
         if kind == "named":
             here.frame = Frame(here.frame, region)
             return None
         if kind == "async for":
-            return self._go_on(async_for(walker, region, here))
-        return self._go_on(protected(walker, region, here, here.at if begun else None))
+            return async_for, (region, here)
+        return protected, (region, here, here.at if begun else None)
 
     # --- blocks -----------------------------------------------------------------------------------
-    def _block(self, block: Block) -> Suite | None:
+    def _block(self, block: Block) -> Suite | _Step | None:
         walker = self.walker
         state = State(self.here.stack)
         walker.machine.line = None
@@ -245,16 +255,11 @@ class _Path:
         self.out.append(at_line(ast.Return(), block.line))
         return self._ends()
 
-    def _branch(self, block: Block, state: State) -> Suite | None:
+    def _branch(self, block: Block, state: State) -> _Step:
         if self.leaving:
             raise Untangled("a branch on the way out")
         self.walker.machine.line = block.line
-        at = self.here.at
-        made = branch(self.walker, self.here, block, state)
-        done = self._go_on(made)
-        if done is None and made.next == self.here.follow and at != made.next:
-            return self._ends(falls=True)
-        return done
+        return branch, (self.here, block, state)
 
     def _raise(self, block: Block, state: State) -> Suite:
         if self.leaving:
@@ -266,7 +271,7 @@ class _Path:
         return self._ends()
 
 
-_ENDS: dict[str, Callable[[_Path, Block, State], Suite | None]] = {
+_ENDS: dict[str, Callable[[_Path, Block, State], Suite | _Step | None]] = {
     "jump": _Path._jump, "return": _Path._return, NOWHERE: _Path._nowhere, "branch": _Path._branch,
     "raise": _Path._raise,
 }
