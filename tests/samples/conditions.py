@@ -116,3 +116,13 @@ def none_or_not_in(cls, names):
 def chains_in_or(c):
     """c"""
     return b'0' <= c <= b'9' or b'a' <= c <= b'f' or b'A' <= c <= b'F'
+
+
+def asserts_a_constant_under_a_test_that_folds(a, b):
+    """(sympy's ``test_harmonic``: ``assert a is not b`` would be another program.)"""
+    if a is b:
+        assert None, "delete this"
+    if a not in b:
+        assert False, "and this"
+    assert a is not b
+    return a

@@ -123,7 +123,8 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[
     # the rest of an ``assert``; one that tests a constant itself (3.9 and before) is complete
     for arm, other, raises_if_true in ((body, orelse, positive), (orelse, body, not positive)):
         only = arm.statements[0] if len(arm.statements) == 1 else None
-        if isinstance(only, UntestedAssert):
+        # (``assert not a is b`` would be compiled as ``assert a is not b``, which for ``None`` is a jump like the other)
+        if isinstance(only, UntestedAssert) and not (raises_if_true and folds(test) and not _is_none(test)):
             return [ast.Assert(negate(test) if raises_if_true else test, only.msg), *other.statements]
     if not positive and (not body.statements or folds(test)):
         # ``not (a in b)`` would be compiled as ``a not in b``
@@ -134,6 +135,11 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[
     if not body.falls and body.statements and orelse.statements:
         return [ast.If(condition, body.statements, []), *orelse.statements]
     return [ast.If(condition, body.statements or [ast.Pass()], orelse.statements)]
+
+
+def _is_none(test: ast.expr) -> bool:
+    last = test.comparators[-1] if isinstance(test, ast.Compare) else None
+    return isinstance(last, ast.Constant) and last.value is None
 
 
 def folds(test: ast.expr) -> bool:
