@@ -6,10 +6,10 @@ Which constants it folds, drops and tests, what it iterates over instead, which 
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from ..bytecode.code import Code
 from .lift import STORE, Scope
+from .nodes import Literal, LiteralSet, OneItem, OnItsLine
 from .options import Options
 
 
@@ -20,7 +20,7 @@ class CompiledScope(Scope):
         self.code = code
         self.options = options
 
-    def dropped_constant(self, node: Any) -> ast.expr:
+    def dropped_constant(self, node: ast.expr) -> ast.expr:
         """Write a constant that is evaluated and dropped.
 
         A constant alone leaves nothing behind, or is a docstring. What does leave something is an f-string without
@@ -30,7 +30,7 @@ class CompiledScope(Scope):
             return ast.JoinedStr([node])
         return decided(node)
 
-    def held(self, node: Any) -> ast.expr:
+    def held(self, node: ast.expr) -> ast.expr:
         """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
         held = self.code.version >= (3, 10) and not self.options.is_readable(self.code)
         return decided(node) if held else node
@@ -49,7 +49,7 @@ class CompiledScope(Scope):
         A list becomes a tuple and a set of constants one constant (``fold_iter`` and ``fold_compare`` in ast_opt.c,
         flowgraph.c of 3.14), unless it was part of a condition that is gone.
         """
-        if hasattr(node, "frozen"):
+        if isinstance(node, LiteralSet):
             return node
         if (
             isinstance(node, ast.List) and not any(isinstance(item, ast.Starred) for item in node.elts)
@@ -58,7 +58,7 @@ class CompiledScope(Scope):
             return ast.BoolOp(ast.And(), [ast.Constant(1), node])
         return node
 
-    def begins_a_line(self, node: ast.expr) -> None:
+    def begins_a_line(self, node: OnItsLine) -> None:
         """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
 
         ``(a or b) and c`` tests the value of ``a or b`` once more where its parts stand on another line than the whole
@@ -67,9 +67,9 @@ class CompiledScope(Scope):
         if not (3, 12) <= self.code.version < (3, 14):
             self.begins_another_line(node)
 
-    def begins_another_line(self, node: ast.expr) -> None:
+    def begins_another_line(self, node: OnItsLine) -> None:
         """Mark an expression that must not begin on the line of its statement."""
-        node.begins_a_line = True  # type: ignore[attr-defined]
+        node.begins_a_line = True
         self.options.has_marks = True
 
     def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
@@ -85,15 +85,15 @@ class CompiledScope(Scope):
             return ast.Expr(ast.BoolOp(ast.Or(), [ast.Constant(0), node]))
         return ast.Expr(node)
 
-    def is_one_item(self, node: ast.expr) -> None:
-        """Mark the tuple that a ``with`` statement enters.
-
-        ``with (a, b):`` would enter ``a`` and ``b``. (``ast.unparse`` does not know that.)
-        """
-        node.is_one_item = True  # type: ignore[attr-defined]
+    def one_item(self, node: ast.expr) -> ast.expr:
+        """Write the tuple that a ``with`` statement enters as one; another expression as it is."""
+        if not isinstance(node, ast.Tuple) or not node.elts:
+            return node
         self.options.has_marks = True
+        return OneItem(node.elts, node.ctx)
 
 
-def decided(node: Any) -> ast.expr:
+def decided(node: ast.expr) -> ast.expr:
     """A constant as a condition that it decides: from 3.10 on only the constant is left of it."""
+    assert isinstance(node, Literal)
     return ast.BoolOp(ast.Or() if node.literal else ast.And(), [node, ast.Constant(0)])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
-from .emit.new_syntax import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, mark, written
+from .emit.new_syntax import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, newer, written
 from .names import checked, checked_text
 
 if TYPE_CHECKING:
@@ -74,9 +74,10 @@ class TypeAlias(ast.expr):
 
 def parameters_of(node: Any) -> list[TypeParameter] | None:
     """The type parameters in a tuple of them; ``None`` if it holds anything else."""
-    if isinstance(node, ast.Tuple) and all(isinstance(e, TypeParameter) for e in node.elts):
-        return list(node.elts)  # type: ignore[arg-type]
-    return None
+    if not isinstance(node, ast.Tuple):
+        return None
+    parameters = [element for element in node.elts if isinstance(element, TypeParameter)]
+    return parameters if len(parameters) == len(node.elts) else None
 
 
 def bracket(parameters: list[TypeParameter]) -> str:
@@ -88,11 +89,10 @@ def _since(parameters: list[TypeParameter]) -> tuple[int, int]:
     return TYPE_PARAMETER_DEFAULTS if any(p.default is not None for p in parameters) else TYPE_PARAMETERS
 
 
-def with_parameters(node: Any, parameters: list[TypeParameter]) -> Any:
+def with_parameters(node: ast.stmt, parameters: list[TypeParameter]) -> ast.stmt:
     """A ``def`` or ``class`` with type parameters: they are written behind its name."""
-    if parameters:
-        node.name += bracket(parameters)
-        mark(node, _since(parameters))
+    if parameters and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return newer(node, bracket(parameters), _since(parameters))
     return node
 
 

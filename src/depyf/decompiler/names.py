@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ..bytecode.errors import shown
-from .nodes import REFINEMENTS
+from .nodes import REFINEMENTS, NewerName
 
 #: Deeper trees are not written: CPython's parser and compiler recurse in C, and up to 3.11 they count only
 #: roughly how much of the stack that takes. Half of what a thread with a stack of 512 KB survives.
@@ -89,7 +89,7 @@ def check(tree: ast.AST) -> None:
 
 def _check_here(name: str, node: ast.AST) -> None:
     """Refuse a name that cannot stand in this node, though another could."""
-    if isinstance(node, ast.Name) and hasattr(node, "since"):
+    if isinstance(node, NewerName):
         return  # text of ours for syntax that this Python may not have (``newer.written``)
     if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         return  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)

@@ -8,10 +8,11 @@ that it refines: nothing is converted when the tree is written.
 from __future__ import annotations
 
 import ast
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 Statement = TypeVar("Statement", bound=ast.stmt)
+Expression = TypeVar("Expression", bound=ast.expr)
 
 #: The classes of refinements.
 REFINEMENTS: set[type[ast.AST]] = set()
@@ -28,6 +29,13 @@ def refinement(kind: type[Node]) -> type[Node]:
     return kind
 
 
+def refined(node: ast.AST, kind: type[Node]) -> Node:
+    """A node with the fields of another, as a refinement of its class. (They share what lies below them.)"""
+    made = kind.__new__(kind)
+    made.__dict__.update(node.__dict__)
+    return made
+
+
 # --- lines of statements ----------------------------------------------------------------------------
 def at_line(stmt: Statement, line: int | None) -> Statement:
     """The statement, said to stand on a line of the source; one that is known already stays where ``line`` is none."""
@@ -39,6 +47,169 @@ def at_line(stmt: Statement, line: int | None) -> Statement:
 def line_of(stmt: ast.stmt) -> int | None:
     """Return the line of the source that a statement came from."""
     return getattr(stmt, "lineno", None)
+
+
+# --- order of expressions ---------------------------------------------------------------------------
+def in_order(expr: Expression, number: int) -> Expression:
+    """The expression, said to be the ``number``-th that the program evaluates.
+
+    It is of no text yet: its column is free to say so.
+    """
+    expr.col_offset = number
+    return expr
+
+
+def order_of(expr: ast.expr) -> int:
+    """Return an expression's place in the order of evaluation; 0 if it was not evaluated by itself."""
+    return getattr(expr, "col_offset", 0)
+
+
+# --- constants --------------------------------------------------------------------------------------
+class Literal:
+    """An expression that stands for one constant of the program: ``(1, -2)`` for ``CONST (1, -2)``.
+
+    The compiler folds it with others beside it: see :mod:`depyf.decompiler.lift.held`.
+    """
+
+    literal: Any
+
+
+@refinement
+class LiteralConstant(ast.Constant, Literal):
+    """``1``."""
+
+
+@refinement
+class LiteralUnary(ast.UnaryOp, Literal):
+    """``-1``."""
+
+
+@refinement
+class LiteralBinary(ast.BinOp, Literal):
+    """``1 + 2j``."""
+
+
+@refinement
+class LiteralTuple(ast.Tuple, Literal):
+    """``(1, 2)``."""
+
+
+@refinement
+class LiteralSet(ast.Set, Literal):
+    """``{1, 2}``, a frozenset."""
+
+
+@refinement
+class LiteralSlice(ast.Slice, Literal):
+    """``1:2`` (3.14)."""
+
+
+_LITERALS: dict[type[ast.expr], type[ast.expr]] = {
+    kind.__bases__[0]: kind
+    for kind in (LiteralConstant, LiteralUnary, LiteralBinary, LiteralTuple, LiteralSet, LiteralSlice)
+}
+
+
+def as_literal(expr: ast.expr, value: Any) -> ast.expr:
+    """The expression as a :class:`Literal` of the constant ``value``."""
+    made = refined(expr, _LITERALS[type(expr)])
+    assert isinstance(made, Literal)
+    made.literal = value
+    return made
+
+
+# --- tuples and dictionaries ------------------------------------------------------------------------
+@refinement
+class BuiltTuple(ast.Tuple):
+    """``(a, b)``, built at run time of these items: ``BUILD_TUPLE``."""
+
+
+@refinement
+class JoinedTuple(ast.Tuple):
+    """``(*a, b)``, a tuple of its own, not the arguments of a call: ``BUILD_UNPACK`` (3.8 and before)."""
+
+
+@refinement
+class OneItem(ast.Tuple):
+    """The tuple that ``with (a, b):`` enters. ``ast.unparse`` would write ``with a, b:``."""
+
+
+@refinement
+class MergedDict(ast.Dict):
+    """A dictionary put together for the keyword arguments of a call: ``f(a=1, **b)``.
+
+    Attributes:
+        parts: what it was made of, in order: keys with their values, and mappings.
+    """
+
+    parts: list[list[tuple[ast.expr | None, ast.expr]] | ast.expr]
+
+
+# --- expressions with branches in them --------------------------------------------------------------
+class OnItsLine:
+    """An expression that may have to begin on a line of its own.
+
+    Attributes:
+        begins_a_line: no part of the text before it stands on its line.
+    """
+
+    begins_a_line = False
+
+
+@refinement
+class FoldedBool(ast.BoolOp, OnItsLine):
+    """``a and b`` made of a branch.
+
+    Attributes:
+        folded: a further operand on the right, ``a and b and c``, becomes one of this.
+        merged: it is a value, known where its edges merge, not only a test.
+        tested_again: the merged value is tested once more: as an operand it stays apart.
+    """
+
+    folded = True
+    merged = False
+    tested_again = False
+
+
+class Comprehension(OnItsLine):
+    """What a comprehension does to the variables around it.
+
+    Attributes:
+        awaited: it is a coroutine: the program awaits it, and its text does not.
+        restored: the variables that an inlined one (3.12 on) sets aside and that have their values back by now.
+    """
+
+    awaited = False
+    restored: tuple[str, ...] | None = None
+
+
+@refinement
+class ListComprehension(ast.ListComp, Comprehension):
+    """``[a for b in c]``."""
+
+
+@refinement
+class SetComprehension(ast.SetComp, Comprehension):
+    """``{a for b in c}``."""
+
+
+@refinement
+class DictComprehension(ast.DictComp, Comprehension):
+    """``{a: b for c in d}``."""
+
+
+# --- names ------------------------------------------------------------------------------------------
+@refinement
+class TemporaryName(ast.Name):
+    """The name of ours that a value on the stack got (``value_1``), so that a statement can come before its use."""
+
+
+@refinement
+class BuildClassName(ast.Name):
+    """``__build_class__`` as the compiler loads it for a ``class`` statement, whatever the program calls so."""
+
+    def __init__(self) -> None:
+        super().__init__("__build_class__", ast.Load())
 
 
 # --- assert -----------------------------------------------------------------------------------------
@@ -89,3 +260,34 @@ class MatchOf(ast.Match):
     def __init__(self, subject: ast.expr, cases: list[ast.match_case], of: object) -> None:
         super().__init__(subject, cases)
         self.of = of
+
+
+# --- newer syntax -----------------------------------------------------------------------------------
+class Newer:
+    """A node whose name is text that older Pythons cannot read.
+
+    Attributes:
+        since: the first Python that can.
+    """
+
+    since: tuple[int, int]
+
+
+@refinement
+class NewerName(ast.Name, Newer):
+    """An expression as text, ``t"{x}"``, in the place of a name, which is written as it stands."""
+
+
+@refinement
+class NewerFunction(ast.FunctionDef, Newer):
+    """``def f[T](x): ...``, its name with what stands behind it."""
+
+
+@refinement
+class NewerAsyncFunction(ast.AsyncFunctionDef, Newer):
+    """``async def f[T](x): ...``."""
+
+
+@refinement
+class NewerClass(ast.ClassDef, Newer):
+    """``class A[T]: ...``."""

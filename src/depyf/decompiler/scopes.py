@@ -20,7 +20,7 @@ from .forms import Form
 from .generics import TypeAlias
 from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, State, Unliftable
 from .names import legal
-from .nodes import AnnotateDefinition
+from .nodes import AnnotateDefinition, Comprehension
 from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.reduce import SET_ASIDE
@@ -198,14 +198,10 @@ class CodeScope(CompiledScope):
         if self.plain_name(code.name) != self.plain_name(name) or not name.isidentifier():
             if decorators or not code.name.startswith("<"):
                 return None
-        if expr.type_parameters:
-            # it was made inside the scope of its type parameters
-            around: CodeScope = expr.scope  # type: ignore[attr-defined]
-            scope = around.nested(code, "function")
-            arguments, returns = around.arguments(code, expr.arguments, scope)
-        else:
-            scope = self.nested(code, "function")
-            arguments, returns = self.arguments(code, expr.arguments, scope)
+        # (one with type parameters was made inside their scope)
+        around = expr.scope if isinstance(expr.scope, CodeScope) and expr.type_parameters else self
+        scope = around.nested(code, "function")
+        arguments, returns = around.arguments(code, expr.arguments, scope)
         return make_function(self.plain_name(name), arguments, scope.statements(), decorators, returns,
                              bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
 
@@ -235,7 +231,7 @@ class CodeScope(CompiledScope):
         if not isinstance(made, (FunctionExpr, ClassExpr, TypeAlias)):
             raise Unliftable("type parameters of something else")
         if isinstance(made, FunctionExpr):
-            made.scope = scope  # type: ignore[attr-defined]
+            made.scope = scope
         return made
 
     def later(self, expr: FunctionExpr) -> ast.expr:
@@ -272,10 +268,11 @@ class CodeScope(CompiledScope):
         foreign = {*code.arguments, *(op.arg for op in canonicalise(code).ops if op.kind in SET_ASIDE)}
         names = [self.plain_name(n) for n in (*code.varnames, *code.cellvars) if n not in foreign]
         name_dropped(generators, names, [self.plain_name(n) for n in code.cellvars if n not in captured])
-        made: Any = build_comprehension(build_kind, element, generators, iterable)
+        made = build_comprehension(build_kind, element, generators, iterable)
         # up to 3.11 the function of an asynchronous comprehension is a coroutine, and the compiler adds the await
         # (``compiler_comprehension`` in compile.c)
-        made.awaited = build_kind != "YIELD" and bool(code.flags & CO_COROUTINE)
+        if isinstance(made, Comprehension):
+            made.awaited = bool(code.flags & CO_COROUTINE)
         return made
 
 

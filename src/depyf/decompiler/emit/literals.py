@@ -40,13 +40,9 @@ def constant(value: Any) -> Any:
     if kind is complex:
         return complex_constant(value)
     if kind is tuple:
-        node: Any = ast.Tuple([constant(v) for v in value], LOAD)
-        node.folded = True
-        return node
+        return ast.Tuple([constant(v) for v in value], LOAD)
     if kind is frozenset:
-        node = ast.Set([constant(v) for v in sorted(value, key=repr)])
-        node.frozen = list(node.elts)
-        return node
+        return ast.Set([constant(v) for v in sorted(value, key=repr)])
     if kind is slice:
         # 3.14 and later; only a subscript has a form for it
         lower, upper, step = (None if v is None else constant(v) for v in (value.start, value.stop, value.step))

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from typing import Any
 
 from ...bytecode.errors import shown
 from ..names import Unwritable, check, checked_text
+from ..nodes import Newer, NewerAsyncFunction, NewerClass, NewerFunction, NewerName, refined
 from ..trees import nodes_of
 
 TEMPLATES = (3, 14)
@@ -25,21 +25,31 @@ EXCEPT_STAR = (3, 11)
 
 def written(text: str, since: tuple[int, int]) -> ast.Name:
     """An expression that is written as ``text``; Pythons before ``since`` cannot read it."""
-    node = ast.Name(text, ast.Load())
-    node.since = since  # type: ignore[attr-defined]
-    return node
-
-
-def mark(node: Any, since: tuple[int, int]) -> Any:
-    """Say of a node whose name holds such text from which Python on it can be read."""
+    node = NewerName(text, ast.Load())
     node.since = since
     return node
+
+
+def newer(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, text: str, since: tuple[int, int]
+) -> NewerFunction | NewerAsyncFunction | NewerClass:
+    """A definition with text behind its name that Pythons before ``since`` cannot read."""
+    made: NewerFunction | NewerAsyncFunction | NewerClass
+    if isinstance(node, ast.ClassDef):
+        made = refined(node, NewerClass)
+    elif isinstance(node, ast.AsyncFunctionDef):
+        made = refined(node, NewerAsyncFunction)
+    else:
+        made = refined(node, NewerFunction)
+    made.name += text
+    made.since = since
+    return made
 
 
 def too_new(tree: ast.AST) -> bool:
     """Return whether a tree's text is of a newer Python than this one."""
     host = sys.version_info[:2]
-    return any(getattr(node, "since", host) > host for node in nodes_of(tree))
+    return any(isinstance(node, Newer) and node.since > host for node in nodes_of(tree))
 
 
 # --- template strings -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..names import Unwritable, check
-from ..nodes import at_line, line_of
+from ..nodes import OneItem, OnItsLine, at_line, line_of
 from .new_syntax import too_new
 
 
@@ -27,9 +27,9 @@ class _Marks(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)
-        if hasattr(node, "begins_a_line"):
+        if isinstance(node, OnItsLine) and node.begins_a_line:
             return ast.Name(f"(\n{ast.unparse(node)})", ast.Load())
-        return ast.Name(f"({ast.unparse(node)})", ast.Load()) if hasattr(node, "is_one_item") else node
+        return ast.Name(f"({ast.unparse(node)})", ast.Load()) if isinstance(node, OneItem) else node
 
 
 def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
@@ -37,7 +37,7 @@ def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
 
     Args:
         tree: what to write.
-        has_marks: expressions in it are marked ``begins_a_line`` or ``is_one_item``.
+        has_marks: expressions in it may be :class:`OneItem` or have ``begins_a_line``.
     """
     try:
         check(tree)

@@ -29,7 +29,7 @@ def as_annotation(machine: Machine, state: State, stmt: ast.Assign) -> bool:
     target = stmt.targets[0]
     if not (
         len(stmt.targets) == 1 and type(target) is ast.Subscript and type(target.value) is ast.Name
-        and target.value.id == "__annotations__" and type(target.slice) is ast.Constant
+        and target.value.id == "__annotations__" and isinstance(target.slice, ast.Constant)
         and isinstance(target.slice.value, str) and is_name(target.slice.value)
     ):
         return False

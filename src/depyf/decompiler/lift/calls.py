@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode import operations as o
 from ..generics import HIDDEN
 from ..names import is_name
+from ..nodes import BuildClassName, BuiltTuple, JoinedTuple, LiteralTuple, MergedDict
 from ..rules import registrar
 from .definitions import build_class
 from .displays import has_star
@@ -33,9 +34,9 @@ def _(machine: Machine, state: State, arg: Any) -> None:
     function = stack[-total - 1]
     if isinstance(function, Exit):
         raise Unliftable("the exit of a with statement is called elsewhere")
-    if count == 1 and not names and isinstance(function, FunctionExpr) and isinstance(stack[-1], Iter):
-        iterable = stack.pop()
-        stack.pop()
+    iterable = stack[-1]
+    if count == 1 and not names and isinstance(function, FunctionExpr) and isinstance(iterable, Iter):
+        del stack[-2:]
         machine.push(state, machine.scope.comprehension(function, iterable))
         return
     if isinstance(function, FunctionExpr) and function.code.name.startswith(HIDDEN) and not names:
@@ -47,7 +48,7 @@ def _(machine: Machine, state: State, arg: Any) -> None:
     keywords = [ast.keyword(n, v) for n, v in zip(names, values[count:])]  # (no version changes ``_C__x`` again)
     del values[count:]
     function = machine.pop(state)
-    if getattr(function, "build_class", False):
+    if isinstance(function, BuildClassName):
         build_class(machine, state, values, keywords)
         return
     machine.push(state, ast.Call(function, values, keywords))
@@ -59,15 +60,15 @@ def _(machine: Machine, state: State, has_keywords: bool) -> None:
     arguments = machine.pop(state)
     function = machine.pop(state)
     positional: list[ast.expr] = [ast.Starred(arguments, LOAD)]
-    if isinstance(arguments, ast.Tuple) and not getattr(arguments, "display", False) and (
-        has_keywords or not getattr(arguments, "folded", False)
+    if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple) and (
+        has_keywords or not isinstance(arguments, LiteralTuple)
     ):
-        made = getattr(arguments, "made", False) or getattr(arguments, "folded", False)
+        made = isinstance(arguments, (BuiltTuple, LiteralTuple))
         if has_star(arguments) or not made or any(k.arg is None for k in keywords) or (
             has_keywords and len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS
         ):
             positional = list(arguments.elts)
-    if getattr(function, "build_class", False):
+    if isinstance(function, BuildClassName):
         build_class(machine, state, positional, keywords)
         return
     machine.push(state, ast.Call(function, positional, keywords))
@@ -77,17 +78,14 @@ def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
     """The keyword arguments that a mapping was put together from."""
     if not isinstance(mapping, ast.Dict):
         return [ast.keyword(None, mapping)]
-    parts = getattr(mapping, "merged", None)
-    if parts is None:
-        parts = [("items", list(zip(mapping.keys, mapping.values)))]
+    parts = mapping.parts if isinstance(mapping, MergedDict) else [list(zip(mapping.keys, mapping.values))]
     keywords: list[ast.keyword] = []
     named = True
-    for kind, value in parts:
+    for part in parts:
         names: list[Any] = []
-        if kind == "items":
-            value = ast.Dict([key for key, _ in value], [item for _, item in value])
+        value = ast.Dict([key for key, _ in part], [item for _, item in part]) if isinstance(part, list) else part
         # keywords behind a mapping are merged in as a mapping of their own
-        if isinstance(value, ast.Dict) and not hasattr(value, "merged") and (kind == "items" or not named):
+        if isinstance(value, ast.Dict) and not isinstance(value, MergedDict) and (isinstance(part, list) or not named):
             names = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
         named = bool(names) and all(isinstance(n, str) and is_name(n) for n in names)
         if named and isinstance(value, ast.Dict):

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..nodes import Comprehension
 from ..rules import registrar
 from .rule import Rule
 from .stack import Caught, Exit, Iter, Slot, Special, State, Target, Unliftable, is_none
@@ -44,15 +45,12 @@ def _(machine: Machine, state: State, _: Any) -> None:
     if isinstance(entry, Slot):
         state.stack.append(entry)
         return
-    if getattr(entry, "awaited", False):
+    if isinstance(entry, Comprehension) and entry.awaited:
         # an asynchronous comprehension is a coroutine function that is called and awaited
         entry.awaited = False
         state.stack.append(entry)
         return
-    if isinstance(entry, ast.Call) or isinstance(entry, ast.expr):
-        machine.push(state, ast.Await(entry))
-        return
-    machine.push(state, ast.Await(machine.resolve(entry)))
+    machine.push(state, ast.Await(entry if isinstance(entry, ast.expr) else machine.resolve(entry)))
 
 
 @rule(o.PUSH_EXC_INFO)
@@ -97,7 +95,8 @@ def _(machine: Machine, state: State, kind: str) -> None:
         raise Unliftable("the end of a with statement outside it")
     if kind == "named":
         for index in range(len(stack) - 1, -1, -1):
-            if isinstance(stack[index], Caught) and stack[index].previous:
+            entry = stack[index]
+            if isinstance(entry, Caught) and entry.previous:
                 del stack[index]
                 return
         raise Unliftable("the end of a handler outside it")

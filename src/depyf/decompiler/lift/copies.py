@@ -6,9 +6,12 @@ Changes with what the compiler copies on the stack (augmented assignments, chain
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from .stack import Assigning, Shared, Unliftable
+from .stack import Assigning, Entry, Shared, Unliftable
+
+if TYPE_CHECKING:
+    from .machine import Machine
 
 
 def same_node(a: Any, b: Any) -> bool:
@@ -28,7 +31,8 @@ def same_shared(a: Any, b: Any) -> bool:
     return a is b or (isinstance(a, Shared) and isinstance(b, Shared) and a.value is b.value)
 
 
-def same_target(target: ast.expr, left: Any) -> bool:
+def same_target(target: ast.expr, left: Entry) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript]:
+    """Return whether a place is stored to that was also read."""
     if isinstance(target, ast.Name):
         return isinstance(left, ast.Name) and left.id == target.id
     if isinstance(target, ast.Attribute):
@@ -42,6 +46,11 @@ def same_target(target: ast.expr, left: Any) -> bool:
             and same_node(left.slice, target.slice)
         )
     return False
+
+
+def operand(machine: Machine, entry: Entry) -> Any:
+    """The expression of an operand; a duplicate as it is, which may turn out to be that of ``a.b += c``."""
+    return entry if isinstance(entry, Shared) else machine.resolve(entry)
 
 
 def unshare(node: Any) -> Any:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ..generics import GenericBase, with_parameters
+from ..nodes import BuildClassName
 from ..rules import registrar
 from .rule import Rule
-from .stack import LOAD, ClassExpr, FunctionExpr, Special, State, Unliftable
+from .stack import ClassExpr, FunctionExpr, Special, State, Unliftable
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -20,17 +21,17 @@ rule = registrar(RULES)
 
 @rule(o.LOAD_BUILD_CLASS)
 def _(machine: Machine, state: State, _: Any) -> None:
-    machine.push(state, ast.Name("__build_class__", LOAD))
-    state.stack[-1].build_class = True
+    machine.push(state, BuildClassName())
 
 
-def build_class(machine: Machine, state: State, values: list[Any], keywords: list[ast.keyword]) -> None:
-    if len(values) < 2 or not isinstance(values[0], FunctionExpr) or not isinstance(values[1], ast.Constant):
+def build_class(machine: Machine, state: State, values: list[ast.expr], keywords: list[ast.keyword]) -> None:
+    function, name = values[:2] if len(values) > 1 else (None, None)
+    if not isinstance(function, FunctionExpr) or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
         raise Unliftable("a class that is made in another way")
     parameters = [p for v in values if isinstance(v, GenericBase) for p in v.parameters]
-    values = [v for v in values if not isinstance(v, GenericBase)]
-    made = machine.scope.class_(values[0], values[1].value, values[2:], keywords)  # type: ignore[arg-type]
-    machine.push(state, ClassExpr(made, values[0].code, parameters))  # type: ignore[attr-defined]
+    bases = [v for v in values[2:] if not isinstance(v, GenericBase)]
+    made = machine.scope.class_(function, name.value, bases, keywords)
+    machine.push(state, ClassExpr(made, function.code, parameters))
 
 
 @rule(o.MAKE_FUNCTION)
@@ -58,10 +59,10 @@ def definition(machine: Machine, name: str, value: ast.expr) -> ast.stmt | None:
         inner = inner.args[0]
     if type(inner) is FunctionExpr:
         made = machine.scope.function(inner, name, decorators)
-        return made if made is None else with_parameters(made, inner.type_parameters)  # type: ignore[no-any-return]
+        return made if made is None else with_parameters(made, inner.type_parameters)
     if type(inner) is ClassExpr:
         if machine.scope.plain_name(inner.node.name) != machine.scope.plain_name(name):
             return None
         inner.node.decorator_list = decorators
-        return with_parameters(inner.node, inner.type_parameters)  # type: ignore[no-any-return]
+        return with_parameters(inner.node, inner.type_parameters)
     return None

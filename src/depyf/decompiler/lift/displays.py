@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..nodes import BuiltTuple, JoinedTuple, LiteralSet, LiteralTuple, MergedDict, refined
 from ..rules import registrar
 from . import held
 from .annotated import reached
@@ -23,9 +24,7 @@ rule = registrar(RULES)
 def _(machine: Machine, state: State, count: int) -> None:
     items = machine.popn(state, count)
     held.display(machine, items)
-    node: Any = ast.Tuple(items, LOAD)
-    node.made = True
-    machine.push(state, node)
+    machine.push(state, BuiltTuple(items, LOAD))
 
 
 @rule(o.BUILD_LIST)
@@ -69,37 +68,38 @@ def _(machine: Machine, state: State, arg: tuple[str, int]) -> None:
     inner = ast.Set if kind == "set" else ast.Tuple
     spliced = False
     for part in parts:
-        spliced = isinstance(part, inner) and bool(part.elts) and not spliced and not has_star(part)
-        elts.extend(part.elts if spliced else [ast.Starred(part, LOAD)])  # type: ignore[attr-defined]
-    made: Any = ast.Tuple(elts, LOAD)
+        if isinstance(part, inner) and part.elts and not spliced and not has_star(part):
+            elts += part.elts
+            spliced = True
+        else:
+            elts.append(ast.Starred(part, LOAD))
+            spliced = False
     if kind == "set":
-        made = ast.Set(elts)
+        machine.push(state, ast.Set(elts))
     elif kind == "list":
-        made = ast.List(elts, LOAD)
-    made.display = kind == "tuple"  # a tuple of its own, not the arguments of a call
-    machine.push(state, made)
+        machine.push(state, ast.List(elts, LOAD))
+    else:
+        machine.push(state, JoinedTuple(elts, LOAD) if kind == "tuple" else ast.Tuple(elts, LOAD))
 
 
 def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
-    made: Any = ast.Dict([], [])
-    made.merged = []
+    made = MergedDict([], [])
+    made.parts = []
     spliced = False
     for part in parts:
-        spliced = (
-            isinstance(part, ast.Dict) and bool(part.keys) and None not in part.keys and not spliced
-            and (not keywords or all(isinstance(k, ast.Constant) for k in part.keys))
-        )
-        if spliced:
-            made.keys.extend(part.keys)  # type: ignore[attr-defined]
-            made.values.extend(part.values)  # type: ignore[attr-defined]
-            made.merged.append(("items", list(zip(part.keys, part.values))))  # type: ignore[attr-defined]
+        if isinstance(part, ast.Dict) and part.keys and None not in part.keys and not spliced and (
+            not keywords or all(isinstance(k, ast.Constant) for k in part.keys)
+        ):
+            made.keys += part.keys
+            made.values += part.values
+            made.parts.append(list(zip(part.keys, part.values)))
+            spliced = True
         else:
             made.keys.append(None)
             made.values.append(part)
-            made.merged.append(("star", part))
-    if not keywords:
-        del made.merged
-    return made
+            made.parts.append(part)
+            spliced = False
+    return made if keywords else ast.Dict(made.keys, made.values)
 
 
 def accumulate(state: State, depth: int, kinds: tuple[type, ...]) -> Any:
@@ -117,7 +117,7 @@ def _(machine: Machine, state: State, depth: int) -> None:
     if isinstance(owner, Accumulator):
         owner.element = value
     elif state.element is None and any(isinstance(e, Iter) for e in state.stack[-depth:]):
-        state.element = ("list", value)
+        state.element = value
     else:
         owner.elts.append(value)
 
@@ -149,7 +149,7 @@ def _(machine: Machine, state: State, depth: int) -> None:
 def _(machine: Machine, state: State, depth: int) -> None:
     value = machine.pop(state)
     owner = accumulate(state, depth, (ast.List,))
-    if type(value) is ast.Tuple and getattr(value, "folded", False) and not owner.elts and len(value.elts) > 2:
+    if isinstance(value, LiteralTuple) and not owner.elts and len(value.elts) > 2:
         # the compiler makes a constant of three elements or more (``starunpack_helper`` in compile.c)
         owner.elts.extend(value.elts)
     else:
@@ -160,10 +160,9 @@ def _(machine: Machine, state: State, depth: int) -> None:
 def _(machine: Machine, state: State, depth: int) -> None:
     value = machine.pop(state)
     owner = accumulate(state, depth, (ast.Set,))
-    folded = getattr(value, "frozen", None)
-    if folded is not None and not owner.elts:
+    if isinstance(value, LiteralSet) and not owner.elts:
         # the compiler makes a constant of three elements or more: some of them were equal
-        owner.elts.extend([*folded, *folded[-1:] * (3 - len(folded))])
+        owner.elts.extend([*value.elts, *value.elts[-1:] * (3 - len(value.elts))])
     else:
         owner.elts.append(ast.Starred(value, LOAD))
 
@@ -172,7 +171,7 @@ def _(machine: Machine, state: State, depth: int) -> None:
 def _(machine: Machine, state: State, depth: int) -> None:
     value = machine.pop(state)
     owner = accumulate(state, depth, (ast.Dict,))
-    if type(value) is ast.Dict and value.values and None not in value.keys:
+    if isinstance(value, ast.Dict) and value.values and None not in value.keys:
         owner.keys.extend(value.keys)
         owner.values.extend(value.values)
     else:
@@ -184,9 +183,11 @@ def _(machine: Machine, state: State, depth: int) -> None:
 def _(machine: Machine, state: State, depth: int) -> None:
     value = machine.pop(state)
     owner = accumulate(state, depth, (ast.Dict,))
-    if not hasattr(owner, "merged"):
-        owner.merged = [("items", list(zip(owner.keys, owner.values)))] if owner.keys else []
-    owner.merged.append(("star", value))
+    if not isinstance(owner, MergedDict):
+        merged = refined(owner, MergedDict)
+        merged.parts = [list(zip(owner.keys, owner.values))] if owner.keys else []
+        owner = state.stack[-depth] = merged
+    owner.parts.append(value)
 
 
 @rule(o.LIST_TO_TUPLE)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..nodes import FoldedBool
 from ..rules import registrar
 from .copies import same_shared, unshare
 from .held import tested_later
@@ -25,22 +26,23 @@ def _(machine: Machine, state: State, node: ast.expr) -> None:
     machine.push(state, node)
 
 
-def fold_bool(machine: Machine, state: State, op: ast.boolop, left: ast.expr, right: ast.expr) -> ast.BoolOp:
+def fold_bool(machine: Machine, state: State, op: ast.boolop, left: ast.expr, right: ast.expr) -> FoldedBool:
     values = [left, right]
-    if isinstance(right, ast.BoolOp) and type(right.op) is type(op) and not hasattr(right, "tested_again"):
+    if isinstance(right, ast.BoolOp) and type(right.op) is type(op) and not (
+        isinstance(right, FoldedBool) and right.tested_again
+    ):
         values = [left, *right.values]
-    if isinstance(left, ast.BoolOp) and type(left.op) is type(op) and getattr(left, "folded", False):
+    if isinstance(left, FoldedBool) and type(left.op) is type(op) and left.folded:
         values = left.values + values[1:]
-    node = ast.BoolOp(op, [*(tested_later(machine, value) for value in values[:-1]), values[-1]])
-    node.folded = True  # type: ignore[attr-defined]
+    node = FoldedBool(op, [*(tested_later(machine, value) for value in values[:-1]), values[-1]])
     machine.push(state, node)
     return node
 
 
 def condition(machine: Machine, state: State, op: ast.boolop, right: ast.expr) -> None:
     """A condition of two tests. Where one is a value whose ways have met, that is tested once more."""
-    if hasattr(right, "met"):
-        right.tested_again = True  # type: ignore[attr-defined]
+    if isinstance(right, FoldedBool) and right.merged:
+        right.tested_again = True
         machine.scope.begins_a_line(right)
     fold_bool(machine, state, op, tested(machine, machine.pop(state)), right)
 
@@ -58,13 +60,13 @@ def _(machine: Machine, state: State, right: ast.expr) -> None:
 def value_bool(machine: Machine, state: State, op: ast.boolop, right: ast.expr) -> None:
     """A value whose ways have met: ``x = a or b``."""
     left = tested(machine, machine.pop(state))
-    fold_bool(machine, state, op, left, right).met = type(op)  # type: ignore[attr-defined]
+    fold_bool(machine, state, op, left, right).merged = True
 
 
 def tested(machine: Machine, left: ast.expr) -> ast.expr:
     """Return the value that is tested first, prepared to be tested once more if it comes from a merge."""
-    if hasattr(left, "met"):
-        left.folded = False  # type: ignore[attr-defined]
+    if isinstance(left, FoldedBool) and left.merged:
+        left.folded = False
         machine.scope.begins_a_line(left)
     return left
 

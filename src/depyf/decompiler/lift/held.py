@@ -12,6 +12,8 @@ import ast
 import operator
 from typing import TYPE_CHECKING, Any
 
+from ..nodes import Literal
+
 if TYPE_CHECKING:
     from .machine import Machine
 
@@ -28,14 +30,9 @@ _BINARY = {
 }
 
 
-def is_literal(node: Any) -> bool:
-    """Return whether an expression stands for one constant of the program."""
-    return hasattr(node, "literal")
-
-
 def held(machine: Machine, node: ast.expr) -> ast.expr:
     """The constant, held back from the compiler until it has folded what is around it; another expression as it is."""
-    return machine.scope.held(node) if is_literal(node) else node
+    return machine.scope.held(node) if isinstance(node, Literal) else node
 
 
 def tested_later(machine: Machine, node: ast.expr) -> ast.expr:
@@ -46,7 +43,7 @@ def tested_later(machine: Machine, node: ast.expr) -> ast.expr:
 
 def display(machine: Machine, items: list[ast.expr], least: int = 1) -> None:
     """Items of a tuple, list or set that the program builds of them."""
-    if len(items) >= least and all(map(is_literal, items)):
+    if len(items) >= least and all(isinstance(item, Literal) for item in items):
         items[0] = held(machine, items[0])
 
 
@@ -56,15 +53,15 @@ def sequence(machine: Machine, items: list[ast.expr]) -> None:
 
 
 def unary(machine: Machine, op: str, operand: ast.expr) -> ast.expr:
-    if is_literal(operand) and _succeeds(_UNARY[op], operand.literal):  # type: ignore[attr-defined]
+    if isinstance(operand, Literal) and _succeeds(_UNARY[op], operand.literal):
         return held(machine, operand)
     return operand
 
 
 def binary(machine: Machine, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
     """The left operand."""
-    if op in _BINARY and is_literal(left) and is_literal(right):
-        a, b = left.literal, right.literal  # type: ignore[attr-defined]
+    if op in _BINARY and isinstance(left, Literal) and isinstance(right, Literal):
+        a, b = left.literal, right.literal
         if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):
             return held(machine, left)
     return left

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode import operations as o
 from ..rules import registrar
 from .rule import Rule
-from .stack import Special, State, Unliftable, is_none
+from .stack import ImportedModule, ImportedName, Special, State, Unliftable, is_none
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -22,69 +22,68 @@ def _(machine: Machine, state: State, name: str) -> None:
     level, names = machine.popn(state, 2)
     if not isinstance(level, ast.Constant) or type(level.value) is not int:
         raise Unliftable("an import of a level that is no number")
-    state.stack.append(Special("import", [name, level, names, [], None]))
+    state.stack.append(ImportedModule(name, level.value, names))
 
 
 @rule(o.IMPORT_FROM)
 def _(machine: Machine, state: State, name: str) -> None:
     module = state.stack[-1] if state.stack else None
-    if isinstance(module, Special) and module.kind == "import":
-        state.stack.append(Special("from", (module, name)))
-    elif isinstance(module, Special) and module.kind == "from":
-        state.stack.append(Special("from", (module, name)))
-    else:
+    if not isinstance(module, (ImportedModule, ImportedName)):
         raise Unliftable("IMPORT_FROM of something else")
+    state.stack.append(ImportedName(module, name))
 
 
 @rule(o.IMPORT_STAR)
 def import_star(machine: Machine, state: State, _: Any) -> None:
     module = state.pop()
-    if not isinstance(module, Special) or module.kind != "import":
+    if not isinstance(module, ImportedModule):
         raise Unliftable("import * of something else")
-    name, level, _, _, _ = module.value
-    machine.emit(state, ast.ImportFrom(name or None, [ast.alias("*", None)], level.value))
+    machine.emit(state, ast.ImportFrom(module.name or None, [ast.alias("*", None)], module.level))
 
 
-def finish_import(machine: Machine, state: State, entry: Special) -> None:
-    name, level, names, bound, _ = entry.value
-    if entry.value[4] is not None:
-        machine.emit(state, entry.value[4])
+def finish_import(machine: Machine, state: State, module: ImportedModule) -> None:
+    """Write the import of a module that is dropped."""
+    if module.statement is not None:
+        machine.emit(state, module.statement)
         return
-    if not bound:
+    if not module.bound:
         top = state.stack[-1] if state.stack else None
-        if isinstance(top, Special) and top.kind == "from" and top.value[0] is entry:
+        if isinstance(top, ImportedName) and top.module is module:
             return
         raise Unliftable("an import that binds nothing")
-    machine.emit(state, ast.ImportFrom(name or None, [ast.alias(n, a) for n, a in bound], level.value))
+    names = [ast.alias(name, shown) for name, shown in module.bound]
+    machine.emit(state, ast.ImportFrom(module.name or None, names, module.level))
 
 
 def store_import(machine: Machine, state: State, target: ast.expr, entry: Special) -> bool:
+    """Store a module, or a name of one, and return whether that is an import."""
     if not isinstance(target, ast.Name):
         return False
-    if entry.kind == "import":
-        name, level, names, bound, _ = entry.value
-        if not is_none(names) or not isinstance(level, ast.Constant) or level.value:
+    if isinstance(entry, ImportedModule):
+        if not is_none(entry.names) or entry.level:
             return False
-        top = name.partition(".")[0]
-        machine.emit(state, ast.Import([ast.alias(name, None if top == target.id else target.id)]))
+        top = entry.name.partition(".")[0]
+        machine.emit(state, ast.Import([ast.alias(entry.name, None if top == target.id else target.id)]))
         return True
-    if entry.kind == "from":
-        module, name = entry.value
-        chain = [name]
-        while module.kind == "from":
-            chain.append(module.value[1])
-            module = module.value[0]
-        stack = state.stack
-        full, level, names, bound, _ = module.value
-        if stack and stack[-1] is module and is_none(names) and full.split(".")[1:] == chain[::-1]:
-            # the store has changed places with the POP of the module
-            module.value[4] = ast.Import([ast.alias(full, target.id)])
-            return True
-        if stack and stack[-1] is module and len(chain) == 1:
-            module.value[3].append((name, None if machine.scope.plain_name(name) == target.id else target.id))
-            return True
+    return isinstance(entry, ImportedName) and _store_name(machine, state, target.id, entry)
+
+
+def _store_name(machine: Machine, state: State, shown: str, entry: ImportedName) -> bool:
+    path = [entry.name]
+    module = entry.module
+    while isinstance(module, ImportedName):
+        path.append(module.name)
+        module = module.module
+    below = state.stack[-1] if state.stack else None
+    is_whole = is_none(module.names) and module.name.split(".")[1:] == path[::-1]
+    if below is module and is_whole:
+        # the store has changed places with the POP of the module
+        module.statement = ast.Import([ast.alias(module.name, shown)])
+    elif below is module and len(path) == 1:
+        module.bound.append((entry.name, None if machine.scope.plain_name(entry.name) == shown else shown))
+    elif is_whole:
         # ``import a.b.c as d``: IMPORT_FROM b; SWAP 2; POP; IMPORT_FROM c; STORE d; POP
-        if is_none(names) and full.split(".")[1:] == chain[::-1]:
-            machine.emit(state, ast.Import([ast.alias(full, target.id)]))
-            return True
-    return False
+        machine.emit(state, ast.Import([ast.alias(module.name, shown)]))
+    else:
+        return False
+    return True

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...bytecode.operations import Op
 from ..generics import TypeAlias, TypeParameter
-from ..nodes import at_line
+from ..nodes import Comprehension, TemporaryName, at_line, in_order, order_of
 from . import (
     annotated,
     calls,
@@ -34,7 +34,6 @@ from .operators import BINARY_OPS
 from .rule import Rule
 from .scope import Scope
 from .stack import (
-    COMPREHENSIONS,
     LOAD,
     STORE,
     Accumulator,
@@ -43,6 +42,7 @@ from .stack import (
     Capture,
     Caught,
     ClassExpr,
+    Entry,
     FunctionExpr,
     Input,
     Iter,
@@ -54,6 +54,7 @@ from .stack import (
     Target,
     Unliftable,
     Unpack,
+    Value,
     is_value,
 )
 
@@ -69,7 +70,7 @@ class Machine:
         self.serial = 0
         self.caught: Target | None = None
         #: values of variables that no source can name (``.type_params``), by name
-        self.hidden: dict[str, Any] = {}
+        self.hidden: dict[str, Entry] = {}
 
     def run(self, state: State, ops: list[Op]) -> None:
         for op in ops:
@@ -80,12 +81,11 @@ class Machine:
                 raise Unliftable(f"{op.kind} is not expected here")
             method(self, state, op.arg)
 
-    def push(self, state: State, node: Any) -> None:
+    def push(self, state: State, node: ast.expr) -> None:
         self.serial += 1
-        node.q = self.serial
-        state.stack.append(node)
+        state.stack.append(in_order(node, self.serial))
 
-    def resolve(self, entry: Any) -> ast.expr:
+    def resolve(self, entry: Entry) -> ast.expr:
         """The expression a stack entry stands for when something uses it."""
         if isinstance(entry, Shared):
             value = entry.value
@@ -128,9 +128,7 @@ class Machine:
         self.temporaries += 1
         name = f"value_{self.temporaries}"
         entry.owner.fill(self, state, entry.index, ast.Name(name, STORE))
-        made = ast.Name(name, LOAD)
-        made.temporary = True  # type: ignore[attr-defined]
-        return made
+        return TemporaryName(name, LOAD)
 
     def popn(self, state: State, count: int) -> list[ast.expr]:
         if not count:
@@ -142,22 +140,20 @@ class Machine:
         del stack[-count:]
         return [e if isinstance(e, ast.expr) and not isinstance(e, Augmented) else self.resolve(e) for e in taken]
 
-    def temporary(self, state: State, value: ast.expr) -> ast.Name:
+    def temporary(self, state: State, value: ast.expr) -> TemporaryName:
         """Give a value a name of its own."""
         self.temporaries += 1
         name = f"value_{self.temporaries}"
         state.stmts.append(at_line(ast.Assign([ast.Name(name, STORE)], value), self.line))
-        made = ast.Name(name, LOAD)
-        made.temporary = True  # type: ignore[attr-defined]
-        return made
+        return TemporaryName(name, LOAD)
 
     def spill_pending(self, state: State) -> None:
         """Name what is on the stack before something else happens."""
         stack = state.stack
         for index, entry in enumerate(stack):
-            if isinstance(entry, ast.expr) and not isinstance(entry, (ast.Constant, Input, Accumulator)):
-                if isinstance(entry, ast.Name) and hasattr(entry, "temporary"):
-                    continue
+            if isinstance(entry, ast.expr) and not isinstance(
+                entry, (ast.Constant, TemporaryName, Input, Accumulator)
+            ):
                 stack[index] = self.temporary(state, entry)
 
     def emit(self, state: State, stmt: ast.stmt) -> None:
@@ -178,69 +174,68 @@ class Machine:
     def store(self, state: State, target: ast.expr) -> None:
         self.store_value(state, target, state.pop())
 
-    def store_value(self, state: State, target: ast.expr, value: Any) -> None:
+    def store_value(self, state: State, target: ast.expr, value: Entry) -> None:
         stack = state.stack
         if isinstance(value, Slot):
             value.owner.fill(self, state, value.index, target)
-            return
-        if isinstance(value, Special):
-            if value.kind == "locals" and isinstance(target, ast.Name) and target.id == "__classdict__":
-                return  # what annotation scopes in a class look names up in
-            if value.kind == "null":
-                if stack and isinstance(stack[-1], COMPREHENSIONS):
-                    stack[-1].restored = (*getattr(stack[-1], "restored", ()), value.value)  # type: ignore[union-attr]
-                return
-            if store_import(self, state, target, value):
-                return
-            raise Unliftable(f"a value of the compiler is stored ({value.kind})")
-        if isinstance(target, ast.Name) and target.id.startswith(".") and not target.id.startswith(".annotations"):
+        elif isinstance(value, Special):
+            self.store_special(state, target, value)
+        elif isinstance(target, ast.Name) and target.id.startswith(".") and not target.id.startswith(".annotations"):
             self.hidden[target.id] = value
-            return
-        if isinstance(value, Iter) and isinstance(target, ast.Name):
+        elif isinstance(value, Iter):
             raise Unliftable("an iterator is stored")
-        if isinstance(value, Shared) and stack and stack[-1] is value:
-            inner = value.value
-            if isinstance(inner, Assigning):
-                inner.targets.append(target)
-                stack[-1] = inner
-            else:
-                assigning = Assigning([target], inner)
-                assigning.q = getattr(inner, "q", 0)  # type: ignore[attr-defined]
-                stack[-1] = assigning
-            return
-        if isinstance(value, Caught):
+        elif isinstance(value, Caught):
             self.emit_catch(state, target)
-            return
-        if isinstance(value, Subject) and isinstance(target, ast.Name):
+        elif isinstance(value, Subject) and isinstance(target, ast.Name):
             self.emit(state, Capture(value, target.id))
-            return
-        if isinstance(value, Shared):
-            value = value.value
-            if not isinstance(value, (ast.Name, ast.Constant, Assigning)):
-                raise Unliftable("a value is used twice")
-        if not isinstance(value, (ast.expr, Assigning)):
-            raise Unliftable(f"a {type(value).__name__} is stored")
-        if self.spill:
-            self.emit(state, self.assignment(state, target, value))
-            return
-        if stack and is_value(stack[-1]) and not state.queued:
-            state.queued = {id(e) for e in stack if is_value(e)}
+        elif isinstance(value, Shared) and stack and stack[-1] is value:
+            stack[-1] = assigning(value.value, target)
+        else:
+            if isinstance(value, Shared):
+                value = value.value
+                if not isinstance(value, (ast.Name, ast.Constant, Assigning)):
+                    raise Unliftable("a value is used twice")
+            if not isinstance(value, (ast.expr, Assigning)):
+                raise Unliftable(f"a {type(value).__name__} is stored")
+            if self.spill or not self.queued(state, target, value):
+                self.emit(state, self.assignment(state, target, value))
+
+    def store_special(self, state: State, target: ast.expr, value: Special) -> None:
+        """Store a value of the compiler, which no source says."""
+        top = state.stack[-1] if state.stack else None
+        if value.kind == "locals" and isinstance(target, ast.Name) and target.id == "__classdict__":
+            return  # what annotation scopes in a class look names up in
+        if value.kind == "null":
+            if isinstance(top, Comprehension):
+                top.restored = (*(top.restored or ()), value.value)
+        elif not store_import(self, state, target, value):
+            raise Unliftable(f"a value of the compiler is stored ({value.kind})")
+
+    def queued(self, state: State, target: ast.expr, value: ast.expr | Assigning) -> bool:
+        """Queue a value whose store belongs to ``a, b = b, a``, and emit that with its last store.
+
+        Returns:
+            False for a store by itself.
+        """
+        stack = state.stack
+        more = bool(stack) and is_value(stack[-1])
+        if not state.queued:
+            if not more:
+                return False
+            state.queued = {id(entry) for entry in stack if is_value(entry)}
             state.queue.append((target, value))
-            return
-        if state.queued:
-            if id(value) not in state.queued:
-                raise Unliftable("a value is used after an assignment")
-            state.queue.append((target, value))
-            if stack and is_value(stack[-1]):
-                return
-            pairs = sorted(state.queue, key=lambda pair: getattr(pair[1], "q", 0))
+            return True
+        if id(value) not in state.queued:
+            raise Unliftable("a value is used after an assignment")
+        state.queue.append((target, value))
+        if not more:
+            pairs = sorted(state.queue, key=lambda pair: evaluated(pair[1]))
             state.queue = []
             state.queued = set()
-            targets = ast.Tuple([t for t, _ in pairs], STORE)
-            values = ast.Tuple([self.resolve(v) for _, v in pairs], LOAD)
+            targets = ast.Tuple([target for target, _ in pairs], STORE)
+            values = ast.Tuple([self.resolve(value) for _, value in pairs], LOAD)
             self.emit(state, ast.Assign([targets], values))
-            return
-        self.emit(state, self.assignment(state, target, value))
+        return True
 
     def emit_catch(self, state: State, target: ast.expr) -> None:
         if self.caught is None or self.caught.target is not None:
@@ -256,7 +251,7 @@ class Machine:
         if kind is Augmented:
             if len(targets) > 1 or not same_target(target, value.left):
                 raise Unliftable("an in-place operation stored elsewhere")
-            return ast.AugAssign(target, BINARY_OPS[value.op](), value.right)  # type: ignore[arg-type]
+            return ast.AugAssign(target, BINARY_OPS[value.op](), value.right)
         if len(targets) == 1 and type(target) is ast.Name:
             if kind is TypeAlias:
                 if self.scope.plain_name(value.name) != target.id:
@@ -269,6 +264,21 @@ class Machine:
                     return made
         value = self.resolve(value)
         return ast.Assign(targets, value)
+
+
+def assigning(value: Value, target: ast.expr) -> Assigning:
+    """The value of ``a = b = value`` with one more target."""
+    if isinstance(value, Assigning):
+        value.targets.append(target)
+        return value
+    return Assigning([target], value)
+
+
+def evaluated(value: Value) -> int:
+    """Return a value's place in the order of evaluation."""
+    while isinstance(value, Assigning):
+        value = value.value
+    return order_of(value) if isinstance(value, ast.expr) else 0
 
 
 #: What the machine does for each kind of operation.

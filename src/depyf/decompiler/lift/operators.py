@@ -7,10 +7,12 @@ import re
 from typing import TYPE_CHECKING
 
 from ...bytecode import operations as o
+from ..nodes import LiteralTuple
 from ..rules import registrar
 from . import held
+from .copies import operand
 from .rule import Rule
-from .stack import STORE, Augmented, Shared, State
+from .stack import STORE, Augmented, State
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -65,9 +67,7 @@ def unary(machine: Machine, state: State, op: str) -> None:
 def compare(machine: Machine, state: State, op: ast.cmpop) -> None:
     right = state.pop()
     left = machine.pop(state)
-    if not isinstance(right, Shared):
-        right = machine.resolve(right)
-    machine.push(state, ast.Compare(left, [op], [right]))
+    machine.push(state, ast.Compare(left, [op], [operand(machine, right)]))
 
 
 @rule(o.COMPARE)
@@ -91,7 +91,7 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
     """Return whether the compiler makes ``"%s" % (x,)`` an f-string. (It leaves one without fields as it is.)"""
     return (
         isinstance(left, ast.Constant) and isinstance(left.value, str) and isinstance(right, ast.Tuple)
-        and not hasattr(right, "folded") and not any(isinstance(item, ast.Starred) for item in right.elts)
+        and not isinstance(right, LiteralTuple) and not any(isinstance(item, ast.Starred) for item in right.elts)
         and _FORMAT.fullmatch(left.value) is not None
         and left.value.replace("%%", "").count("%") == len(right.elts)
     )

@@ -6,10 +6,10 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
-from ..nodes import AssertionErrorName
+from ..nodes import AssertionErrorName, Comprehension, as_literal
 from ..rules import registrar
 from . import held
-from .copies import same_target, unshare
+from .copies import operand, same_target, unshare
 from .rule import Rule
 from .stack import DEL, LOAD, STORE, Augmented, Input, Iter, Shared, Slot, Special, State, Unpack, is_none
 
@@ -24,8 +24,7 @@ rule = registrar(RULES)
 def _(machine: Machine, state: State, value: Any) -> None:
     node = machine.scope.constant(value)
     if isinstance(node, ast.expr):
-        node.literal = value  # type: ignore[attr-defined]
-        machine.push(state, node)
+        machine.push(state, as_literal(node, value))
     else:
         state.stack.append(node)
 
@@ -70,10 +69,10 @@ def _(machine: Machine, state: State, name: str) -> None:
 @rule(o.STORE_FAST)
 def _(machine: Machine, state: State, name: str) -> None:
     value = state.stack[-1] if state.stack else None
-    if name not in getattr(value, "restored", (name,)) and not state.queue:
+    if isinstance(value, Comprehension) and value.restored and name not in value.restored and not state.queue:
         # A store on its line would have changed places with the last of those that give the variables of the inlined
         # comprehension their values back (``apply_static_swaps`` in flowgraph.c).
-        machine.scope.begins_another_line(value)  # type: ignore[arg-type]
+        machine.scope.begins_another_line(value)
     store_name(machine, state, name)
 
 
@@ -94,17 +93,12 @@ def _(machine: Machine, state: State, _: Any) -> None:
 
 @rule(o.LOAD_ATTR)
 def _(machine: Machine, state: State, name: str) -> None:
-    entry = state.pop()
-    if not isinstance(entry, Shared):
-        entry = machine.resolve(entry)
-    machine.push(state, ast.Attribute(entry, machine.scope.plain_name(name), LOAD))
+    machine.push(state, ast.Attribute(operand(machine, state.pop()), machine.scope.plain_name(name), LOAD))
 
 
 @rule(o.STORE_ATTR)
 def _(machine: Machine, state: State, name: str) -> None:
-    owner = state.pop()
-    if not isinstance(owner, Shared):
-        owner = machine.resolve(owner)
+    owner = operand(machine, state.pop())
     store_checked(machine, state, ast.Attribute(owner, machine.scope.plain_name(name), STORE))
 
 
@@ -134,10 +128,6 @@ def _(machine: Machine, state: State, arg: Any) -> None:
     super_, class_, self_ = machine.popn(state, 3)
     arguments = [class_, self_] if two else []
     machine.push(state, ast.Attribute(ast.Call(super_, arguments, []), machine.scope.plain_name(name), LOAD))
-
-
-def operand(machine: Machine, entry: Any) -> Any:
-    return entry if isinstance(entry, Shared) else machine.resolve(entry)
 
 
 @rule(o.BUILD_SLICE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ..nodes import OnItsLine
 from .stack import FunctionExpr, Iter
 
 
@@ -37,13 +38,13 @@ class Scope:
     def constant(self, value: Any) -> ast.expr:
         raise NotImplementedError
 
-    def dropped_constant(self, node: Any) -> ast.expr:
+    def dropped_constant(self, node: ast.expr) -> ast.expr:
         """An expression statement that evaluates the constant and drops it."""
         raise NotImplementedError
 
-    def held(self, node: Any) -> ast.expr:
+    def held(self, node: ast.expr) -> ast.expr:
         """A constant, so that the compiler does not see it beside others before it has decided jumps."""
-        return node  # type: ignore[no-any-return]
+        return node
 
     def has_constant_keys(self) -> bool:
         """Return whether a dictionary of constant keys has them in one constant."""
@@ -65,14 +66,15 @@ class Scope:
         """
         return ast.Expr(node)
 
-    def begins_a_line(self, node: ast.expr) -> None:
+    def begins_a_line(self, node: OnItsLine) -> None:
         """The expression must not begin on the line of the one that it is the first part of."""
 
-    def begins_another_line(self, node: ast.expr) -> None:
+    def begins_another_line(self, node: OnItsLine) -> None:
         """The expression must not begin on the line of its statement."""
 
-    def is_one_item(self, node: ast.expr) -> None:
-        """The tuple is what a ``with`` statement enters."""
+    def one_item(self, node: ast.expr) -> ast.expr:
+        """The expression as what a ``with`` statement enters."""
+        return node
 
     def annotation(self, node: ast.expr) -> ast.expr:
         return node

@@ -6,16 +6,16 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..nodes import Comprehension, Literal, TemporaryName
 from ..rules import registrar
 from .annotated import annotate
-from .held import is_literal
 from .imports import finish_import
 from .rule import Rule
 from .stack import (
-    COMPREHENSIONS,
     Augmented,
     Caught,
     Exit,
+    ImportedModule,
     Input,
     Iter,
     Shared,
@@ -38,7 +38,7 @@ rule = registrar(RULES)
 def _(machine: Machine, state: State, _: Any) -> None:
     entry = state.pop()
     if isinstance(entry, Special):
-        if entry.kind == "import":
+        if isinstance(entry, ImportedModule):
             finish_import(machine, state, entry)
         elif entry.kind == "annotation":
             annotate(machine, state, *entry.value)
@@ -59,13 +59,13 @@ def _(machine: Machine, state: State, _: Any) -> None:
             return
     if isinstance(entry, Augmented):
         raise Unliftable("an in-place operation that is not stored")
-    if hasattr(entry, "temporary"):
+    if isinstance(entry, TemporaryName):
         return
     value = machine.resolve(entry)
-    if is_literal(value):
+    if isinstance(value, Literal):
         value = machine.scope.dropped_constant(value)
-    elif isinstance(value, COMPREHENSIONS) and (hasattr(value, "restored") or _is_null(state.stack)):
-        machine.emit(state, machine.scope.dropped_comprehension(value, not hasattr(value, "restored")))
+    elif isinstance(value, Comprehension) and (value.restored is not None or _is_null(state.stack)):
+        machine.emit(state, machine.scope.dropped_comprehension(value, value.restored is None))
         return
     machine.emit(state, ast.Expr(value))
 
@@ -81,7 +81,7 @@ def _(machine: Machine, state: State, depth: int) -> None:
         stack.append(entry)
         return
     if machine.spill and isinstance(entry, ast.expr) and not isinstance(entry, Input):
-        if not isinstance(entry, (ast.Constant,)) and not hasattr(entry, "temporary"):
+        if not isinstance(entry, (ast.Constant, TemporaryName)):
             machine.spill_pending(state)
             entry = stack[-depth]
         stack.append(entry)

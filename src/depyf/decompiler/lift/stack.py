@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ..generics import TypeParameter
 
 if TYPE_CHECKING:
+    from ...bytecode.code import Code
     from .machine import Machine
+    from .scope import Scope
 
 LOAD = ast.Load()
 STORE = ast.Store()
@@ -46,7 +48,7 @@ class Shared(Marker):
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
 
@@ -65,7 +67,7 @@ class Slot(Marker):
 
     __slots__ = ("index", "owner")
 
-    def __init__(self, owner: Any, index: int = 0) -> None:
+    def __init__(self, owner: Target | Unpack, index: int = 0) -> None:
         self.owner = owner
         self.index = index
 
@@ -79,7 +81,7 @@ class Target:
         self.target: ast.expr | None = None
         self.prefix = prefix
 
-    def fill(self, machine: Machine, state: State, index: int, target: Any) -> None:
+    def fill(self, machine: Machine, state: State, index: int, target: ast.expr | None) -> None:
         self.target = target
 
 
@@ -88,7 +90,7 @@ class Unpack:
 
     __slots__ = ("missing", "source", "star", "targets")
 
-    def __init__(self, source: Any, count: int, star: int = -1) -> None:
+    def __init__(self, source: Entry, count: int, star: int = -1) -> None:
         self.source = source
         self.targets: list[ast.expr | None] = [None] * count
         self.missing = count
@@ -100,23 +102,23 @@ class Unpack:
         self.missing -= 1
         if not self.missing:
             name: ast.expr | None = None
-            for at in range(len(self.targets) - 1, -1, -1):
-                found = self.targets[at]
+            made: list[ast.expr] = []
+            for at, found in reversed([*enumerate(self.targets)]):
                 if found is None:
                     if not isinstance(name, ast.Name):
                         raise Unliftable("an unpacked value is dropped")
                     found = ast.Name(name.id, STORE)
                 name = found
-                self.targets[at] = ast.Starred(found, STORE) if at == self.star else found
-            machine.store_value(state, ast.Tuple(self.targets, STORE), self.source)  # type: ignore[arg-type]
+                made.append(ast.Starred(found, STORE) if at == self.star else found)
+            machine.store_value(state, ast.Tuple(made[::-1], STORE), self.source)
 
 
 class Assigning(Marker):
     """``COPY 1; STORE a``: the start of ``a = b = value``, or a walrus."""
 
-    __slots__ = ("q", "targets", "value")
+    __slots__ = ("targets", "value")
 
-    def __init__(self, targets: list[ast.expr], value: Any) -> None:
+    def __init__(self, targets: list[ast.expr], value: Value) -> None:
         self.targets = targets
         self.value = value
 
@@ -153,7 +155,7 @@ class CaseTest(ast.expr):
 
     _fields = ()
 
-    def __init__(self, subject: Any, pattern: ast.pattern, never: bool) -> None:
+    def __init__(self, subject: Subject, pattern: ast.pattern, never: bool) -> None:
         self.subject = subject
         self.pattern = pattern
         self.never = never  # its guard was decided
@@ -179,12 +181,43 @@ class Special(Marker):
         self.value = value
 
 
+class ImportedModule(Special):
+    """The module that ``IMPORT_NAME`` leaves.
+
+    Attributes:
+        name, level, names: of the ``import`` statement.
+        bound: the names that were imported from it, and under which each is stored.
+        statement: the statement, if it is known before the module is dropped.
+    """
+
+    __slots__ = ("bound", "level", "name", "names", "statement")
+
+    def __init__(self, name: str, level: int, names: ast.expr) -> None:
+        super().__init__("import")
+        self.name = name
+        self.level = level
+        self.names = names
+        self.bound: list[tuple[str, str | None]] = []
+        self.statement: ast.stmt | None = None
+
+
+class ImportedName(Special):
+    """The value of a name that ``IMPORT_FROM`` leaves: of a module, or of another such value."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: ImportedModule | ImportedName, name: str) -> None:
+        super().__init__("from")
+        self.module = module
+        self.name = name
+
+
 class Augmented(ast.expr):
     """``left op= right`` before it is stored."""
 
     _fields = ()
 
-    def __init__(self, left: Any, op: str, right: ast.expr) -> None:
+    def __init__(self, left: Entry, op: str, right: ast.expr) -> None:
         self.left = left
         self.op = op
         self.right = right
@@ -195,10 +228,12 @@ class FunctionExpr(ast.expr):
 
     _fields = ()
 
-    def __init__(self, code: Any, arguments: dict[str, Any]) -> None:
+    def __init__(self, code: Code, arguments: dict[str, ast.expr]) -> None:
         self.code = code
         self.arguments = arguments
         self.type_parameters: list[TypeParameter] = []
+        #: the scope of the type parameters, if it has any
+        self.scope: Scope | None = None
 
 
 class ClassExpr(ast.expr):
@@ -206,7 +241,7 @@ class ClassExpr(ast.expr):
 
     _fields = ()
 
-    def __init__(self, node: ast.ClassDef, code: Any, parameters: list[TypeParameter] | None = None) -> None:
+    def __init__(self, node: ast.ClassDef, code: Code, parameters: list[TypeParameter] | None = None) -> None:
         self.node = node
         self.code = code
         self.type_parameters = parameters or []
@@ -219,7 +254,15 @@ class Accumulator(ast.expr):
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.element: Any = None
+        self.element: Element | None = None
+
+
+#: A value that the program evaluated.
+Value = ast.expr | Assigning | Subject
+#: What lies on the stack.
+Entry = ast.expr | Assigning | Shared | Iter | Slot | Exit | Caught | Subject | Special
+#: What a comprehension collects: an expression, or a key and a value.
+Element = ast.expr | tuple[ast.expr, ast.expr]
 
 
 class State:
@@ -227,15 +270,15 @@ class State:
 
     __slots__ = ("element", "queue", "queued", "stack", "stmts", "underflow")
 
-    def __init__(self, stack: list[Any] | None = None, inputs: bool = False) -> None:
-        self.stack: list[Any] = stack if stack is not None else []
+    def __init__(self, stack: list[Entry] | None = None, inputs: bool = False) -> None:
+        self.stack: list[Entry] = stack if stack is not None else []
         self.stmts: list[ast.stmt] = []
         self.underflow = 0 if inputs else -1
-        self.queue: list[tuple[ast.expr, Any]] = []
+        self.queue: list[tuple[ast.expr, ast.expr | Assigning]] = []
         self.queued: set[int] = set()
-        self.element: Any = None
+        self.element: ast.expr | None = None
 
-    def pop(self) -> Any:
+    def pop(self) -> Entry:
         if self.stack:
             return self.stack.pop()
         if self.underflow < 0:
@@ -251,15 +294,15 @@ class State:
             self.stack.insert(0, Input(self.underflow))
 
 
-def is_value(entry: Any) -> bool:
+def is_value(entry: Entry) -> bool:
     """Return whether a stack entry is a value somebody evaluated (not a marker of the compiler)."""
     return isinstance(entry, (ast.expr, Assigning, Shared)) and not isinstance(entry, (Input, Accumulator))
 
 
-def values(stack: list[Any]) -> int:
+def values(stack: list[Entry]) -> int:
     """Return the number of values of the program (not of the compiler) that a stack holds."""
     return sum(map(is_value, stack))
 
 
-def is_none(node: Any) -> bool:
-    return type(node) is ast.Constant and node.value is None
+def is_none(node: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

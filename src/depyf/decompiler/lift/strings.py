@@ -35,7 +35,6 @@ def _(machine: Machine, state: State, arg: Any) -> None:
 @rule(o.CONVERT)
 def _(machine: Machine, state: State, conversion: str) -> None:
     machine.push(state, ast.JoinedStr([ast.FormattedValue(machine.pop(state), ord(conversion), None)]))
-    state.stack[-1].converted = True
 
 
 @rule(o.BUILD_STRING)

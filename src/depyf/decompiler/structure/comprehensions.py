@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...cfg.graph import Block
 from ..lift import COMPREHENSIONS, LOAD, STORE, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
+from ..nodes import DictComprehension, ListComprehension, SetComprehension
 from ..trees import nodes_of
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ def build_comprehension(
     first = ast.comprehension(first.target, iterable.value, first.ifs, int(iterable.asynchronous))
     generators = [first, *generators[1:]]
     if build == "BUILD_LIST":
-        return ast.ListComp(element, generators)
+        return ListComprehension(element, generators)
     if build == "BUILD_SET":
-        return ast.SetComp(element, generators)
+        return SetComprehension(element, generators)
     if build == "BUILD_MAP":
-        return ast.DictComp(element[0], element[1], generators)
+        return DictComprehension(element[0], element[1], generators)
     return ast.GeneratorExp(element, generators)
 
 

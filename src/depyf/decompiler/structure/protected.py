@@ -109,9 +109,8 @@ def with_statement(walker: Walker, body: Protected, here: Here) -> Construct:
     owner = Target("value")
     suite = walker.walk(
         Here(here.at, [*stack[:-1], Slot(owner)], join, Frame(here.frame, body.region)), body.entered)
-    item = ast.withitem(exit_.manager, owner.target)
-    if owner.target is None and isinstance(exit_.manager, ast.Tuple) and exit_.manager.elts:
-        walker.machine.scope.is_one_item(exit_.manager)
+    manager = exit_.manager if owner.target is not None else walker.machine.scope.one_item(exit_.manager)
+    item = ast.withitem(manager, owner.target)
     kind = ast.AsyncWith if exit_.asynchronous else ast.With
     made = at_line(kind([item], suite.statements or [ast.Pass()]), first_line(suite.statements))
     return Construct([made], join, stack[:-2])
