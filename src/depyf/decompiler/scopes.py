@@ -180,7 +180,10 @@ class CodeScope(CompiledScope):
         kw_defaults: list[Any] = [None] * len(keyword_only)
         node = parts.get("kwdefaults")
         if isinstance(node, ast.Dict):
-            given = {scope.plain_name(k.value): v for k, v in zip(node.keys, node.values)}  # type: ignore[union-attr]
+            given = {
+                scope.plain_name(key.value): value for key, value in zip(node.keys, node.values)
+                if isinstance(key, ast.Constant) and isinstance(key.value, str)
+            }
             kw_defaults = [given.get(a.arg) for a in keyword_only]
         elif node is not None:
             raise Unliftable("keyword defaults made in another way")

@@ -65,7 +65,7 @@ class Interpolation(ast.expr):
         self.spec = spec
 
 
-def template(strings: tuple[str, ...], fields: list[Interpolation]) -> ast.Name:
+def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:
     """``t"..."``. The expressions are written as the program itself says they were."""
     for field in fields if sys.version_info >= TEMPLATES else ():
         try:  # a string of the code object: it may hold anything (and an older host cannot tell)

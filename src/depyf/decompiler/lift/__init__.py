@@ -25,6 +25,8 @@ from .stack import (
     CaseTest,
     Caught,
     ClassExpr,
+    Element,
+    Entry,
     Exit,
     FunctionExpr,
     Input,
@@ -40,7 +42,7 @@ from .stack import (
 )
 
 __all__ = [
-    "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Exit",
-    "FunctionExpr", "Input", "Iter", "Machine", "Scope", "Shared", "Slot", "Special", "State", "Target", "Unliftable",
-    "definition", "is_value", "negate", "same_node", "values",
+    "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Element",
+    "Entry", "Exit", "FunctionExpr", "Input", "Iter", "Machine", "Scope", "Shared", "Slot", "Special", "State",
+    "Target", "Unliftable", "definition", "is_value", "negate", "same_node", "values",
 ]

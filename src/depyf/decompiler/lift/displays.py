@@ -47,7 +47,7 @@ def _(machine: Machine, state: State, count: int) -> None:
     keys = items[::2]
     if machine.scope.has_constant_keys():
         held.display(machine, keys, 2)
-    machine.push(state, ast.Dict(keys, items[1::2]))  # type: ignore[arg-type]
+    machine.push(state, ast.Dict([*keys], items[1::2]))
 
 
 @rule(o.BUILD_CONST_KEY_MAP)

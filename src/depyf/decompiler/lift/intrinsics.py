@@ -36,8 +36,8 @@ def _(machine: Machine, state: State, name: str) -> None:
 
 
 def type_parameter(machine: Machine, state: State, name: str, value: ast.expr) -> None:
-    if name in ("typevar", "typevartuple", "paramspec") and isinstance(value, ast.Constant):
-        machine.push(state, TypeParameter(name, machine.scope.plain_name(value.value)))  # type: ignore[arg-type]
+    if name in ("typevar", "typevartuple", "paramspec") and (parameter := text_of(value)) is not None:
+        machine.push(state, TypeParameter(name, machine.scope.plain_name(parameter)))
         return
     parameters = parameters_of(value)
     if name == "subscript_generic" and parameters:
@@ -46,10 +46,16 @@ def type_parameter(machine: Machine, state: State, name: str, value: ast.expr) -
     if name == "typealias" and isinstance(value, ast.Tuple) and len(value.elts) == 3:
         shown, parameters_node, made = value.elts
         given = [] if is_none(parameters_node) else parameters_of(parameters_node)
-        if given is not None and isinstance(shown, ast.Constant) and isinstance(made, FunctionExpr):
-            machine.push(state, TypeAlias(shown.value, given, machine.scope.later(made)))  # type: ignore[arg-type]
+        alias = text_of(shown)
+        if given is not None and alias is not None and isinstance(made, FunctionExpr):
+            machine.push(state, TypeAlias(alias, given, machine.scope.later(made)))
             return
     raise Unliftable(f"intrinsic {name}")
+
+
+def text_of(node: ast.expr) -> str | None:
+    """Return the string that an expression is."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 @rule(o.INTRINSIC_2)
@@ -63,9 +69,9 @@ def _(machine: Machine, state: State, name: str) -> None:
         first.default = machine.scope.later(second)
         machine.push(state, first)
     elif name in ("typevar_with_bound", "typevar_with_constraints") and isinstance(second, FunctionExpr) and (
-        isinstance(first, ast.Constant)
+        (parameter := text_of(first)) is not None
     ):
-        shown = machine.scope.plain_name(first.value)  # type: ignore[arg-type]
+        shown = machine.scope.plain_name(parameter)
         machine.push(state, TypeParameter("typevar", shown, machine.scope.later(second)))
     else:
         raise Unliftable(f"intrinsic {name}")

@@ -66,7 +66,9 @@ def sequence(machine: Machine, value: Any) -> list[ast.pattern]:
         for index in range(value.length + 1):
             part = pattern(machine, value.parts[index])
             if index == value.star:
-                part = ast.MatchStar(part.name)  # type: ignore[attr-defined]
+                if not isinstance(part, ast.MatchAs):
+                    raise Unliftable("a pattern of the rest of a sequence")
+                part = ast.MatchStar(part.name)
             made.append(part)
         return made
     # ``[a, *_, b]``: parts are looked up by index, what is between is not looked at

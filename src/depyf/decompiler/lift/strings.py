@@ -57,13 +57,11 @@ def _(machine: Machine, state: State, arg: Any) -> None:
 
 @rule(o.BUILD_TEMPLATE)
 def _(machine: Machine, state: State, _: Any) -> None:
-    fields, strings = machine.pop(state), machine.pop(state)
-    if (
-        not isinstance(fields, ast.Tuple) or not isinstance(strings, ast.Tuple)
-        or len(strings.elts) != len(fields.elts) + 1
-        or not all(isinstance(f, Interpolation) for f in fields.elts)
-        or not all(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in strings.elts)
-    ):
+    made, strings = machine.pop(state), machine.pop(state)
+    if not isinstance(made, ast.Tuple) or not isinstance(strings, ast.Tuple):
         raise Unliftable("a template made in another way")
-    texts = tuple(s.value for s in strings.elts)  # type: ignore[attr-defined]
-    machine.push(state, template(texts, fields.elts))  # type: ignore[arg-type]
+    fields = [each for each in made.elts if isinstance(each, Interpolation)]
+    texts = [each.value for each in strings.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    if len(fields) != len(made.elts) or len(texts) != len(strings.elts) or len(texts) != len(fields) + 1:
+        raise Unliftable("a template made in another way")
+    machine.push(state, template(texts, fields))

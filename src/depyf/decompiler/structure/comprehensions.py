@@ -7,10 +7,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
-from ..lift import COMPREHENSIONS, LOAD, STORE, Accumulator, Input, Iter, Slot, State, Target, Unliftable, negate
+from ..lift import (
+    COMPREHENSIONS,
+    LOAD,
+    STORE,
+    Accumulator,
+    Element,
+    Entry,
+    Input,
+    Iter,
+    Slot,
+    State,
+    Target,
+    Unliftable,
+    negate,
+)
 from ..nodes import DictComprehension, ListComprehension, SetComprehension
 from ..trees import nodes_of
 
@@ -25,7 +40,7 @@ NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 
 
 def build_comprehension(
-    build: str, element: Any, generators: list[ast.comprehension], iterable: Any
+    build: str, element: Element, generators: list[ast.comprehension], iterable: Entry
 ) -> ast.expr:
     """The comprehension, with the iterable of its first loop put in."""
     if not isinstance(iterable, Iter):
@@ -33,18 +48,18 @@ def build_comprehension(
     first = generators[0]
     first = ast.comprehension(first.target, iterable.value, first.ifs, int(iterable.asynchronous))
     generators = [first, *generators[1:]]
+    if isinstance(element, tuple):
+        return DictComprehension(element[0], element[1], generators)
     if build == "BUILD_LIST":
         return ListComprehension(element, generators)
     if build == "BUILD_SET":
         return SetComprehension(element, generators)
-    if build == "BUILD_MAP":
-        return DictComprehension(element[0], element[1], generators)
     return ast.GeneratorExp(element, generators)
 
 
 def parse_loops(
-    reducer: Reducer, head: int, stack: list[Any], accumulator: Accumulator | None
-) -> tuple[list[ast.comprehension], Any, int] | None:
+    reducer: Reducer, head: int, stack: list[Entry], accumulator: Accumulator | None
+) -> tuple[list[ast.comprehension], Element, int] | None:
     """The ``for`` and ``if`` parts of a comprehension whose first loop has its head at ``head``, its element (a key
     and a value for a dict), and the node behind the loop; ``None`` if the loop does anything else.
 
@@ -52,99 +67,151 @@ def parse_loops(
         stack: the stack at the head, an iterator on top.
         accumulator: where on the stack elements are collected; ``None`` for a generator expression.
     """
-    nodes = reducer.cfg.blocks
-    machine = reducer.machine
-    generators: list[ast.comprehension] = []
-    exits: list[int] = []
-    heads: list[int] = []
-    stack = list(stack)
-    at = head
-    element: Any = None
-    for _ in range(10000):
-        node = nodes[at]
-        asynchronous = False
-        state = State(stack)
-        if at in heads:
-            if at != heads[-1]:
-                return None
-            break
-        is_head = node.end == "for" or async_head(reducer, node)
-        if is_head:
-            asynchronous = node.end != "for"
-            if asynchronous:
-                exit_id = async_exit(reducer, node)
-                body = node.successors[0]
-            else:
-                machine.run(state, node.ops)
-                if state.stmts:
-                    return None
-                body, exit_id = node.successors
-            if not stack or not isinstance(stack[-1], Iter):
-                return None
-            iterator = stack[-1]
-            if asynchronous != iterator.asynchronous and not isinstance(iterator.value, Input):
-                return None
-            owner = Target()
-            stack.append(Slot(owner))
-            generators.append(ast.comprehension(owner, iterator.value, [], int(asynchronous)))  # type: ignore[arg-type]
-            if len(heads) and reducer_follow(nodes, exit_id, asynchronous) != heads[-1]:
-                return None
-            heads.append(at)
-            exits.append(exit_id)
-            if asynchronous:
-                # the rest of the node after GET_ANEXT_AWAIT
-                machine.run(state, [op for op in node.ops if op.kind != "GET_ANEXT_AWAIT"])
-                if state.stmts:
-                    return None
-            at = body
-            continue
-        machine.run(state, node.ops)
-        for stmt in state.stmts:
-            if element is not None or not generators:
-                return None
-            if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1:
-                # ``for y in [f(x)]`` is compiled as ``y = f(x)`` (compiler_sync_comprehension_generator, 3.9 and later)
-                generators.append(ast.comprehension(stmt.targets[0], ast.List([stmt.value], LOAD), [], 0))
-            elif accumulator is None and isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Yield):
-                element = stmt.value.value or ast.Constant(None)
-            else:
-                return None
-        if state.element is not None:
-            return None
-        stack = state.stack
-        if node.end == "jump":
-            at = node.successors[0]
-        elif node.end == "branch":
-            if not generators:
-                return None
-            test = machine.pop(state)
-            t, f = node.successors
-            if reducer_follow(nodes, f) == heads[-1]:
-                generators[-1].ifs.append(test)
-                at = t
-            elif reducer_follow(nodes, t) == heads[-1]:
-                generators[-1].ifs.append(negate(test))
-                at = f
-            else:
-                return None
-        else:
-            return None
-    else:
+    parser = _Parser(reducer, list(stack), accumulator)
+    if not parser.follow(head):
         return None
-    for generator in generators:
-        owner = generator.target  # type: ignore[assignment]
-        if isinstance(owner, Target):
-            if owner.target is None:
-                return None
-            generator.target = owner.target
-    if accumulator is not None:
-        element = accumulator.element
-    if element is None:
+    generators = parser.comprehensions()
+    return None if generators is None else (generators, parser.collected(generators), parser.exit)
+
+
+@dataclass
+class _Loop:
+    """A ``for`` of a comprehension, and the tests behind it.
+
+    Attributes:
+        target: the target, or what receives it.
+        head: the node of its ``for``; -1 if it has none (``for y in [f(x)]``).
+    """
+
+    target: Target | ast.expr
+    iterable: ast.expr
+    head: int = -1
+    asynchronous: bool = False
+    ifs: list[ast.expr] = field(default_factory=list)
+
+    def comprehension(self) -> ast.comprehension | None:
+        target = self.target.target if isinstance(self.target, Target) else self.target
+        if target is None:
+            return None
+        return ast.comprehension(target, self.iterable, self.ifs, int(self.asynchronous))
+
+
+class _Parser:
+    """Follows a comprehension from the head of its first loop until control is back at the head of its last.
+
+    Attributes:
+        loops: those found so far.
+        exit: the node behind the first loop.
+    """
+
+    def __init__(self, reducer: Reducer, stack: list[Entry], accumulator: Accumulator | None) -> None:
+        self.reducer = reducer
+        self.nodes = reducer.cfg.blocks
+        self.machine = reducer.machine
+        self.stack = stack
+        self.accumulator = accumulator
+        self.loops: list[_Loop] = []
+        self.heads: list[int] = []
+        self.exit = -1
+        self.element: Element | None = None
+
+    def follow(self, at: int) -> bool:
+        """Return whether there is a comprehension at ``at`` and nothing else."""
+        for _ in range(10000):
+            if at in self.heads:
+                return at == self.heads[-1]
+            node = self.nodes[at]
+            if node.end == "for":
+                following = self.loop(at, node)
+            elif async_head(self.reducer, node):
+                following = self.async_loop(at, node)
+            else:
+                following = self.step(node)
+            if following is None:
+                return False
+            at = following
+        return False
+
+    def loop(self, at: int, node: Block) -> int | None:
+        """Take the head of a ``for``, and return the first node of its body."""
+        state = State(self.stack)
+        self.machine.run(state, node.ops)
+        body, exit_ = node.successors
+        return None if state.stmts or not self.enter(at, exit_, False) else body
+
+    def async_loop(self, at: int, node: Block) -> int | None:
+        """Take the head of an ``async for``, and return the first node of its body."""
+        if not self.enter(at, async_exit(self.reducer, node), True):
+            return None
+        state = State(self.stack)
+        self.machine.run(state, [op for op in node.ops if op.kind != "GET_ANEXT_AWAIT"])
+        return None if state.stmts else node.successors[0]
+
+    def enter(self, at: int, exit_: int, asynchronous: bool) -> bool:
+        """Begin a loop over the iterator on the stack; false if that is none, or the loop is not the innermost."""
+        iterator = self.stack[-1] if self.stack else None
+        if not isinstance(iterator, Iter):
+            return False
+        if asynchronous != iterator.asynchronous and not isinstance(iterator.value, Input):
+            return False
+        if self.heads and reducer_follow(self.nodes, exit_, asynchronous) != self.heads[-1]:
+            return False
+        if not self.heads:
+            self.exit = exit_
+        target = Target()
+        self.stack.append(Slot(target))
+        self.loops.append(_Loop(target, iterator.value, at, asynchronous))
+        self.heads.append(at)
+        return True
+
+    def step(self, node: Block) -> int | None:
+        """Run a node of the body, and return the one after it."""
+        state = State(self.stack)
+        self.machine.run(state, node.ops)
+        if not all(map(self.take, state.stmts)) or state.element is not None:
+            return None
+        if node.end == "jump":
+            return node.successors[0]
+        if node.end != "branch" or not self.loops:
+            return None
+        test = self.machine.pop(state)
+        t, f = node.successors
+        if reducer_follow(self.nodes, f) == self.heads[-1]:
+            self.loops[-1].ifs.append(test)
+            return t
+        if reducer_follow(self.nodes, t) == self.heads[-1]:
+            self.loops[-1].ifs.append(negate(test))
+            return f
+        return None
+
+    def take(self, stmt: ast.stmt) -> bool:
+        """Take a statement of the body that is part of the comprehension: the element, or a loop over one value."""
+        if self.element is not None or not self.loops:
+            return False
+        if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1:
+            # ``for y in [f(x)]`` is compiled as ``y = f(x)`` (compiler_sync_comprehension_generator, 3.9 and later)
+            self.loops.append(_Loop(stmt.targets[0], ast.List([stmt.value], LOAD)))
+        elif self.accumulator is None and isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Yield):
+            self.element = stmt.value.value or ast.Constant(None)
+        else:
+            return False
+        return True
+
+    def comprehensions(self) -> list[ast.comprehension] | None:
+        """The loops; ``None`` if one does not store its item."""
+        made = [loop.comprehension() for loop in self.loops]
+        return None if None in made else [loop for loop in made if loop is not None]
+
+    def collected(self, generators: list[ast.comprehension]) -> Element:
+        """The element of the comprehension with these loops."""
+        element = self.element if self.accumulator is None else self.accumulator.element
+        if element is not None:
+            return element
         # the compiler drops what comes behind an ``if False``
         generators[-1].ifs.append(ast.Constant(False))
         nothing = ast.Constant(None)
-        element = (nothing, nothing) if accumulator is not None and accumulator.kind == "BUILD_MAP" else nothing
-    return generators, element, exits[0]
+        is_mapping = self.accumulator is not None and self.accumulator.kind == "BUILD_MAP"
+        return (nothing, nothing) if is_mapping else nothing
 
 
 def name_dropped(
@@ -209,4 +276,5 @@ def async_head(reducer: Reducer, node: Block) -> bool:
 
 def async_exit(reducer: Reducer, node: Block) -> int:
     """Return the normal exit of an ``async for``: what follows its ``END_ASYNC_FOR``."""
-    return reducer.cfg.blocks[node.handler].successors[0]  # type: ignore[index]
+    assert node.handler is not None
+    return reducer.cfg.blocks[node.handler].successors[0]

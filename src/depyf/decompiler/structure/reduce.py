@@ -232,49 +232,53 @@ class Reducer:
         found = self.summary(x.id)
         if found.pure and found.inputs and self.single(x.id) and continues_chain(found):
             return False  # the second half of a chained comparison: that comes first
-        nodes = self.cfg.blocks
         for y_id, on in ((t, True), (f, False)):
             if y_id == x.id or not self.single(y_id) or (tests_case(x) and not on):
                 continue
-            y = nodes[y_id]
-            if y.end != "branch" or y.handler != x.handler:
-                continue
-            yt, yf = y.successors
-            other = f if on else t
-            if other not in (yt, yf) and y.line == x.line is not None:
-                # tests on one line that lead to copies of one ``return None`` lead to one place
-                for copy in (yt, yf):
-                    goal = nodes[copy]
-                    if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.same_way(copy, other) and (
-                        goal.handler == nodes[other].handler
-                    ):
-                        self.changed(y, [other if s == copy else s for s in y.successors], "branch")
-                        yt, yf = y.successors
-                        break
-            if other not in (yt, yf) or yt == yf:
-                continue
-            test = self.value(y_id)
-            if test is None or y.ops[-1].kind == "COPY":
-                continue
-            # on: x true leads to y, x false to ``other``; else the other way round
-            x_folds, y_folds = folds_not(x), folds_not(y)
-            if x_folds and y_folds and other != (yf if on else yt):
-                continue  # one of them would have to be negated: these are two statements
-            if on and yf == other:
-                self.fold(x, "AND", test, y, [yt, other])
-            elif not on and yt == other:
-                self.fold(x, "OR", test, y, [other, yf])
-            elif on:
-                if y_folds and not x_folds:
-                    self.fold(x, "NOT_OR", test, y, [other, yf])
-                else:
-                    self.fold(x, "AND", negate(test), y, [yf, other])
-            elif x_folds and not y_folds:
-                self.fold(x, "OR", negate(test), y, [other, yt])
-            else:
-                self.fold(x, "NOT_AND", test, y, [yt, other])
-            return True
+            if self.second_test(x, self.cfg.blocks[y_id], on, f if on else t):
+                return True
         return self.condition_ternary(x)
+
+    def second_test(self, x: Block, y: Block, on: bool, other: int) -> bool:
+        """Fold the test ``y`` into ``x``, whose edge for ``on`` leads to it, if both lead to ``other``."""
+        if y.end != "branch" or y.handler != x.handler:
+            return False
+        if y.line == x.line is not None:
+            self.unify_return(y, other)
+        yt, yf = y.successors
+        if other not in (yt, yf) or yt == yf:
+            return False
+        test = self.value(y.id)
+        if test is None or y.ops[-1].kind == "COPY":
+            return False
+        x_folds, y_folds = folds_not(x), folds_not(y)
+        if other == (yf if on else yt):
+            self.fold(x, "AND" if on else "OR", test, y, [yt, yf])
+        elif x_folds and y_folds:
+            return False  # one of them would have to be negated: these are two statements
+        elif on:
+            if y_folds:
+                self.fold(x, "NOT_OR", test, y, [yt, yf])
+            else:
+                self.fold(x, "AND", negate(test), y, [yf, yt])
+        elif x_folds:
+            self.fold(x, "OR", negate(test), y, [yf, yt])
+        else:
+            self.fold(x, "NOT_AND", test, y, [yt, yf])
+        return True
+
+    def unify_return(self, y: Block, other: int) -> None:
+        """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that."""
+        if other in y.successors:
+            return
+        nodes = self.cfg.blocks
+        for copy in y.successors:
+            goal = nodes[copy]
+            if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.same_way(copy, other) and (
+                goal.handler == nodes[other].handler
+            ):
+                self.changed(y, [other if succ == copy else succ for succ in y.successors], "branch")
+                return
 
     def fold(self, x: Block, kind: str, arg: Any, y: Block, succs: list[int]) -> None:
         x.ops = [*x.ops, Op(kind, arg, -1, y.line)]
@@ -308,7 +312,7 @@ class Reducer:
 
     def value_bool(self, x: Block) -> bool:
         """``a and b``, ``a or b`` as a value: ``COPY 1; BRANCH; POP; b``."""
-        if not x.ops or x.ops[-1].kind != "COPY" or x.ops[-1].arg != 1:
+        if not x.ops or not is_copied(x.ops[-1]):
             return False
         t, f = x.successors
         nodes = self.cfg.blocks
@@ -343,7 +347,7 @@ class Reducer:
         Versions before let it test the value of ``a and b`` again on the way there. In the middle of an expression
         they jump, too.
         """
-        if not x.ops or x.ops[-1].kind != "COPY" or x.ops[-1].arg != 1:
+        if not x.ops or not is_copied(x.ops[-1]):
             return False
         t, f = x.successors
         nodes = self.cfg.blocks
@@ -437,22 +441,10 @@ class Reducer:
             return False
         self.share_after(a, b)
         self.share_after(b, a)
-        if a.end == b.end == "jump":
-            if a.successors != b.successors:
-                return False
-        elif a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(x, a, b):
+        if a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(x, a, b):
             return self.ternary(x)
-        elif a.end == b.end == "return":
-            if not self.is_lambda and (a.line is None or a.line != b.line or a.line != x.line):
-                return False
-        else:
-            # one arm's RETURN may be a copy of the RETURN the other one jumps to
-            jumping, returning = (a, b) if a.end == "jump" else (b, a)
-            if jumping.end != "jump" or returning.end != "return":
-                return False
-            target = self.cfg.blocks[jumping.successors[0]]
-            if target.end != "return" or target.ops or (not self.is_lambda and target.line != returning.line):
-                return False
+        if not self.arms_merge(x, a, b):
+            return False
         first = self.value(t)
         second = None if first is None else self.value(f)
         if first is None or second is None:
@@ -461,6 +453,19 @@ class Reducer:
         x.line = b.line
         self.changed(x, list(a.successors), a.end)
         return True
+
+    def arms_merge(self, x: Block, a: Block, b: Block) -> bool:
+        """Return whether two arms lead to one place, or return from one."""
+        if a.end == b.end == "jump":
+            return a.successors == b.successors
+        if a.end == b.end == "return":
+            return self.is_lambda or a.line is not None and a.line == b.line == x.line
+        # one arm's RETURN may be a copy of the RETURN the other one jumps to
+        jumping, returning = (a, b) if a.end == "jump" else (b, a)
+        if jumping.end != "jump" or returning.end != "return":
+            return False
+        target = self.cfg.blocks[jumping.successors[0]]
+        return target.end == "return" and not target.ops and (self.is_lambda or target.line == returning.line)
 
     def common_tail(self, x: Block, a: Block, b: Block) -> bool:
         """Make the end that two arms share (a copied exit, on one line) a block of its own.
@@ -543,59 +548,63 @@ class Reducer:
         """``a < b < c``: the second operand is kept on the stack for the second comparison."""
         nodes = self.cfg.blocks
         ops = x.ops
-        as_value = bool(ops) and ops[-1].kind == "COPY" and ops[-1].arg == 1
-        at = -2 if as_value else -1
-        if len(ops) < 2 or ops[at].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
+        as_value = bool(ops) and is_copied(ops[-1])
+        if len(ops) < 2 or ops[-2 if as_value else -1].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
             return False
         t, f = x.successors
         y, k = nodes[t], nodes[f]
         if not self.single(t) or y.handler != x.handler:
             return False
-        if as_value and [op.kind for op in k.ops[:2]] == ["SWAP", "POP"] and all(
-            nodes[pred].end == "branch" and [(op.kind, op.arg) for op in nodes[pred].ops[-1:]] == [("COPY", 1)]
+        if as_value and drops_below(k) and all(
+            nodes[pred].end == "branch" and any(map(is_copied, nodes[pred].ops[-1:]))
             for pred in self.preds[f]  # the comparisons in front of the last
         ):
             self.share_end(y, k, 2)
         found = self.summary(t)
-        if not found.pure:
+        if not found.pure or not (self.ends_value if as_value else self.ends_test)(y, k, found):
             return False
-        if as_value:
-            if [op.kind for op in k.ops[:2]] != ["SWAP", "POP"] or found.inputs != 2:
-                return False
-            if y.end == "jump" and k.end == "jump" and len(k.ops) == 2:
-                if y.successors != k.successors:
-                    return False
-            elif not (y.end == "return" and k.end == "return" and len(k.ops) == 2):
-                # a return behind the join, copied
-                jumping, returning = (y, k) if y.end == "jump" else (k, y)
-                joined = nodes[jumping.successors[0]] if jumping.end == "jump" else None
-                if not (joined is not None and joined.end == "return" and not joined.ops
-                        and returning.end == "return" and len(k.ops) == 2):
-                    return False
-            stack = found.stack
-        else:
-            if [op.kind for op in k.ops] != ["POP"] or k.end != "jump" or found.inputs != 1:
-                if not (k.ops and k.ops[0].kind == "POP" and found.inputs == 1 and y.end == "branch"):
-                    return False
-                if not self.cfg.same_way(y.successors[1], f, 1):
-                    return False
-            elif y.end != "branch" or not self.cfg.same_way(y.successors[1], k.successors[0]):
-                return False
-            stack = found.stack
-        if len(stack) != 1 or not isinstance(stack[0], ast.Compare) or not isinstance(stack[0].left, Input):
+        rest = self.compared_with(found)
+        if rest is None:
             return False
-        rest = stack[0]
-        try:
-            rest = ast.Compare(rest.left, rest.ops, [self.machine.resolve(c) for c in rest.comparators])
-        except Unliftable:
-            return False
-        kept = ops[:-1] if as_value else ops
-        x.ops = [*kept, Op("CHAIN", rest, -1, None)]
+        x.ops = [*(ops[:-1] if as_value else ops), Op("CHAIN", rest, -1, None)]
         if y.line is not None:
             x.line = y.line
-        on = k if as_value and k.end == "jump" else y
-        self.changed(x, list(on.successors), on.end)
+        last = k if as_value and k.end == "jump" else y
+        self.changed(x, list(last.successors), last.end)
         return True
+
+    def ends_value(self, y: Block, k: Block, found: Summary) -> bool:
+        """Return whether a chain is a value: ``k`` drops the operand that ``y`` compares, and both merge."""
+        if not drops_below(k) or len(k.ops) != 2 or found.inputs != 2:
+            return False
+        if y.end == k.end == "jump":
+            return y.successors == k.successors
+        if y.end == k.end == "return":
+            return True
+        # a return behind the join, copied
+        jumping, returning = (y, k) if y.end == "jump" else (k, y)
+        if jumping.end != "jump" or returning.end != "return":
+            return False
+        joined = self.cfg.blocks[jumping.successors[0]]
+        return joined.end == "return" and not joined.ops
+
+    def ends_test(self, y: Block, k: Block, found: Summary) -> bool:
+        """Return whether a chain is a test: ``k`` drops the operand and goes where the last comparison fails."""
+        if found.inputs != 1 or y.end != "branch" or [op.kind for op in k.ops[:1]] != ["POP"]:
+            return False
+        if len(k.ops) == 1 and k.end == "jump":
+            return self.cfg.same_way(y.successors[1], k.successors[0])
+        return self.cfg.same_way(y.successors[1], k.id, 1)
+
+    def compared_with(self, found: Summary) -> ast.Compare | None:
+        """The comparison of a value from before the block, if that is all that the block does."""
+        rest = found.stack[0] if len(found.stack) == 1 else None
+        if not isinstance(rest, ast.Compare) or not isinstance(rest.left, Input):
+            return None
+        try:
+            return ast.Compare(rest.left, rest.ops, [self.machine.resolve(operand) for operand in rest.comparators])
+        except Unliftable:
+            return None
 
     # --- comprehensions ---------------------------------------------------------------------------
     def comprehension(self, head: Block) -> bool:
@@ -656,6 +665,16 @@ class Reducer:
         cfg = self.cfg
         cfg.prune()
         self.preds = cfg.predecessors()
+
+
+def is_copied(op: Op) -> bool:
+    """Return whether an operation duplicates the value on top of the stack."""
+    return op.kind == "COPY" and op.arg == 1
+
+
+def drops_below(node: Block) -> bool:
+    """Return whether a node first drops the value below the top."""
+    return [op.kind for op in node.ops[:2]] == ["SWAP", "POP"]
 
 
 def tests_case(node: Block) -> bool:
