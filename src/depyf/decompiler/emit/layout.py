@@ -10,7 +10,8 @@ import ast
 import copy
 import re
 from collections.abc import Callable
-from typing import Any
+from functools import singledispatch
+from typing import Any, NamedTuple
 
 from ..dynamo.forms import NEW, SIDE_BY_SIDE
 
@@ -259,7 +260,7 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
     if parts is None:
         return [head + text + tail]
     if isinstance(node, ast.GeneratorExp) and len(head) + len(parts[0]) > width:
-        parts = "(", _comprehension(node), ")", ""
+        parts = _Parts("(", _comprehension(node), ")", "")
     opening, items, closing, comma = parts
     lines = [head + opening]
     if len(lines[0]) > width and isinstance(node, ast.Call):
@@ -390,69 +391,136 @@ def _owner(node: ast.expr) -> str:
 _Item = Callable[[str, str, int, int], list[str]]
 
 
-def _parts(node: ast.expr) -> tuple[str, list[_Item], str, str] | None:
-    """Return the parts that an expression is broken into: what opens it, its items, what closes it, what stands behind
-    each item; ``None`` where it cannot be broken."""
-    if isinstance(node, ast.Call):
-        only = node.args[0] if len(node.args) == 1 and not node.keywords else None
-        if isinstance(only, ast.GeneratorExp):
-            return f"{_called(node.func)}(", _comprehension(only), ")", ""
-        if len(node.args) == 1 and not node.keywords and isinstance(only, (ast.Dict, ast.List, ast.Tuple)):
-            hugged = _parts(only)
-            if hugged is not None:
-                return f"{_called(node.func)}({hugged[0]}", hugged[1], f"{hugged[2]})", hugged[3]
-        items = [_plain(argument) for argument in node.args] + [_keyword(keyword) for keyword in node.keywords]
-        if items:
-            return f"{_called(node.func)}(", items, ")", ","
-        owner = _parts(node.func)
-        return None if owner is None else (owner[0], owner[1], f"{owner[2]}()", owner[3])
-    if isinstance(node, (ast.List, ast.Set)) and node.elts:
-        return ("[", list(map(_plain, node.elts)), "]", ",") if isinstance(node, ast.List) else (
-            "{", list(map(_plain, node.elts)), "}", ",")
-    if isinstance(node, ast.Tuple) and node.elts:
-        return "(", list(map(_plain, node.elts)), ")", ","
-    if isinstance(node, ast.Dict) and node.values:
-        return "{", [_entry(key, value) for key, value in zip(node.keys, node.values)], "}", ","
-    if isinstance(node, ast.GeneratorExp):
-        inner = node.generators[-1].iter
-        if isinstance(inner, ast.Tuple) and inner.elts and not node.generators[-1].ifs:
-            # ``(value for layer in self.layers for value in (`` on one line, the items on lines of their own
-            head = ast.unparse(ast.GeneratorExp(node.elt, [
-                *node.generators[:-1], ast.comprehension(node.generators[-1].target, ast.Name("_"), [], 0)]))[:-2]
-            return f"{head}(", list(map(_plain, inner.elts)), "))", ","
-        return "(", _comprehension(node), ")", ""
-    if isinstance(node, ast.ListComp):
-        return "[", _comprehension(node), "]", ""
-    if isinstance(node, ast.SetComp):
-        return "{", _comprehension(node), "}", ""
-    if isinstance(node, ast.DictComp):
-        return "{", [_entry(node.key, node.value), *map(_loop, node.generators)], "}", ""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        owner = _parts(node.value)
-        return None if owner is None else (owner[0], owner[1], f"{owner[2]}[{ast.unparse(node.slice)}]", owner[3])
-    if isinstance(node, ast.Subscript):
-        elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
-        comma = "," if isinstance(node.slice, ast.Tuple) else ""
-        return f"{_called(node.value)}[", list(map(_plain, elements)), "]", comma
-    if isinstance(node, ast.Attribute):
-        owner = _parts(node.value)
-        return None if owner is None else (owner[0], owner[1], f"{owner[2]}.{node.attr}", owner[3])
-    if isinstance(node, ast.BinOp):
-        operator = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
-        return "(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", ""
-    if isinstance(node, ast.BoolOp):
-        word = "and" if isinstance(node.op, ast.And) else "or"
-        first, *rest = node.values
-        return "(", [_operand(first, ""), *(_operand(each, f"{word} ") for each in rest)], ")", ""
-    if isinstance(node, ast.Compare):
-        words = [ast.unparse(ast.Compare(ast.Name("a"), [each], [ast.Name("b")]))[2:-1] for each in node.ops]
-        return "(", [_operand(node.left, ""), *map(_operand, node.comparators, words)], ")", ""
-    if isinstance(node, ast.IfExp):
-        return "(", [_operand(node.body, ""), _operand(node.test, "if "), _operand(node.orelse, "else ")], ")", ""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        operand = _parts(node.operand)
-        return None if operand is None else (f"not {operand[0]}", *operand[1:])
+class _Parts(NamedTuple):
+    """What an expression is broken into: what opens it, its items, what closes it, what stands behind each item."""
+
+    opening: str
+    items: list[_Item]
+    closing: str
+    comma: str
+
+    def inside(self, head: str, tail: str) -> _Parts:
+        """The parts of an expression that is this one with text around it."""
+        return _Parts(head + self.opening, self.items, self.closing + tail, self.comma)
+
+
+@singledispatch
+def _parts(node: ast.expr) -> _Parts | None:
+    """Return the parts that an expression is broken into; ``None`` where it cannot be broken."""
     return None
+
+
+@_parts.register
+def _(node: ast.Call) -> _Parts | None:
+    called = _called(node.func)
+    only = node.args[0] if len(node.args) == 1 and not node.keywords else None
+    if isinstance(only, ast.GeneratorExp):
+        return _Parts(f"{called}(", _comprehension(only), ")", "")
+    if isinstance(only, (ast.Dict, ast.List, ast.Tuple)):
+        hugged = _parts(only)
+        if hugged is not None:
+            return hugged.inside(f"{called}(", ")")
+    items = [*map(_plain, node.args), *map(_keyword, node.keywords)]
+    if items:
+        return _Parts(f"{called}(", items, ")", ",")
+    owner = _parts(node.func)
+    return None if owner is None else owner.inside("", "()")
+
+
+def _display(brackets: str, items: list[_Item]) -> _Parts | None:
+    return _Parts(brackets[0], items, brackets[1], ",") if items else None
+
+
+@_parts.register
+def _(node: ast.List) -> _Parts | None:
+    return _display("[]", list(map(_plain, node.elts)))
+
+
+@_parts.register
+def _(node: ast.Set) -> _Parts | None:
+    return _display("{}", list(map(_plain, node.elts)))
+
+
+@_parts.register
+def _(node: ast.Tuple) -> _Parts | None:
+    return _display("()", list(map(_plain, node.elts)))
+
+
+@_parts.register
+def _(node: ast.Dict) -> _Parts | None:
+    return _display("{}", list(map(_entry, node.keys, node.values)))
+
+
+@_parts.register
+def _(node: ast.GeneratorExp) -> _Parts:
+    last = node.generators[-1]
+    if isinstance(last.iter, ast.Tuple) and last.iter.elts and not last.ifs:
+        # ``(value for layer in self.layers for value in (`` on one line, the items on lines of their own
+        head = ast.unparse(ast.GeneratorExp(node.elt, [
+            *node.generators[:-1], ast.comprehension(last.target, ast.Name("_"), [], 0)]))[:-2]
+        return _Parts(f"{head}(", list(map(_plain, last.iter.elts)), "))", ",")
+    return _Parts("(", _comprehension(node), ")", "")
+
+
+@_parts.register
+def _(node: ast.ListComp) -> _Parts:
+    return _Parts("[", _comprehension(node), "]", "")
+
+
+@_parts.register
+def _(node: ast.SetComp) -> _Parts:
+    return _Parts("{", _comprehension(node), "}", "")
+
+
+@_parts.register
+def _(node: ast.DictComp) -> _Parts:
+    return _Parts("{", [_entry(node.key, node.value), *map(_loop, node.generators)], "}", "")
+
+
+@_parts.register
+def _(node: ast.Subscript) -> _Parts | None:
+    if isinstance(node.slice, ast.Constant):
+        owner = _parts(node.value)
+        return None if owner is None else owner.inside("", f"[{ast.unparse(node.slice)}]")
+    elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
+    comma = "," if isinstance(node.slice, ast.Tuple) else ""
+    return _Parts(f"{_called(node.value)}[", list(map(_plain, elements)), "]", comma)
+
+
+@_parts.register
+def _(node: ast.Attribute) -> _Parts | None:
+    owner = _parts(node.value)
+    return None if owner is None else owner.inside("", f".{node.attr}")
+
+
+@_parts.register
+def _(node: ast.BinOp) -> _Parts:
+    operator = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
+    return _Parts("(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", "")
+
+
+@_parts.register
+def _(node: ast.BoolOp) -> _Parts:
+    word = "and" if isinstance(node.op, ast.And) else "or"
+    first, *rest = node.values
+    return _Parts("(", [_operand(first, ""), *(_operand(each, f"{word} ") for each in rest)], ")", "")
+
+
+@_parts.register
+def _(node: ast.Compare) -> _Parts:
+    words = [ast.unparse(ast.Compare(ast.Name("a"), [each], [ast.Name("b")]))[2:-1] for each in node.ops]
+    return _Parts("(", [_operand(node.left, ""), *map(_operand, node.comparators, words)], ")", "")
+
+
+@_parts.register
+def _(node: ast.IfExp) -> _Parts:
+    return _Parts("(", [_operand(node.body, ""), _operand(node.test, "if "), _operand(node.orelse, "else ")], ")", "")
+
+
+@_parts.register
+def _(node: ast.UnaryOp) -> _Parts | None:
+    operand = _parts(node.operand) if isinstance(node.op, ast.Not) else None
+    return None if operand is None else operand.inside("not ", "")
 
 
 def _called(function: ast.expr) -> str:
