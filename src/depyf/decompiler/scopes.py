@@ -58,7 +58,7 @@ class CodeScope(CompiledScope):
             return name[len(prefix):]
         return name
 
-    def constant(self, value: Any) -> Any:
+    def constant(self, value: Any) -> ast.expr:
         """Return a constant as an expression."""
         return constant(value)
 
@@ -193,7 +193,7 @@ class CodeScope(CompiledScope):
         )
         return shown, annotations.get("return")
 
-    def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> Any:
+    def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt | None:
         """Write the definition of a function; ``None`` where its name is another than the variable's."""
         code = expr.code
         if code is self.annotate and name in deferred.FUNCTION_NAMES:
@@ -282,7 +282,7 @@ class CodeScope(CompiledScope):
 def make_function(
     name: str, arguments: ast.arguments, body: list[ast.stmt], decorators: list[ast.expr],
     returns: ast.expr | None, asynchronous: bool,
-) -> Any:
+) -> ast.FunctionDef | ast.AsyncFunctionDef:
     """Return the definition of a function."""
     fields: dict[str, Any] = {"type_params": []} if _TYPE_PARAMS else {}
     kind = ast.AsyncFunctionDef if asynchronous else ast.FunctionDef

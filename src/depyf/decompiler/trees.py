@@ -76,7 +76,13 @@ def dotted_name(expression: ast.AST | None) -> str:
 class Transformer(ast.NodeTransformer):
     """``ast.NodeTransformer`` that does not visit contexts and operators, several times as fast."""
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
+    def expression(self, node: ast.expr) -> ast.expr:
+        """Visit an expression, in whose place another may come."""
+        made = self.visit(node)
+        assert isinstance(made, ast.expr)
+        return made
+
+    def generic_visit(self, node: Tree) -> Tree:
         kind = type(node)
         if kind is ast.Name or kind is ast.Constant:
             return node

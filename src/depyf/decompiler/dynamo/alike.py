@@ -27,71 +27,82 @@ class Index(NamedTuple):
     number: int
 
 
-class Hints:
-    """Names for variables, from where their values stand."""
+class Comparison:
+    """A comparison of trees that may be the same but for elements of lists at numbers that grow evenly.
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    Attributes:
+        differing: the variables for those elements, by owner, first number and step of each list.
+    """
+
+    def __init__(self, folder: Folder, taken: Iterable[str] = ()) -> None:
+        self.folder = folder
         self.names = set(taken)
+        self.differing: dict[tuple[str, int, int], str] = {}
 
-    def give(self, wanted: str, folder: Folder) -> str:
-        name = free_name(wanted, self.names | folder.taken)
-        self.names.add(name)
-        return name
+    def common(self, items: Sequence[ast.AST], wanted: str = "value") -> ast.AST | None:
+        """The node that all items are, with variables where they differ; ``None`` if they differ in another way.
 
-
-def compared(
-    items: Sequence[ast.AST], differing: dict[tuple[str, int, int], str], hints: Hints, folder: Folder,
-    wanted: str = "value",
-) -> ast.AST | None:
-    """The node that all items are, with variables where they differ; ``None`` if they differ in another way."""
-    first = items[0]
-    if any(type(item) is not type(first) for item in items):
-        return None
-    if len({ast.dump(item) for item in items}) == 1:  # type: ignore[arg-type]
-        return first  # type: ignore[return-value]
-    numbered = [numbered_element(item, folder) for item in items]  # type: ignore[arg-type]
-    if all(each is not None for each in numbered) and len({each.owner for each in numbered}) == 1:  # type: ignore
-        numbers = [each.number for each in numbered]  # type: ignore[union-attr]
-        step = numbers[1] - numbers[0]
-        if step and all(after - before == step for before, after in zip(numbers, numbers[1:])):
-            key = (numbered[0].owner, numbers[0], step)  # type: ignore[union-attr]
-            if key not in differing:
-                is_graph = graph_item(first) is not None  # type: ignore[arg-type]
-                name = wanted if is_graph else folder.name_for(key[0], frozenset(hints.names))
-                differing[key] = hints.give(name, folder)
-            return ast.Name(differing[key], ast.Load())
-        return None
-    made = type(first)()
-    for field in first._fields:
-        values: list[Any] = [getattr(item, field, None) for item in items]
-        if isinstance(values[0], list):
-            if any(len(value) != len(values[0]) for value in values):
-                return None
-            parts = []
-            for place, group in enumerate(zip(*values)):
-                if isinstance(group[0], ast.AST):
-                    hint = _hint(first, field, place, group[0]) or wanted
-                    part = compared(group, differing, hints, folder, hint)
-                    if part is None:
-                        return None
-                    parts.append(part)
-                elif len(set(group)) > 1:
-                    return None
-                else:
-                    parts.append(group[0])
-            setattr(made, field, parts)
-        elif isinstance(values[0], ast.AST):
-            if any(value is None for value in values):
-                return None
-            part = compared(values, differing, hints, folder, _hint(first, field, 0, values[0]) or wanted)
-            if part is None:
-                return None
-            setattr(made, field, part)
-        elif any(type(value) is not type(values[0]) or value != values[0] for value in values):
+        Args:
+            items: the nodes.
+            wanted: what a variable in the place of all is to be called.
+        """
+        first = items[0]
+        kind = type(first)
+        if any(type(item) is not kind for item in items):
             return None
-        else:
-            setattr(made, field, values[0])
-    return made  # type: ignore[return-value]
+        if len(set(map(ast.dump, items))) == 1:
+            return first
+        numbered = [index for item in items if (index := numbered_element(item, self.folder)) is not None]
+        if len(numbered) == len(items) and len({index.owner for index in numbered}) == 1:
+            return self._variable(numbered, wanted, is_graph=graph_item(first) is not None)
+        made = kind()
+        for field in kind._fields:
+            values: list[Any] = [getattr(item, field, None) for item in items]
+            if isinstance(values[0], list):
+                same: Any = self._lists(first, field, values, wanted)
+            elif isinstance(values[0], ast.AST):
+                if None in values:
+                    return None
+                same = self.common(values, _hint(first, field, 0, values[0]) or wanted)
+            elif all(type(value) is type(values[0]) and value == values[0] for value in values):
+                setattr(made, field, values[0])
+                continue
+            else:
+                return None
+            if same is None:
+                return None
+            setattr(made, field, same)
+        return made
+
+    def _lists(self, owner: ast.AST, field: str, lists: list[Any], wanted: str) -> list[Any] | None:
+        """The list that a field of all items is."""
+        if any(len(each) != len(lists[0]) for each in lists):
+            return None
+        parts: list[Any] = []
+        for place, group in enumerate(zip(*lists)):
+            if isinstance(group[0], ast.AST):
+                part = self.common(group, _hint(owner, field, place, group[0]) or wanted)
+                if part is None:
+                    return None
+                parts.append(part)
+            elif len(set(group)) > 1:
+                return None
+            else:
+                parts.append(group[0])
+        return parts
+
+    def _variable(self, numbered: list[Index], wanted: str, is_graph: bool) -> ast.Name | None:
+        """The variable that stands for elements of one list, if their numbers grow evenly."""
+        owner, start = numbered[0]
+        step = numbered[1].number - start
+        if not step or any(index.number != start + step * at for at, index in enumerate(numbered)):
+            return None
+        key = (owner, start, step)
+        if key not in self.differing:
+            name = wanted if is_graph else self.folder.name_for(owner, frozenset(self.names))
+            self.differing[key] = name = free_name(name, self.names | self.folder.taken)
+            self.names.add(name)
+        return ast.Name(self.differing[key], ast.Load())
 
 
 def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
@@ -108,7 +119,7 @@ def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
     return ""
 
 
-def numbered_element(item: ast.expr, folder: Folder) -> Index | None:
+def numbered_element(item: ast.AST, folder: Folder) -> Index | None:
     found = graph_item(item)
     if found is not None:
         return Index(*found)
@@ -119,7 +130,7 @@ def numbered_element(item: ast.expr, folder: Folder) -> Index | None:
     return None
 
 
-def graph_item(node: ast.expr) -> tuple[str, int] | None:
+def graph_item(node: ast.AST) -> tuple[str, int] | None:
     """``("graph_out_0", 3)`` of ``graph_out_0[3]``."""
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.startswith(GRAPH_RESULT) \
             and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:

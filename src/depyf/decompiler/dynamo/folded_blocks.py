@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from ..trees import Transformer, copied, nodes_of
-from .alike import Hints, compared
+from .alike import Comparison
 from .live_paths import text_of
 
 if TYPE_CHECKING:
@@ -140,12 +140,12 @@ def _of_one_length(found: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]
 def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], folder: Folder) -> ast.For | None:
     turns = [ast.Module([_Elements(elements).visit(copied(statement)) for statement in block], [])
              for block in blocks.values()]
-    differing: dict[tuple[str, int, int], str] = {}
-    same = compared(turns, differing, Hints(folder.variables), folder)
-    if not isinstance(same, ast.Module) or not differing:
+    comparison = Comparison(folder, folder.variables)
+    same = comparison.common(turns)
+    if not isinstance(same, ast.Module) or not comparison.differing:
         return None
-    target, over = folder.loop(differing, len(turns))
-    folder.taken.update(differing.values())
+    target, over = folder.loop(comparison.differing, len(turns))
+    folder.taken.update(comparison.differing.values())
     return ast.fix_missing_locations(ast.For(target, over, same.body, [], lineno=1, col_offset=0))
 
 

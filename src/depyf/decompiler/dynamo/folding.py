@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from ..names import free_name
 from ..trees import Transformer, nodes_of
-from .alike import Hints, Index, compared, every, expression, graph_item, loop_over, sliced
+from .alike import Comparison, Index, every, expression, graph_item, loop_over, sliced
 from .folded_blocks import fold_blocks
 from .live_paths import LivePaths, is_plain_path, text_of
 
@@ -106,10 +106,10 @@ class Folder(Transformer):
 
     # --- arguments ----------------------------------------------------------------------------------
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        return node if is_plain_path(node) else self.generic_visit(node)  # type: ignore[return-value]
+        return node if is_plain_path(node) else self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return node if is_plain_path(node) else self.generic_visit(node)  # type: ignore[return-value]
+        return node if is_plain_path(node) else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
@@ -240,12 +240,11 @@ class Folder(Transformer):
 
     def alike(self, items: list[ast.expr]) -> ast.ListComp | None:
         """A list of expressions that are the same but for numbers that grow evenly."""
-        differing: dict[tuple[str, int, int], str] = {}
-        hints = Hints()
-        same = compared(items, differing, hints, self)
-        if not isinstance(same, ast.expr) or not differing:
+        comparison = Comparison(self)
+        same = comparison.common(items)
+        if not isinstance(same, ast.expr) or not comparison.differing:
             return None
-        target, over = self.loop(differing, len(items))
+        target, over = self.loop(comparison.differing, len(items))
         return ast.ListComp(same, [ast.comprehension(target, over, [], 0)])
 
     def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:

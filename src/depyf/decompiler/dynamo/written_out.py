@@ -110,12 +110,8 @@ class _Writer(Transformer):
 
     # --- statements ---------------------------------------------------------------------------------
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
-        if isinstance(node, (ast.Import, ast.ImportFrom)) and all(
-                (alias.asname or alias.name) in self.names for alias in node.names):
-            bound = [alias.asname or alias.name for alias in node.names]
-            self.bound_by_imports.update(bound)
-            return [_placed(ast.Assign([ast.Name(name, ast.Store())], copied(self.names[name])), node)
-                    for name in bound]
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and (imported := self.imported(node)) is not None:
+            return imported
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return [node]
         if isinstance(node, ast.For) and self.folded.blocks:
@@ -124,15 +120,23 @@ class _Writer(Transformer):
             written = self.store(node, self.stores)
             if written is not None:
                 return written
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if block:
-                setattr(node, field, [inner for each in block for inner in self.statement(each)])
-        for holder in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-            holder.body = [inner for each in holder.body for inner in self.statement(each)]
-        entry = self.entry(node)
-        if entry is not None:
-            node = entry
+        for holder in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            for field in ("body", "orelse", "finalbody"):
+                inner = getattr(holder, field, None)
+                if inner:
+                    setattr(holder, field, [made for each in inner for made in self.statement(each)])
+        return [self.with_expressions(self.entry(node) or node)]
+
+    def imported(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt] | None:
+        """An import of what is known by its expression in the program as an assignment of that; ``None`` of others."""
+        bound = [alias.asname or alias.name for alias in node.names]
+        if not all(name in self.names for name in bound):
+            return None
+        self.bound_by_imports.update(bound)
+        return [_placed(ast.Assign([ast.Name(name, ast.Store())], copied(self.names[name])), node) for name in bound]
+
+    def with_expressions(self, node: ast.stmt) -> ast.stmt:
+        """The statement with its expressions written out."""
         counter = _Counter(self)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.expr, ast.withitem)):
@@ -145,7 +149,7 @@ class _Writer(Transformer):
                 setattr(node, name, self.visit(value))
             elif isinstance(value, list) and value and isinstance(value[0], (ast.expr, ast.withitem)):
                 setattr(node, name, [self.visit(each) for each in value])
-        return [node]
+        return node
 
     def block(self, node: ast.For) -> list[ast.stmt]:
         """The statements of a loop, once for each turn; its lists are read before the first."""
@@ -219,14 +223,10 @@ class _Writer(Transformer):
 
     # --- modules ------------------------------------------------------------------------------------
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        return self.member(node) or self.generic(node)
+        return self.member(node) or self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return self.member(node) or self.generic(node)
-
-    def generic(self, node: ast.expr) -> ast.expr:
-        self.generic_visit(node)
-        return node
+        return self.member(node) or self.generic_visit(node)
 
     def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
         """A read through the dictionary of a module; ``None`` if it is no member of one, or is written so already."""
@@ -246,7 +246,7 @@ class _Writer(Transformer):
         known = self.shared.get(path)
         if known is not None:
             return _placed(ast.Name(known, ast.Load()), node)
-        found: ast.expr = _placed(ast.Attribute(self.visit(owner), path[-1][1], ast.Load()), node)  # type: ignore
+        found: ast.expr = _placed(ast.Attribute(self.expression(owner), path[-1][1], ast.Load()), node)
         if self.certain and self.reads.get(path, 0) > 1:
             self.shared[path] = name = self.fresh()
             found = _placed(ast.NamedExpr(ast.Name(name, ast.Store()), found), node)
@@ -290,9 +290,10 @@ class _Writer(Transformer):
         if self.sizes and isinstance(node.func, ast.Attribute) and node.func.attr == "size" and len(node.args) == 1:
             function = ast.Attribute(ast.Name(UTILITIES, ast.Load()), "call_size", ast.Load())
             node = _placed(ast.Call(function, [node.func.value, node.args[0]], []), node)
-        node.func = self.visit(node.func)  # type: ignore[assignment]
+        node.func = self.expression(node.func)
         node.args = self.items(node.args)
-        node.keywords = [self.visit(keyword) for keyword in node.keywords]  # type: ignore[misc]
+        for keyword in node.keywords:
+            keyword.value = self.expression(keyword.value)
         return node
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
@@ -316,7 +317,7 @@ class _Writer(Transformer):
                 if written is not None:
                     result += written
                     continue
-            result.append(self.visit(item))  # type: ignore[arg-type]
+            result.append(self.expression(item))
         return result
 
     def starred(self, item: ast.Starred) -> list[ast.expr] | None:
@@ -326,7 +327,7 @@ class _Writer(Transformer):
         of_graph = isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) \
             and value.value.id.startswith(GRAPH_RESULT)
         elements = self.column(value) if self.folded.lists or of_graph else None
-        return None if elements is None else [self.visit(each) for each in elements]  # type: ignore[misc]
+        return None if elements is None else list(map(self.expression, elements))
 
     def is_fold(self, node: ast.GeneratorExp | ast.ListComp) -> bool:
         return self.elements(node.generators[0]) is not None
@@ -337,12 +338,11 @@ class _Writer(Transformer):
             return None
         over = loop.iter
         if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == forms.SIDE_BY_SIDE:
-            columns = [self.column(each) for each in over.args]
+            lists = over.args
         else:
-            columns = [self.column(over)]
-        if any(column is None for column in columns):
-            return None
-        return [list(turn) for turn in zip(*columns)]  # type: ignore[arg-type]
+            lists = [over]
+        columns = [column for each in lists if (column := self.column(each)) is not None]
+        return [list(turn) for turn in zip(*columns)] if len(columns) == len(lists) else None
 
     def column(self, node: ast.expr) -> list[ast.expr] | None:
         sliced = _sliced(node)
@@ -381,7 +381,7 @@ class _Writer(Transformer):
         element = self.variables[node.id]
         if isinstance(element, ast.Name):
             return node
-        value: ast.expr = self.visit(copied(element))  # type: ignore[assignment]
+        value = self.expression(copied(element))
         for part in nodes_of(value):
             if isinstance(part, ast.expr):
                 ast.copy_location(part, node)
@@ -400,14 +400,13 @@ class _Writer(Transformer):
         def made() -> ast.expr:
             return ast.Name(name, ast.Load())
 
-        called = self.visit(copied(cls))
-        make = ast.Call(ast.Attribute(called, "__new__", ast.Load()), [  # type: ignore[arg-type]
-            self.visit(copied(cls))], [])  # type: ignore[list-item]
+        called = self.expression(copied(cls))
+        make = ast.Call(ast.Attribute(called, "__new__", ast.Load()), [self.expression(copied(cls))], [])
         steps: list[ast.expr] = [ast.NamedExpr(ast.Name(name, ast.Store()), make)]
         for keyword in node.keywords:
             if keyword.arg is None:
                 raise CannotWriteOut("an object with attributes that are not named")
-            value: ast.expr = self.visit(keyword.value)  # type: ignore[assignment]
+            value = self.expression(keyword.value)
             step = _placed(ast.Call(self.setter(), [made(), ast.Constant(keyword.arg), value], []), keyword.value)
             steps.append(step)
         steps += self.contents(node, path, name)
@@ -429,11 +428,14 @@ class _Writer(Transformer):
         else:
             raise CannotWriteOut("an object with contents of a class that holds none")
         if isinstance(inside, ast.Dict) and kind != "list":
+            keys = [key for key in inside.keys if key is not None]
+            if len(keys) < len(inside.keys):
+                raise CannotWriteOut("an object with contents that are not listed")
             return [_placed(ast.Call(ast.Attribute(copied(cls), "__setitem__", ast.Load()), [
-                ast.Name(name, ast.Load()), key, self.visit(value)], []), value)  # type: ignore[list-item]
-                for key, value in zip(inside.keys, inside.values)]
+                ast.Name(name, ast.Load()), key, self.expression(value)], []), value)
+                for key, value in zip(keys, inside.values)]
         return [_placed(ast.Call(ast.Attribute(cls, "extend", ast.Load()), [
-            ast.Name(name, ast.Load()), self.visit(inside)], []), inside)]  # type: ignore[list-item]
+            ast.Name(name, ast.Load()), self.expression(inside)], []), inside)]
 
 
 class _Counter(ast.NodeVisitor):
@@ -496,15 +498,18 @@ def _sliced(node: ast.expr) -> list[ast.expr] | None:
     """``[owner[0], owner[2]]`` of ``owner[0:3:2]``."""
     if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)):
         return None
-    parts = [getattr(part, "value", None) if part is not None else None
-             for part in (node.slice.lower, node.slice.upper, node.slice.step)]
-    start, stop, step = parts[0], parts[1], parts[2] or 1
-    if isinstance(node.slice.step, ast.UnaryOp) and isinstance(node.slice.step.operand, ast.Constant):
-        step = -node.slice.step.operand.value  # type: ignore[operator]
-    if type(start) is not int or type(stop) is not int and step > 0:
+    start, stop, step = _integer(node.slice.lower), _integer(node.slice.upper), _integer(node.slice.step) or 1
+    if isinstance(node.slice.step, ast.UnaryOp):
+        step = -(_integer(node.slice.step.operand) or 1)
+    if start is None or stop is None and step > 0:
         return None
     return [_placed(ast.Subscript(copied(node.value), ast.Constant(index), ast.Load()), node)
             for index in range(start, -1 if stop is None else stop, step)]
+
+
+def _integer(node: ast.expr | None) -> int | None:
+    """Return the number without a sign that an expression is."""
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 _Node = TypeVar("_Node", bound=ast.AST)

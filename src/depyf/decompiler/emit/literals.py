@@ -8,8 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ...bytecode.code import Code
-from ..lift import LOAD, Special, Unliftable
+from ..lift import LOAD, Unliftable
 
 
 class _Hexadecimal(int):
@@ -23,11 +22,9 @@ class _Hexadecimal(int):
 _DECIMAL_BITS = 2000
 
 
-def constant(value: Any) -> Any:
+def constant(value: Any) -> ast.expr:
     """A constant as an expression that compiles to it."""
     kind = type(value)
-    if kind is Code:
-        return Special("code", value)
     if kind is int and value.bit_length() > _DECIMAL_BITS:
         positive = ast.Constant(_Hexadecimal(abs(value)))
         return ast.UnaryOp(ast.USub(), positive) if value < 0 else positive

@@ -9,7 +9,7 @@ from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...cfg import graph as g
 from ...cfg.graph import Cfg
 from ..emit.literals import constant
-from ..trees import nodes_of
+from ..trees import Transformer, nodes_of
 from . import helpers, namespaces
 from .rules.control import raise_again
 from .segments import FALL, Segment, cut
@@ -237,7 +237,7 @@ class _Driver:
         return bool(self.graph.code.flags & 0x220)
 
 
-class _Placeholders(ast.NodeTransformer):
+class _Placeholders(Transformer):
     """Puts constants and nested definitions where the text has placeholders for them."""
 
     def __init__(self, prefix: str, writer: Writer, nested: Nested | None) -> None:
@@ -264,7 +264,7 @@ class _Placeholders(ast.NodeTransformer):
             if kind == "class":
                 return self.nested.class_body(code)
             return self.nested.function(code, self.defined + index)
-        return self.generic_visit(node)  # type: ignore[return-value]
+        return self.generic_visit(node)
 
 
 def _free_prefix(graph: Cfg) -> str:

@@ -41,7 +41,9 @@ def run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.s
     stored = {op.arg for op in canonicalise(code).ops if op.kind in (o.STORE_DEREF, o.DELETE_DEREF)}
     free = [name for name in code.freevars if name in stored and not name.startswith("__class")]
     outer: list[ast.stmt] = [ast.Nonlocal(free)] if free else []
-    made[0].body = outer + body  # type: ignore[attr-defined]
+    function = made[0]
+    assert isinstance(function, ast.FunctionDef)
+    function.body = outer + body
     return made
 
 

@@ -88,7 +88,10 @@ class _Nested:
             # (3.13 may call keyword defaults by the name of the others)
             defaults = {key: made.arguments.pop(key) for key in ("defaults", "kwdefaults") if key in made.arguments} \
                 if isinstance(made, FunctionExpr) else {}
-            body = [definition(Machine(self.scope), shown, made)]  # type: ignore[list-item]
+            defined = definition(Machine(self.scope), shown, made)
+            if defined is None:
+                raise Unliftable("type parameters of something that is called otherwise")
+            body = [defined]
             for key, value in defaults.items():
                 target = ast.Attribute(ast.Name(shown, ast.Load()), f"__{key}__", ast.Store())
                 body.append(ast.Assign([target], value))
@@ -97,7 +100,7 @@ class _Nested:
         body[:0] = self.declared(code, shown)
         body.append(ast.Return(ast.Name(shown, ast.Load())))
         parameters = ast.arguments([], [ast.arg(legal(name)) for name in code.arguments], None, [], [], None, [])
-        return make_function(name, parameters, body, [], None, False)  # type: ignore[no-any-return]
+        return make_function(name, parameters, body, [], None, False)
 
     def declared(self, code: Code, name: str) -> list[ast.stmt]:
         """The definition binds its name in a function of its own now. Where it means something by that name, the name

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ...bytecode.code import Code
 from ..nodes import AssertionErrorName, Comprehension, as_literal
 from ..rules import registrar
 from . import held
@@ -22,11 +23,10 @@ rule = registrar(RULES)
 
 @rule(o.CONST)
 def _(machine: Machine, state: State, value: Any) -> None:
-    node = machine.scope.constant(value)
-    if isinstance(node, ast.expr):
-        machine.push(state, as_literal(node, value))
+    if type(value) is Code:
+        state.stack.append(Special("code", value))
     else:
-        state.stack.append(node)
+        machine.push(state, as_literal(machine.scope.constant(value), value))
 
 
 @rule(o.LOAD_FAST, o.LOAD_GLOBAL, o.LOAD_NAME, o.LOAD_DEREF, o.LOAD_CLASSDEREF)

@@ -12,7 +12,7 @@ from .stack import FunctionExpr, Iter
 class Scope:
     """The code object around the machine, as far as operations ask for it (see ``scopes``)."""
 
-    def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt:
+    def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt | None:
         raise NotImplementedError
 
     def lambda_(self, expr: FunctionExpr) -> ast.expr:
