@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from ..bytecode.code import CO_FUTURE_ANNOTATIONS, CO_HAS_DOCSTRING
+from ..bytecode.code import CO_FUTURE_ANNOTATIONS, CO_HAS_DOCSTRING, Code
 from . import annotations as deferred
 from .declarations import declarations
 from .forms import held_by
@@ -89,41 +89,52 @@ def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     started = False
     own = {"__module__", "__qualname__"}  # the compiler stores them first; later ones are the user's
     for index, stmt in enumerate(body):
-        if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
-            name = stmt.targets[0].id
-            if index < 3 and name in own:
-                own.remove(name)
-                continue
-            if name == "__type_params__" and isinstance(stmt.value, ast.Name) and stmt.value.id == ".type_params":
-                continue
-            if index < 4 and name == "__firstlineno__" and scope.code.version >= (3, 13):
-                continue
-            if (
-                name == "__doc__" and index < 5 and not started and isinstance(stmt.value, ast.Constant)
-                and isinstance(stmt.value.value, str)
-            ):
-                out.append(ast.Expr(stmt.value))
-                started = True
-                continue
-            if name in ("__static_attributes__", "__classdictcell__") and scope.code.version >= (3, 12):
-                if name == "__classdictcell__" or index >= len(body) - 2:
-                    continue
-            if name == "__classcell__" and isinstance(stmt.value, ast.Name) and index >= len(body) - 2:
-                continue
-        started = True
-        out.append(stmt)
+        name, value = _assignment(stmt)
+        if index < 3 and name in own:
+            own.remove(name)
+        elif name == "__doc__" and index < 5 and not started and _is_text(value):
+            out.append(ast.Expr(value))
+            started = True
+        elif not _stored_by_compiler(scope.code, name, value, index, index >= len(body) - 2):
+            out.append(stmt)
+            started = True
     return out
+
+
+def _assignment(stmt: ast.stmt) -> tuple[str, ast.expr | None]:
+    """Name and value of a statement ``name = value``; no name for any other."""
+    if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
+        return stmt.targets[0].id, stmt.value
+    return "", None
+
+
+def _is_text(value: ast.expr | None) -> TypeGuard[ast.Constant]:
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def _stored_by_compiler(code: Code, name: str, value: ast.expr | None, index: int, is_last: bool) -> bool:
+    """Return whether the compiler added the statement ``name = value`` of a class body.
+
+    Args:
+        index: of the statement.
+        is_last: it is one of the last two.
+    """
+    if name == "__type_params__":
+        return isinstance(value, ast.Name) and value.id == ".type_params"
+    if name == "__firstlineno__":
+        return index < 4 and code.version >= (3, 13)
+    if name == "__static_attributes__":
+        return is_last and code.version >= (3, 12)
+    if name == "__classdictcell__":
+        return code.version >= (3, 12)
+    return name == "__classcell__" and isinstance(value, ast.Name) and is_last
 
 
 def _show_docstring(body: list[ast.stmt]) -> None:
     """Write ``__doc__ = "..."`` at the beginning of a module as a docstring."""
-    if body and isinstance(body[0], ast.Assign):
-        first = body[0]
-        if (
-            isinstance(first.targets[0], ast.Name) and first.targets[0].id == "__doc__"
-            and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-        ):
-            body[0] = ast.Expr(first.value)
+    name, value = _assignment(body[0]) if body else ("", None)
+    if name == "__doc__" and _is_text(value):
+        body[0] = ast.Expr(value)
 
 
 def _strip_tail(body: list[ast.stmt]) -> None:

@@ -87,9 +87,7 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
     graph = scope.options.graph(code)
     shown = program.ops if graph is None else [op for block in graph.blocks.values() for op in block.ops]
     uses = _Uses.of(code, shown)
-    read = {op.arg for op in program.ops if op.kind in _READS_CELL} if code.freevars else set()
-    # variables of which the compiler has dropped every use (no ``nonlocal``: it could be a type parameter)
-    unread = [n for n in code.freevars if n not in read and n not in uses.nonlocals and n.isidentifier()]
+    unread = _unread(code, program, uses)
     uses.globals.update(_declared_global(scope, program, shown, uses.loaded))
     if scope.kind == "function":
         for op in _bound_by_comprehensions(shown):
@@ -101,25 +99,39 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
     # (the others go through ``globals()``)
     if declared := [scope.plain_name(n) for n in uses.globals if is_name(n)]:
         out.append(ast.Global(declared))
-    if "__class__" in unread and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
-        unread.remove("__class__")  # ``super`` alone makes it a free variable
     if uses.nonlocals:
         out.append(ast.Nonlocal([scope.plain_name(n) for n in uses.nonlocals]))
-    dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
-    if scope.kind == "function":
-        dead += _lost_in_function(scope, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
-        if code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
-            dead.append(ast.Expr(ast.Yield(None)))
-    elif scope.kind == "class":
-        dead += _own_in_class(scope, program)
-    if scope.options.is_readable(code):
-        dead = []
+    dead = [] if scope.options.is_readable(code) else _dead(scope, program, shown, uses, unread)
     if scope.annotates and code.cellvars:
         dead += _cells_of_comprehensions(scope, program)
     if dead:
         # names, what captured them, or a yield, whose only statement the compiler has dropped
         out.append(ast.If(ast.Constant(False), dead, []))
     return out
+
+
+def _unread(code: Code, program: Program, uses: _Uses) -> list[str]:
+    """Return the variables from outside of which the compiler has dropped every use."""
+    read = {op.arg for op in program.ops if op.kind in _READS_CELL} if code.freevars else set()
+    # (no ``nonlocal``: it could be a type parameter)
+    unread = [n for n in code.freevars if n not in read and n not in uses.nonlocals and n.isidentifier()]
+    if "__class__" in unread and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):
+        unread.remove("__class__")  # ``super`` alone makes it a free variable
+    return unread
+
+
+def _dead(
+    scope: CodeScope, program: Program, shown: Sequence[Op], uses: _Uses, unread: Sequence[str]
+) -> list[ast.stmt]:
+    """Statements for what the compiler counted, and dropped."""
+    dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
+    if scope.kind == "function":
+        dead += _lost_in_function(scope, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
+        if scope.code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
+            dead.append(ast.Expr(ast.Yield(None)))
+    elif scope.kind == "class":
+        dead += _own_in_class(scope, program)
+    return dead
 
 
 def _declared_global(

@@ -359,7 +359,7 @@ class Runner:
                 self.generic(op)
                 return
             self.pop(2)
-            self.stack.append(Container(owner.kind, found) if isinstance(key, slice) else found)  # type: ignore[arg-type]
+            self.stack.append(Container(owner.kind, found) if isinstance(found, list) else found)
             return
         if type(key) is int and _is_graph_result(owner):
             let = self.let(op, self.pop(2), silent=True)

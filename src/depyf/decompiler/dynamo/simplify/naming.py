@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ....bytecode import operations as o
 from ...names import free_name
@@ -97,27 +97,38 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
         return _short(argument)
     if not value.operands:
         return ""
-    owner = value.operands[0]
-    if kind is o.CALL and isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_ATTR \
-            and owner.op.arg == "__new__":
-        made = _described(owner.operands[0], rename, False, depth + 1)
-        return _short(f"new_{made}") if made else ""
-    inner = _described(owner, rename, long, depth + 1) if long or kind is o.GETITEM or kind is o.LOAD_ATTR else ""
+    if kind is o.CALL:
+        return _described_object(value.operands[0], rename, depth)
     if kind is o.LOAD_ATTR:
+        inner = _described(value.operands[0], rename, long, depth + 1)
         if argument in MODULE_DICTIONARIES:
             return inner  # modules keep what they hold in dictionaries: those are called like the module
         return _joined(inner, argument) if long else _short(argument)
     if kind is o.GETITEM and isinstance(value.operands[1], Const):
-        key = value.operands[1].value
-        if type(key) is str and key.isidentifier():
-            return _joined(inner, key) if long else _short(key)
-        if type(key) is int and isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_ATTR \
-                and owner.variable is None:
-            # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
-            inner = _joined(_described(owner.operands[0], rename, False, depth + 2), owner.op.arg)
-        if type(key) in (str, int):
-            return _joined(inner, str(key).replace("-", "minus_"))
+        return _described_item(value.operands[0], value.operands[1].value, rename, long, depth)
     return ""
+
+
+def _described_object(function: Value, rename: Mapping[str, str], depth: int) -> str:
+    """``new_Layer`` for what ``Layer.__new__`` gives; empty for other functions."""
+    if not _is_attribute(function) or function.op is None or function.op.arg != "__new__":
+        return ""
+    made = _described(function.operands[0], rename, False, depth + 1)
+    return _short(f"new_{made}") if made else ""
+
+
+def _described_item(owner: Value, key: object, rename: Mapping[str, str], long: bool, depth: int) -> str:
+    inner = _described(owner, rename, long, depth + 1)
+    if isinstance(key, str) and key.isidentifier():
+        return _joined(inner, key) if long else _short(key)
+    if type(key) is int and _is_attribute(owner) and owner.op is not None and owner.variable is None:
+        # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
+        inner = _joined(_described(owner.operands[0], rename, False, depth + 2), owner.op.arg)
+    return _joined(inner, str(key).replace("-", "minus_")) if type(key) in (str, int) else ""
+
+
+def _is_attribute(value: Value) -> TypeGuard[Let]:
+    return isinstance(value, Let) and value.op is not None and value.op.kind is o.LOAD_ATTR
 
 
 def _joined(owner: str, name: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
@@ -99,6 +99,12 @@ def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Va
         return _NONE
     if kind == "ancestor method":
         return _fill(function.role[1], function.role[2], operands)
+    return _call_known(runner, op, function, operands)
+
+
+def _call_known(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Value | None:
+    """The result of a call of a function that is known by its path."""
+    first = operands[0] if operands else None
     known = runner.owner.facts.well_known(function.path) if function.path is not None else ""
     if known == facts.SET_ATTRIBUTE and len(operands) == 3 and is_key(operands[1]) \
             and isinstance(_constant(operands[1]), str):
@@ -108,13 +114,16 @@ def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Va
         size.role = ("size",)
         runner.happened(only_read=True)
         return size
-    if known == facts.TYPE and len(operands) == 1 and isinstance(first, Container) and first.kind == "object" \
-            and first.built is None:
+    if known == facts.TYPE and len(operands) == 1 and _is_virtual(first, "object"):
         return first.items[0]
-    if known == facts.ORDERED_DICT and len(operands) == 1 and isinstance(first, Container) and first.kind == "dict" \
-            and first.built is None:
+    if known == facts.ORDERED_DICT and len(operands) == 1 and _is_virtual(first, "dict"):
         return Container("ordered", [function, *first.items])
     return None
+
+
+def _is_virtual(value: Value | None, kind: str) -> TypeGuard[Container]:
+    """Return whether a value is a container that nobody else has seen."""
+    return isinstance(value, Container) and value.kind == kind and value.built is None
 
 
 def _made(runner: Runner, function: Let, operands: Sequence[Value]) -> Value | None:
@@ -130,7 +139,7 @@ def _made(runner: Runner, function: Let, operands: Sequence[Value]) -> Value | N
 
 def _set_entry(runner: Runner, op: Op, owner: Value | None, name: str, value: Value) -> Value | None:
     assert owner is not None
-    if isinstance(owner, Container) and owner.kind == "object" and owner.built is None:
+    if _is_virtual(owner, "object"):
         put(owner, ("attr", name), value)
         return _NONE
     known = runner.owner.facts

@@ -173,39 +173,8 @@ class BlockWriter:
         if self.pending and self.read_too_early(operands):
             self.flush()
         waiting = [let for let, _ in self.pending]
-        late = [v for v in operands
-                if isinstance(v, Let) and v.variable is None and v not in waiting and self.is_late(v)]
-        wanted = [v for v in operands if isinstance(v, Let) and v.variable is None and v not in late]
-        on_stack = [v for v in wanted if v.op is None]
-        computed = [v for v in wanted if v.op is not None]
-        in_order = wanted == on_stack + computed and operands[: len(on_stack)] == on_stack
-        if on_stack and (not in_order or self.reals[len(self.reals) - len(on_stack) :] != on_stack
-                         or len(set(map(id, on_stack))) != len(on_stack)):
-            if self.waits_on_reals:
-                self.flush()
-                waiting = []
-            lowest = min(self.reals.index(v) for v in on_stack)
-            self.spill(len(self.reals) - lowest)
-            on_stack = []
-            computed = [v for v in operands
-                        if isinstance(v, Let) and v.variable is None and v not in late]
-        if on_stack and len(waiting) > len(computed):
-            self.flush()
-            computed = self.still_waiting(computed)
-        elif computed != waiting[len(waiting) - len(computed) :]:
-            # What waits in another order than it is taken in goes into variables, and what came before that.
-            kept = next(k for k in range(len(waiting), -1, -1)
-                        if [v for v in computed if v in waiting[len(waiting) - k :]] == waiting[len(waiting) - k :])
-            self.flush(len(waiting) - kept)
-            computed = self.still_waiting(computed)
-        waiting = [let for let, _ in self.pending]
-        fragments = {id(let): fragment for let, fragment in self.pending[len(waiting) - len(computed) :]} \
-            if computed else {}
-        if computed:
-            del self.pending[len(self.pending) - len(computed) :]
-        if on_stack:
-            del self.reals[len(self.reals) - len(on_stack) :]
-            self.waits_on_reals = True
+        late = [value for value in _not_in_variables(operands) if value not in waiting and self.is_late(value)]
+        fragments = self.take(*self.at_hand(operands, late))
         result: list[Op] = []
         place = (op.offset, op.line) if op is not None else self.place()
         for value in operands:
@@ -213,15 +182,54 @@ class BlockWriter:
                 result.append(Op(o.CONST, value.value, *place))
             elif isinstance(value, Local):
                 result.append(Op(o.LOAD_FAST, value.name, *place))
-            elif isinstance(value, Let):
-                if value in late:
-                    assert value.op is not None
-                    result += [*self.consume(value.operands, value.op), value.op]
-                elif id(value) in fragments:
-                    result += fragments[id(value)]
-                elif value.variable is not None:
-                    result.append(Op(o.LOAD_FAST, value.variable, *place))
-                # else: it lies on the stack already
-            else:
+            elif not isinstance(value, Let):
                 raise CannotSimplify("a container was not built")
+            elif value in late:
+                assert value.op is not None
+                result += [*self.consume(value.operands, value.op), value.op]
+            elif id(value) in fragments:
+                result += fragments[id(value)]
+            elif value.variable is not None:
+                result.append(Op(o.LOAD_FAST, value.variable, *place))
+            # else: it lies on the stack already
         return result
+
+    def at_hand(self, operands: Sequence[Value], late: list[Let]) -> tuple[list[Let], list[Let]]:
+        """The operands that are taken from the stack, and those that wait for being computed. What lies or waits in
+        another order than it is taken in goes into variables."""
+        wanted = [value for value in _not_in_variables(operands) if value not in late]
+        on_stack = [value for value in wanted if value.op is None]
+        computed = [value for value in wanted if value.op is not None]
+        in_order = wanted == on_stack + computed and operands[: len(on_stack)] == on_stack
+        if on_stack and (not in_order or self.reals[len(self.reals) - len(on_stack) :] != on_stack
+                         or len(set(map(id, on_stack))) != len(on_stack)):
+            if self.waits_on_reals:
+                self.flush()
+            self.spill(len(self.reals) - min(map(self.reals.index, on_stack)))
+            on_stack = []
+            computed = [value for value in _not_in_variables(operands) if value not in late]
+        waiting = [let for let, _ in self.pending]
+        if on_stack and len(waiting) > len(computed):
+            self.flush()
+            computed = self.still_waiting(computed)
+        elif computed != waiting[len(waiting) - len(computed) :]:
+            # and what came before that
+            kept = next(k for k in range(len(waiting), -1, -1)
+                        if [v for v in computed if v in waiting[len(waiting) - k :]] == waiting[len(waiting) - k :])
+            self.flush(len(waiting) - kept)
+            computed = self.still_waiting(computed)
+        return on_stack, computed
+
+    def take(self, on_stack: list[Let], computed: list[Let]) -> dict[int, list[Op]]:
+        """Take values off the stack, and those last computed, whose operations are returned by their identity."""
+        start = len(self.pending) - len(computed)
+        fragments = {id(let): fragment for let, fragment in self.pending[start:]}
+        del self.pending[start:]
+        if on_stack:
+            del self.reals[len(self.reals) - len(on_stack) :]
+            self.waits_on_reals = True
+        return fragments
+
+
+def _not_in_variables(values: Sequence[Value]) -> list[Let]:
+    return [value for value in values if isinstance(value, Let) and value.variable is None]
