@@ -167,14 +167,14 @@ class _Job:
                 return self.result(text, tree, [])
             proofs = prove(self.program, recompiled, self.forms, self.options.rename, self.facts)
             self.refused = self.long_forms()
-            failed = [proof for proof in proofs if proof.verdict is not None and not proof.verdict]
+            failed = [(proof.code, proof.verdict) for proof in proofs if proof.verdict is not None and not proof.verdict]
             if not failed:
                 return self.result(text, tree, proofs)
             if self.unfolded():
                 continue
-            for proof in failed:
-                if not self.proven_otherwise(proof.code):
-                    self.give_up(proof.code, proof.verdict.where)  # type: ignore[union-attr]
+            for failing, verdict in failed:
+                if not self.proven_otherwise(failing):
+                    self.give_up(failing, verdict.where)
 
     def simplified(
         self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
