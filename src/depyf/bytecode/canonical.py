@@ -23,6 +23,7 @@ from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .opspec import KEPT, effect
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
+from .rules.common import Known
 from .unfold import unfold
 from .validate import MAX_STACK, check_head, check_instructions, check_table, check_wrapper
 
@@ -237,10 +238,10 @@ class Translator:
             self.pop(1)
             return self.ops.pop().arg
         top = self.stack[-1] if self.stack else 0
-        if top.__class__ is not int:
+        if isinstance(top, Known):
             self.pop(1)
             self.emit("POP")
-            return top.value  # type: ignore[attr-defined]
+            return top.value
         raise self.unsupported(f"{what} is not a constant")
 
     def handler_id(self, target: int, depth: int, lasti: bool, outer: int = -1) -> int:

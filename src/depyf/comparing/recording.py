@@ -12,7 +12,7 @@ import torch
 
 from ..capture.torch_private import hooks
 from ..link.functions import functions_of
-from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall
+from ..records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from ..torch_text.generated import read_module
 from ..torch_text.legal import legal_graph
 from ..watch.probe import CannotWatch, observe
@@ -161,7 +161,8 @@ class _GeneratedModule:
         self.backward = backward
         self.text = legal_graph(hooks.readable_graph(gm))
         self.module = read_module(source)
-        graph = CompiledGraph("", "", None, "", (GraphStage("AFTER_POST_GRAD", 0, self.text),), (Kernel(0, source),))  # type: ignore[arg-type]
+        graph = CompiledGraph(
+            "", "", CompileId(0, 0), "", (GraphStage("AFTER_POST_GRAD", 0, self.text),), (Kernel(0, source),))
         self.calls = {call.call_line: call for call in graph_kernels(graph)[0].calls}
         #: Values that something else takes; others are a kernel's notes to itself.
         used = {value for launch in self.module.launches for value in launch.reads}

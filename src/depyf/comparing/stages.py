@@ -28,7 +28,8 @@ def backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]]:
     """
     make = {"captured": _captured, "aot": _aot, "inductor": _inductor, "plain": _plain}[stage]
     with make(recorder) as found:
-        found.depyf_compares = True  # type: ignore[attr-defined]
+        # (torch wraps a backend; what is said on the function goes along)
+        found.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
         yield found
 
 
@@ -79,7 +80,7 @@ def _boxed(run: Callable[..., Any]) -> Callable[[list[Any]], Any]:
         args.clear()
         return run(*given)
 
-    boxed._boxed_call = True  # type: ignore[attr-defined]
+    boxed._boxed_call = True  # type: ignore[attr-defined]  # torch's own word for it, on any function
     return boxed
 
 

@@ -20,7 +20,8 @@ from .constants import name_constants
 from .dynamo.facts import Facts
 from .dynamo.global_names import MODULE_DICTIONARIES
 from .dynamo.readable import Readable
-from .dynamo.simplify import CannotSimplify, Simplification
+from .dynamo.simplify import Simplification
+from .dynamo.simplify.values import CannotSimplify
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit
 from .fallback.scope import dispatch_loop
@@ -167,7 +168,7 @@ class _Job:
                 return self.result(text, tree, [])
             proofs = prove(self.program, recompiled, self.forms, self.options.rename, self.facts)
             self.refused = self.long_forms()
-            failed = [(proof.code, proof.verdict) for proof in proofs if proof.verdict is not None and not proof.verdict]
+            failed = [(each.code, each.verdict) for each in proofs if each.verdict is not None and not each.verdict]
             if not failed:
                 return self.result(text, tree, proofs)
             if self.unfolded():

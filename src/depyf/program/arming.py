@@ -26,7 +26,7 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
         action(module)
         return
-    sys.meta_path.insert(0, _Finder(name, action))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Finder(name, action))
 
 
 class _Finder:
@@ -61,7 +61,7 @@ class _Finder:
             loader.__dict__.pop("exec_module", None)
             original(module)
             if self in sys.meta_path:
-                sys.meta_path.remove(self)  # type: ignore[arg-type]
+                sys.meta_path.remove(self)
             self._action(module)
 
         loader.exec_module = exec_module

@@ -389,15 +389,15 @@ def _attribute(value: ast.expr) -> tuple[str, str] | None:
     """``("get_attr", path)`` for ``self.a.b`` and ``getattr(self, "0").b``; ``("call_module", path)`` where that is
     called; ``None`` for anything else."""
     op = "get_attr"
-    if isinstance(value, ast.Call) and not _is_getattr(value):
+    if isinstance(value, ast.Call) and _attribute_asked(value) is None:
         value, op = value.func, "call_module"
     parts: list[str] = []
     while True:
         if isinstance(value, ast.Attribute):
             parts.append(value.attr)
             value = value.value
-        elif isinstance(value, ast.Call) and _is_getattr(value):
-            parts.append(str(value.args[1].value))  # type: ignore[attr-defined]
+        elif isinstance(value, ast.Call) and (name := _attribute_asked(value)) is not None:
+            parts.append(name)
             value = value.args[0]
         else:
             break
@@ -406,9 +406,12 @@ def _attribute(value: ast.expr) -> tuple[str, str] | None:
     return None
 
 
-def _is_getattr(value: ast.Call) -> bool:
-    return (isinstance(value.func, ast.Name) and value.func.id == "getattr" and len(value.args) == 2
-            and isinstance(value.args[1], ast.Constant))
+def _attribute_asked(value: ast.Call) -> str | None:
+    """``"0"`` of ``getattr(x, "0")``; ``None`` for other calls."""
+    if isinstance(value.func, ast.Name) and value.func.id == "getattr" and len(value.args) == 2 \
+            and isinstance(value.args[1], ast.Constant):
+        return str(value.args[1].value)
+    return None
 
 
 def _short_dtype(dtype: str) -> str:

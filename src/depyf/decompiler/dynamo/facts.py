@@ -32,7 +32,8 @@ def is_member(path: Path) -> bool:
 
 def as_text(path: Path) -> str:
     """A path as torch reads it: ``self._modules['layers']``."""
-    return path[0][1] + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
+    root: str = path[0][1]
+    return root + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
 
 
 class Facts(Protocol):

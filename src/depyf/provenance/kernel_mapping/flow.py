@@ -126,9 +126,10 @@ def _results(text: str) -> list[str]:
     """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
     found = re.findall(r"^        return (.*)$", text, re.M)
     try:
-        value = ast.parse(found[0]).body[0].value if found else None  # type: ignore[attr-defined]
-    except (SyntaxError, IndexError):
-        value = None
+        body = ast.parse(found[0]).body if found else []
+    except SyntaxError:
+        return []
+    value = body[0].value if body and isinstance(body[0], ast.Expr) else None
     if not isinstance(value, (ast.Tuple, ast.List)):
         return []
     return [item.id if isinstance(item, ast.Name) else "" for item in value.elts]

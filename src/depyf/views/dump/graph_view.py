@@ -33,7 +33,7 @@ import functools
 import keyword
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
@@ -254,10 +254,12 @@ class _View:
         parameters = wrapping.items(code[opened + 1 : closed])
         names = [_name_of(parameter) for parameter in parameters]
         other: dict[str, str] = {}  # parameter -> its other name
+        aliases: dict[int, str] = {}  # line -> the parameter that gets another name there
         after = last + 1
         while after <= len(self.source) and (found := _ALIAS.match(self.source[after - 1])) \
                 and found["parameter"] in names and found["name"] not in names:
             other[found["parameter"]] = found["name"]
+            aliases[after] = found["parameter"]
             after += 1
         shown = self.shown_names(names, other, after, indent)
         self.renamed = {other.get(name, name): new for name, new in shown.items() if other.get(name, name) != new}
@@ -289,8 +291,7 @@ class _View:
                 self.parameters = tuple(shown[each] for each in names if each != "self")
                 self.writes = tuple(words[each] for each, certain in written.items() if certain)
                 self.may_write = tuple(words[each] for each, certain in written.items() if not certain)
-            for number in range(last + 1, after):
-                self.lines[number] = places[_ALIAS.match(self.source[number - 1])["parameter"]]  # type: ignore[index]
+            self.lines.update((number, places[parameter]) for number, parameter in aliases.items())
         while after <= len(self.source) and not self.source[after - 1].strip():
             after += 1
         return after
@@ -513,9 +514,9 @@ def _mode(code: str) -> str:
     return next((found.expand(words).removesuffix(": ") for found, words in matches if found), "")
 
 
-def _short_names(paths: object) -> dict[str, str]:
+def _short_names(paths: Iterable[str]) -> dict[str, str]:
     """Each path by as much of its end as tells it from the others."""
-    found: dict[str, str] = {path: os.path.basename(path) for path in paths}  # type: ignore[attr-defined]
+    found: dict[str, str] = {path: os.path.basename(path) for path in paths}
     for path, name in list(found.items()):
         same = [other for other in found if os.path.basename(other) == name]
         if len(same) > 1:

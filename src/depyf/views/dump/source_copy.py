@@ -82,7 +82,7 @@ def _break_comments(text: str, lines: list[str]) -> None:
 def _break_texts(text: str, lines: list[str]) -> None:
     """Lines of docstrings are broken between words."""
     for constant in sorted(_texts(ast.parse(text)), key=lambda each: -each.lineno):
-        if not ast.get_source_segment(text, constant, padded=False).rstrip().endswith(('"""', "'''")):  # type: ignore
+        if not (ast.get_source_segment(text, constant) or "").rstrip().endswith(('"""', "'''")):
             continue
         for row in reversed(range(constant.lineno - 1, constant.end_lineno or constant.lineno)):
             lines[row : row + 1] = _broken_between_words(lines[row])
@@ -143,11 +143,9 @@ def _laid_out(statement: ast.stmt, column: int) -> list[str]:
         return []
     alone = copy.copy(statement)
     compound = hasattr(alone, "body")
-    for name in ("decorator_list", "orelse", "finalbody", "handlers"):
+    for name in ("decorator_list", "body", "orelse", "finalbody", "handlers"):
         if compound and hasattr(alone, name):
-            setattr(alone, name, [])
-    if compound:
-        alone.body = [ast.Pass()]  # type: ignore[attr-defined]
+            setattr(alone, name, [ast.Pass()] if name == "body" else [])
     text = laid_out(ast.Module([alone], []), WIDTH - column).rstrip("\n").split("\n")
     if compound:
         text.pop()
