@@ -88,16 +88,16 @@ def branch(walker: Walker, here: Here, block: Block, state: State) -> Construct:
 def _tested(walker: Walker, state: State) -> ast.expr:
     """Take the tested value; others that are waiting get names where that is allowed."""
     machine = walker.machine
-    test = state.stack.pop() if state.stack else None
-    if isinstance(test, Special):
+    entry = state.pop()
+    if isinstance(entry, Special):
         raise Untangled("a test of the compiler")
-    test = machine.resolve(test)
+    test = machine.resolve(entry)
     if values(state.stack):
         if not machine.spill:
             raise Untangled("a value is pending across a branch")
         state.stack.append(test)
         machine.spill_pending(state)
-        test = state.stack.pop()
+        test = machine.resolve(state.stack.pop())
     return test
 
 
