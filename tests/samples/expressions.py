@@ -87,3 +87,8 @@ def percent_formats_that_stay(a, b):
 
 def keyword_arguments_that_are_no_names(f, a):
     return f(**a, **{"__debug__": 1}), f(**a, **{"\ufb01": 2}), f(**a, **{"if": 3}, b=4)
+
+
+def a_dictionary_unpacked_into_another(a, b, c):
+    """(cfnlint's ``Template.is_resource_available``: ``{a: False, **b}`` is another program.)"""
+    return [{**{a: False}, **b}], {**b, **{a: 1, c: 2}}, {a: 1, **{b: 2}, c: 3}, {**b, a: 1, c: 2}

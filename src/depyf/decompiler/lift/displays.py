@@ -167,11 +167,17 @@ def _(machine: Machine, state: State, depth: int) -> None:
         owner.elts.append(ast.Starred(value, LOAD))
 
 
+#: The number of entries that the compiler puts into one part of a dictionary (``STACK_USE_GUIDELINE``).
+_FULL_PART = 15
+
+
 @rule(o.DICT_UPDATE)
 def _(machine: Machine, state: State, depth: int) -> None:
     value = machine.pop(state)
     owner = accumulate(state, depth, (ast.Dict,))
-    if isinstance(value, ast.Dict) and value.values and None not in value.keys:
+    # Entries come in a part of their own behind ``**``, and where a part is full (``compiler_dict`` in compile.c).
+    is_part = bool(owner.keys) and (owner.keys[-1] is None or len(owner.keys) >= _FULL_PART)
+    if is_part and isinstance(value, ast.Dict) and value.values and None not in value.keys:
         owner.keys.extend(value.keys)
         owner.values.extend(value.values)
     else:

@@ -123,7 +123,7 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[
     # the rest of an ``assert``; one that tests a constant itself (3.9 and before) is complete
     for arm, other, raises_if_true in ((body, orelse, positive), (orelse, body, not positive)):
         only = arm.statements[0] if len(arm.statements) == 1 else None
-        # (``assert not a is b`` would be compiled as ``assert a is not b``, which for ``None`` is a jump like the other)
+        # (``assert not a is b`` would be compiled as ``assert a is not b``; for ``None`` both are one jump.)
         if isinstance(only, UntestedAssert) and not (raises_if_true and folds(test) and not _is_none(test)):
             return [ast.Assert(negate(test) if raises_if_true else test, only.msg), *other.statements]
     if not positive and (not body.statements or folds(test)):
