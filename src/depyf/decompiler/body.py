@@ -10,7 +10,7 @@ from .structure.region_cfg import RegionCfg
 from .structure.search import Search
 
 if TYPE_CHECKING:
-    from .lift import Machine
+    from .lift import SymbolicExecutor
     from .scopes import CodeScope
     from .structure.reduce import Reducer
 
@@ -21,19 +21,19 @@ class Body:
     Attributes:
         scope: the code object with what is around it.
         cfg: its control-flow graph, which the passes change.
-        machine: runs operations symbolically.
+        executor: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
         has_patterns: whether patterns of ``match`` were found.
         search: chooses among the forms that the graph allows.
         statements: what is written in the end.
     """
 
-    __slots__ = ("cfg", "has_patterns", "machine", "reducer", "scope", "search", "statements")
+    __slots__ = ("cfg", "has_patterns", "executor", "reducer", "scope", "search", "statements")
 
-    def __init__(self, scope: CodeScope, graph: Cfg, machine: Machine, search: Search) -> None:
+    def __init__(self, scope: CodeScope, graph: Cfg, executor: SymbolicExecutor, search: Search) -> None:
         self.scope = scope
         self.cfg = RegionCfg(graph)
-        self.machine = machine
+        self.executor = executor
         self.reducer: Reducer | None = None
         self.has_patterns = False
         self.search = search

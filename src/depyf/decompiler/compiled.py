@@ -30,7 +30,7 @@ class CompiledScope(Scope):
             return ast.JoinedStr([node])
         return decided(node)
 
-    def held(self, node: ast.expr) -> ast.expr:
+    def behind_barrier(self, node: ast.expr) -> ast.expr:
         """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
         held = self.code.version >= (3, 10) and not self.options.is_readable(self.code)
         return decided(node) if held else node

@@ -18,7 +18,7 @@ from .emit.literals import constant
 from .faults import why
 from .forms import Form
 from .generics import TypeAlias
-from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, Machine, State, Unliftable
+from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor, Unliftable
 from .names import legal
 from .nodes import AnnotateDefinition, Comprehension
 from .options import Options
@@ -91,10 +91,10 @@ class CodeScope(CompiledScope):
         if self.program is None:
             self.program = canonicalise(self.code)
         graph = self.options.graph(self.code)
-        machine = Machine(self, self.options.spills(self.code))
-        machine.hidden.update(hidden or {})
+        executor = SymbolicExecutor(self, self.options.spills(self.code))
+        executor.hidden.update(hidden or {})
         body = Body(
-            self, graph if graph is not None else build(self.program), machine, self.options.search(self.code))
+            self, graph if graph is not None else build(self.program), executor, self.options.search(self.code))
         passes.run(passes.RESTRUCTURE, body, self.options.trace)
         return body
 
@@ -224,13 +224,13 @@ class CodeScope(CompiledScope):
         """Write what a hidden function of type parameters returns."""
         scope = self.nested(expr.code, "generic")
         body = scope.restructured(dict(zip(expr.code.arguments, values)))
-        machine = body.machine
+        executor = body.executor
         node = body.cfg.blocks[body.cfg.entry]
         state = State()
-        machine.run(state, node.ops)
+        executor.run(state, node.ops)
         if node.end != "return" or len(state.stack) != 1 or state.stmts:
             raise Unliftable("type parameters made in another way")
-        made = machine.pop(state)
+        made = executor.pop(state)
         if not isinstance(made, (FunctionExpr, ClassExpr, TypeAlias)):
             raise Unliftable("type parameters of something else")
         if isinstance(made, FunctionExpr):
@@ -253,7 +253,7 @@ class CodeScope(CompiledScope):
         node = body.cfg.blocks[head]
         state = State()
         if node.end == "jump":
-            body.machine.run(state, node.ops)
+            body.executor.run(state, node.ops)
             head = node.successors[0]
         stack = state.stack
         accumulator = None

@@ -12,7 +12,7 @@ from ...cfg.graph import build
 from ..faults import why
 from ..forms import Form, inside
 from ..generics import HIDDEN, TypeAlias
-from ..lift import ClassExpr, FunctionExpr, Iter, Machine, Unliftable, definition
+from ..lift import ClassExpr, FunctionExpr, Iter, SymbolicExecutor, Unliftable, definition
 from ..names import legal
 from ..scopes import CodeScope, make_function
 from . import dispatch
@@ -88,7 +88,7 @@ class _Nested:
             # (3.13 may call keyword defaults by the name of the others)
             defaults = {key: made.arguments.pop(key) for key in ("defaults", "kwdefaults") if key in made.arguments} \
                 if isinstance(made, FunctionExpr) else {}
-            defined = definition(Machine(self.scope), shown, made)
+            defined = definition(SymbolicExecutor(self.scope), shown, made)
             if defined is None:
                 raise Unliftable("type parameters of something that is called otherwise")
             body = [defined]

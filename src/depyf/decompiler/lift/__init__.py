@@ -1,19 +1,19 @@
 """The symbolic stack: canonical operations become ``ast`` expressions and statements.
 
-A :class:`Machine` runs the operations of one block after the other on a :class:`State`: a stack of
+A :class:`SymbolicExecutor` runs the operations of one block after the other on a :class:`State`: a stack of
 syntax nodes and the statements written so far.
 
-The machine expects code as CPython compiles it: a value stays on the stack across a statement only in
+The executor expects code as CPython compiles it: a value stays on the stack across a statement only in
 the few forms the compiler has (chained assignment, tuple swap).  Anything else raises
 :class:`Unliftable`, and the caller tries another form.
 
-``machine`` holds what all operations share, ``stack`` what may lie on it, ``copies`` how copies of one value are told;
+``executor`` holds what all operations share, ``stack`` what may lie on it, ``copies`` how copies of one value are told;
 each of the other modules has a table ``RULES`` of the operations of one part of the language.
 """
 
 from .copies import same_node
 from .definitions import definition
-from .machine import Machine
+from .executor import SymbolicExecutor
 from .operators import negate
 from .scope import Scope
 from .stack import (
@@ -25,15 +25,15 @@ from .stack import (
     CaseTest,
     Caught,
     ClassExpr,
+    Duplicate,
     Element,
     Entry,
     Exit,
     FunctionExpr,
-    Input,
     Iter,
-    Shared,
-    Slot,
+    PendingTarget,
     Special,
+    StackParameter,
     State,
     Target,
     Unliftable,
@@ -42,7 +42,7 @@ from .stack import (
 )
 
 __all__ = [
-    "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Element",
-    "Entry", "Exit", "FunctionExpr", "Input", "Iter", "Machine", "Scope", "Shared", "Slot", "Special", "State",
-    "Target", "Unliftable", "definition", "is_value", "negate", "same_node", "values",
+    "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Duplicate",
+    "Element", "Entry", "Exit", "FunctionExpr", "Iter", "PendingTarget", "Scope", "Special", "StackParameter", "State",
+    "SymbolicExecutor", "Target", "Unliftable", "definition", "is_value", "negate", "same_node", "values",
 ]

@@ -13,18 +13,18 @@ from .rule import Rule
 from .stack import STORE, Special, State
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.SETUP_ANNOTATIONS)
-def _(machine: Machine, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     pass
 
 
-def as_annotation(machine: Machine, state: State, stmt: ast.Assign) -> bool:
+def as_annotation(executor: SymbolicExecutor, state: State, stmt: ast.Assign) -> bool:
     """``x = v; __annotations__["x"] = T`` is ``x: T = v``."""
     target = stmt.targets[0]
     if not (
@@ -33,17 +33,19 @@ def as_annotation(machine: Machine, state: State, stmt: ast.Assign) -> bool:
         and isinstance(target.slice.value, str) and is_name(target.slice.value)
     ):
         return False
-    annotate(machine, state, machine.scope.plain_name(target.slice.value), machine.scope.annotation(stmt.value))
+    annotate(executor, state, executor.scope.plain_name(target.slice.value), executor.scope.annotation(stmt.value))
     return True
 
 
-def annotate(machine: Machine, state: State, name: str, annotation: ast.expr, number: int | None = None) -> None:
+def annotate(
+    executor: SymbolicExecutor, state: State, name: str, annotation: ast.expr, number: int | None = None
+) -> None:
     """``name: annotation``, with the value if that was assigned right before on the same line."""
     last = state.stmts[-1] if state.stmts else None
     value = None
     if (
         type(last) is ast.Assign and len(last.targets) == 1 and type(last.targets[0]) is ast.Name
-        and last.targets[0].id == name and line_of(last) == machine.line
+        and last.targets[0].id == name and line_of(last) == executor.line
     ):
         value = last.value
         state.stmts.pop()
@@ -52,15 +54,15 @@ def annotate(machine: Machine, state: State, name: str, annotation: ast.expr, nu
         made = ast.AnnAssign(target, annotation, value, 1)
     else:
         made = NumberedAnnotation(target, annotation, value, number)
-    state.stmts.append(at_line(made, machine.line))
+    state.stmts.append(at_line(made, executor.line))
 
 
-def reached(machine: Machine, state: State, number: ast.expr) -> bool:
+def reached(executor: SymbolicExecutor, state: State, number: ast.expr) -> bool:
     """3.14: ``__conditional_annotations__.add(number)``; what is popped next stands for the annotation."""
     owner = state.stack[-1] if state.stack else None
     if not isinstance(owner, ast.Name) or not isinstance(number, ast.Constant):
         return False
-    annotation = machine.scope.conditional_annotation(owner.id, number.value)
+    annotation = executor.scope.conditional_annotation(owner.id, number.value)
     if annotation is None:
         return False
     state.stack[-1] = Special("annotation", annotation)

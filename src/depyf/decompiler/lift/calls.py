@@ -16,7 +16,7 @@ from .rule import Rule
 from .stack import LOAD, Exit, FunctionExpr, Iter, State, Unliftable
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 #: A call with more arguments than this (a keyword counts twice) is compiled as one with stars (3.10 and later).
 _MANY_ARGUMENTS = 30
@@ -26,7 +26,7 @@ rule = registrar(RULES)
 
 
 @rule(o.CALL)
-def _(machine: Machine, state: State, arg: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     count, names = arg
     total = count + len(names)
     state.need(total + 1)
@@ -37,28 +37,28 @@ def _(machine: Machine, state: State, arg: Any) -> None:
     iterable = stack[-1]
     if count == 1 and not names and isinstance(function, FunctionExpr) and isinstance(iterable, Iter):
         del stack[-2:]
-        machine.push(state, machine.scope.comprehension(function, iterable))
+        executor.push(state, executor.scope.comprehension(function, iterable))
         return
     if isinstance(function, FunctionExpr) and function.code.name.startswith(HIDDEN) and not names:
-        given = machine.popn(state, total)
+        given = executor.popn(state, total)
         stack.pop()
-        machine.push(state, machine.scope.generic(function, given))
+        executor.push(state, executor.scope.generic(function, given))
         return
-    values = machine.popn(state, total)
+    values = executor.popn(state, total)
     keywords = [ast.keyword(n, v) for n, v in zip(names, values[count:])]  # (no version changes ``_C__x`` again)
     del values[count:]
-    function = machine.pop(state)
+    function = executor.pop(state)
     if isinstance(function, BuildClassName):
-        build_class(machine, state, values, keywords)
+        build_class(executor, state, values, keywords)
         return
-    machine.push(state, ast.Call(function, values, keywords))
+    executor.push(state, ast.Call(function, values, keywords))
 
 
 @rule(o.CALL_EX)
-def _(machine: Machine, state: State, has_keywords: bool) -> None:
-    keywords = keywords_of(machine.pop(state)) if has_keywords else []
-    arguments = machine.pop(state)
-    function = machine.pop(state)
+def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> None:
+    keywords = keywords_of(executor.pop(state)) if has_keywords else []
+    arguments = executor.pop(state)
+    function = executor.pop(state)
     positional: list[ast.expr] = [ast.Starred(arguments, LOAD)]
     if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple) and (
         has_keywords or not isinstance(arguments, LiteralTuple)
@@ -69,9 +69,9 @@ def _(machine: Machine, state: State, has_keywords: bool) -> None:
         ):
             positional = list(arguments.elts)
     if isinstance(function, BuildClassName):
-        build_class(machine, state, positional, keywords)
+        build_class(executor, state, positional, keywords)
         return
-    machine.push(state, ast.Call(function, positional, keywords))
+    executor.push(state, ast.Call(function, positional, keywords))
 
 
 def keywords_of(mapping: ast.expr) -> list[ast.keyword]:

@@ -9,40 +9,40 @@ from ...bytecode import operations as o
 from ..nodes import Comprehension
 from ..rules import registrar
 from .rule import Rule
-from .stack import Caught, Exit, Iter, Slot, Special, State, Target, Unliftable, is_none
+from .stack import Caught, Exit, Iter, PendingTarget, Special, State, Target, Unliftable, is_none
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.GET_ITER)
-def _(machine: Machine, state: State, _: Any) -> None:
-    state.stack.append(Iter(machine.scope.looked_through(machine.pop(state))))
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    state.stack.append(Iter(executor.scope.looked_through(executor.pop(state))))
 
 
 @rule(o.GET_AITER)
-def _(machine: Machine, state: State, _: Any) -> None:
-    state.stack.append(Iter(machine.pop(state), True))
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    state.stack.append(Iter(executor.pop(state), True))
 
 
 @rule(o.YIELD)
-def _(machine: Machine, state: State, _: Any) -> None:
-    value = machine.pop(state)
-    machine.push(state, ast.Yield(None if is_none(value) else value))
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    value = executor.pop(state)
+    executor.push(state, ast.Yield(None if is_none(value) else value))
 
 
 @rule(o.YIELD_FROM)
-def _(machine: Machine, state: State, _: Any) -> None:
-    machine.push(state, ast.YieldFrom(machine.pop(state)))
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    executor.push(state, ast.YieldFrom(executor.pop(state)))
 
 
 @rule(o.AWAIT)
-def _(machine: Machine, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     entry = state.pop()
-    if isinstance(entry, Slot):
+    if isinstance(entry, PendingTarget):
         state.stack.append(entry)
         return
     if isinstance(entry, Comprehension) and entry.awaited:
@@ -50,11 +50,11 @@ def _(machine: Machine, state: State, _: Any) -> None:
         entry.awaited = False
         state.stack.append(entry)
         return
-    machine.push(state, ast.Await(entry if isinstance(entry, ast.expr) else machine.resolve(entry)))
+    executor.push(state, ast.Await(entry if isinstance(entry, ast.expr) else executor.resolve(entry)))
 
 
 @rule(o.PUSH_EXC_INFO)
-def _(machine: Machine, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     exception = state.pop()
     if not isinstance(exception, Caught):
         raise Unliftable("PUSH_EXC_INFO outside a handler")
@@ -62,29 +62,29 @@ def _(machine: Machine, state: State, _: Any) -> None:
 
 
 @rule(o.POP_EXCEPT)
-def _(machine: Machine, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     entry = state.pop()
     if not (isinstance(entry, Caught) and entry.previous):
         raise Unliftable("POP_EXCEPT outside a handler")
 
 
 @rule(o.CHECK_EXC_MATCH)
-def _(machine: Machine, state: State, _: Any) -> None:
-    state.stack.append(Special("match", machine.pop(state)))
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    state.stack.append(Special("match", executor.pop(state)))
 
 
 @rule(o.BEFORE_WITH)
-def _(machine: Machine, state: State, _: Any) -> None:
-    state.stack.extend((Exit(machine.pop(state), False), Slot(Target("value"))))
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    state.stack.extend((Exit(executor.pop(state), False), PendingTarget(Target("value"))))
 
 
 @rule(o.BEFORE_ASYNC_WITH)
-def _(machine: Machine, state: State, _: Any) -> None:
-    state.stack.extend((Exit(machine.pop(state), True), Slot(Target("value"))))
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    state.stack.extend((Exit(executor.pop(state), True), PendingTarget(Target("value"))))
 
 
 @rule("LEAVE")
-def _(machine: Machine, state: State, kind: str) -> None:
+def _(executor: SymbolicExecutor, state: State, kind: str) -> None:
     """The end of a protected body, its clean-up already taken out (see ``structure.region_cfg``)."""
     stack = state.stack
     if kind == "with":

@@ -8,27 +8,27 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from .stack import Assigning, Entry, Shared, Unliftable
+from .stack import Assigning, Duplicate, Entry, Unliftable
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 
 def same_node(a: Any, b: Any) -> bool:
     """Return whether two expressions are the same (duplicates of one value included)."""
     if a is b:
         return True
-    if isinstance(a, Shared):
+    if isinstance(a, Duplicate):
         a = a.value
-    if isinstance(b, Shared):
+    if isinstance(b, Duplicate):
         b = b.value
     if a is b:
         return True
     return type(a) is type(b) and isinstance(a, ast.AST) and ast.dump(a) == ast.dump(b)
 
 
-def same_shared(a: Any, b: Any) -> bool:
-    return a is b or (isinstance(a, Shared) and isinstance(b, Shared) and a.value is b.value)
+def same_duplicate(a: Any, b: Any) -> bool:
+    return a is b or (isinstance(a, Duplicate) and isinstance(b, Duplicate) and a.value is b.value)
 
 
 def same_target(target: ast.expr, left: Entry) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript]:
@@ -48,28 +48,28 @@ def same_target(target: ast.expr, left: Entry) -> TypeGuard[ast.Name | ast.Attri
     return False
 
 
-def operand(machine: Machine, entry: Entry) -> Any:
+def operand(executor: SymbolicExecutor, entry: Entry) -> Any:
     """The expression of an operand; a duplicate as it is, which may turn out to be that of ``a.b += c``."""
-    return entry if isinstance(entry, Shared) else machine.resolve(entry)
+    return entry if isinstance(entry, Duplicate) else executor.resolve(entry)
 
 
-def unshare(node: Any) -> Any:
-    if isinstance(node, Shared):
-        return unshare(node.value)
+def deduplicated(node: Any) -> Any:
+    if isinstance(node, Duplicate):
+        return deduplicated(node.value)
     if isinstance(node, Assigning):  # a walrus, of whose value there are copies
-        value = unshare(node.value)
+        value = deduplicated(node.value)
         for target in node.targets:
             if not isinstance(target, ast.Name):
                 raise Unliftable("an assignment inside an expression")
             value = ast.NamedExpr(target, value)
         return value
     if isinstance(node, ast.Attribute):
-        node.value = unshare(node.value)
+        node.value = deduplicated(node.value)
     elif isinstance(node, ast.Subscript):
-        node.value = unshare(node.value)
-        node.slice = unshare(node.slice)
+        node.value = deduplicated(node.value)
+        node.slice = deduplicated(node.slice)
     elif isinstance(node, ast.Slice):
         node.lower, node.upper, node.step = (
-            unshare(part) for part in (node.lower, node.upper, node.step)
+            deduplicated(part) for part in (node.lower, node.upper, node.step)
         )
     return node

@@ -13,44 +13,44 @@ from .rule import Rule
 from .stack import ClassExpr, FunctionExpr, Special, State, Unliftable
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.LOAD_BUILD_CLASS)
-def _(machine: Machine, state: State, _: Any) -> None:
-    machine.push(state, BuildClassName())
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    executor.push(state, BuildClassName())
 
 
-def build_class(machine: Machine, state: State, values: list[ast.expr], keywords: list[ast.keyword]) -> None:
+def build_class(executor: SymbolicExecutor, state: State, values: list[ast.expr], keywords: list[ast.keyword]) -> None:
     function, name = values[:2] if len(values) > 1 else (None, None)
     if not isinstance(function, FunctionExpr) or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
         raise Unliftable("a class that is made in another way")
     parameters = [p for v in values if isinstance(v, GenericBase) for p in v.parameters]
     bases = [v for v in values[2:] if not isinstance(v, GenericBase)]
-    made = machine.scope.class_(function, name.value, bases, keywords)
-    machine.push(state, ClassExpr(made, function.code, parameters))
+    made = executor.scope.class_(function, name.value, bases, keywords)
+    executor.push(state, ClassExpr(made, function.code, parameters))
 
 
 @rule(o.MAKE_FUNCTION)
-def _(machine: Machine, state: State, flags: int) -> None:
+def _(executor: SymbolicExecutor, state: State, flags: int) -> None:
     code = state.pop()
     arguments: dict[str, Any] = {}
     for bit, key in ((8, "closure"), (16, "annotate"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
         if flags & bit:
-            arguments[key] = machine.pop(state)
+            arguments[key] = executor.pop(state)
     if not (isinstance(code, Special) and code.kind == "code"):
         raise Unliftable("a function made of something else")
     expr = FunctionExpr(code.value, arguments)
     if code.value.name == "<lambda>":
-        machine.push(state, machine.scope.lambda_(expr))
+        executor.push(state, executor.scope.lambda_(expr))
     else:
-        machine.push(state, expr)
+        executor.push(state, expr)
 
 
-def definition(machine: Machine, name: str, value: ast.expr) -> ast.stmt | None:
+def definition(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.stmt | None:
     """``def`` or ``class``, if ``value`` is a (decorated) new function or class called ``name``."""
     decorators: list[ast.expr] = []
     inner = value
@@ -58,10 +58,10 @@ def definition(machine: Machine, name: str, value: ast.expr) -> ast.stmt | None:
         decorators.append(inner.func)
         inner = inner.args[0]
     if type(inner) is FunctionExpr:
-        made = machine.scope.function(inner, name, decorators)
+        made = executor.scope.function(inner, name, decorators)
         return made if made is None else with_parameters(made, inner.type_parameters)
     if type(inner) is ClassExpr:
-        if machine.scope.plain_name(inner.node.name) != machine.scope.plain_name(name):
+        if executor.scope.plain_name(inner.node.name) != executor.scope.plain_name(name):
             return None
         inner.node.decorator_list = decorators
         return with_parameters(inner.node, inner.type_parameters)

@@ -8,61 +8,61 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode import operations as o
 from ..nodes import BuiltTuple, JoinedTuple, LiteralSet, LiteralTuple, MergedDict, refined
 from ..rules import registrar
-from . import held
+from . import fold_barriers
 from .annotated import reached
 from .rule import Rule
 from .stack import LOAD, Accumulator, Iter, State, Unliftable
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.BUILD_TUPLE)
-def _(machine: Machine, state: State, count: int) -> None:
-    items = machine.popn(state, count)
-    held.display(machine, items)
-    machine.push(state, BuiltTuple(items, LOAD))
+def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+    items = executor.popn(state, count)
+    fold_barriers.display(executor, items)
+    executor.push(state, BuiltTuple(items, LOAD))
 
 
 @rule(o.BUILD_LIST)
-def _(machine: Machine, state: State, count: int) -> None:
-    items = machine.popn(state, count)
-    held.sequence(machine, items)
-    machine.push(state, ast.List(items, LOAD))
+def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+    items = executor.popn(state, count)
+    fold_barriers.sequence(executor, items)
+    executor.push(state, ast.List(items, LOAD))
 
 
 @rule(o.BUILD_SET)
-def _(machine: Machine, state: State, count: int) -> None:
-    items = machine.popn(state, count)
-    held.sequence(machine, items)
-    machine.push(state, ast.Set(items))
+def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+    items = executor.popn(state, count)
+    fold_barriers.sequence(executor, items)
+    executor.push(state, ast.Set(items))
 
 
 @rule(o.BUILD_MAP)
-def _(machine: Machine, state: State, count: int) -> None:
-    items = machine.popn(state, 2 * count)
+def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+    items = executor.popn(state, 2 * count)
     keys = items[::2]
-    if machine.scope.has_constant_keys():
-        held.display(machine, keys, 2)
-    machine.push(state, ast.Dict([*keys], items[1::2]))
+    if executor.scope.has_constant_keys():
+        fold_barriers.display(executor, keys, 2)
+    executor.push(state, ast.Dict([*keys], items[1::2]))
 
 
 @rule(o.BUILD_CONST_KEY_MAP)
-def _(machine: Machine, state: State, keys: tuple[Any, ...]) -> None:
-    values = machine.popn(state, len(keys))
-    machine.push(state, ast.Dict([machine.scope.constant(k) for k in keys], values))
+def _(executor: SymbolicExecutor, state: State, keys: tuple[Any, ...]) -> None:
+    values = executor.popn(state, len(keys))
+    executor.push(state, ast.Dict([executor.scope.constant(k) for k in keys], values))
 
 
 @rule(o.BUILD_UNPACK)
-def _(machine: Machine, state: State, arg: tuple[str, int]) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> None:
     """3.8 and before: what stands between two stars is a tuple (or dict) of its own."""
     kind, count = arg
-    parts = machine.popn(state, count)
+    parts = executor.popn(state, count)
     if kind in ("dict", "keywords"):
-        machine.push(state, joined_mapping(parts, kind == "keywords"))
+        executor.push(state, joined_mapping(parts, kind == "keywords"))
         return
     elts: list[ast.expr] = []
     inner = ast.Set if kind == "set" else ast.Tuple
@@ -75,11 +75,11 @@ def _(machine: Machine, state: State, arg: tuple[str, int]) -> None:
             elts.append(ast.Starred(part, LOAD))
             spliced = False
     if kind == "set":
-        machine.push(state, ast.Set(elts))
+        executor.push(state, ast.Set(elts))
     elif kind == "list":
-        machine.push(state, ast.List(elts, LOAD))
+        executor.push(state, ast.List(elts, LOAD))
     else:
-        machine.push(state, JoinedTuple(elts, LOAD) if kind == "tuple" else ast.Tuple(elts, LOAD))
+        executor.push(state, JoinedTuple(elts, LOAD) if kind == "tuple" else ast.Tuple(elts, LOAD))
 
 
 def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
@@ -111,8 +111,8 @@ def accumulate(state: State, depth: int, kinds: tuple[type, ...]) -> Any:
 
 
 @rule(o.LIST_APPEND)
-def _(machine: Machine, state: State, depth: int) -> None:
-    value = machine.pop(state)
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+    value = executor.pop(state)
     owner = accumulate(state, depth, (ast.List,))
     if isinstance(owner, Accumulator):
         owner.element = value
@@ -123,9 +123,9 @@ def _(machine: Machine, state: State, depth: int) -> None:
 
 
 @rule(o.SET_ADD)
-def _(machine: Machine, state: State, depth: int) -> None:
-    value = machine.pop(state)
-    if machine.scope.annotates and depth == 1 and reached(machine, state, value):
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+    value = executor.pop(state)
+    if executor.scope.annotates and depth == 1 and reached(executor, state, value):
         return
     owner = accumulate(state, depth, (ast.Set,))
     if isinstance(owner, Accumulator):
@@ -135,8 +135,8 @@ def _(machine: Machine, state: State, depth: int) -> None:
 
 
 @rule(o.MAP_ADD)
-def _(machine: Machine, state: State, depth: int) -> None:
-    key, value = machine.popn(state, 2)
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+    key, value = executor.popn(state, 2)
     owner = accumulate(state, depth, (ast.Dict,))
     if isinstance(owner, Accumulator):
         owner.element = (key, value)
@@ -146,8 +146,8 @@ def _(machine: Machine, state: State, depth: int) -> None:
 
 
 @rule(o.LIST_EXTEND)
-def _(machine: Machine, state: State, depth: int) -> None:
-    value = machine.pop(state)
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+    value = executor.pop(state)
     owner = accumulate(state, depth, (ast.List,))
     if isinstance(value, LiteralTuple) and not owner.elts and len(value.elts) > 2:
         # the compiler makes a constant of three elements or more (``starunpack_helper`` in compile.c)
@@ -157,8 +157,8 @@ def _(machine: Machine, state: State, depth: int) -> None:
 
 
 @rule(o.SET_UPDATE)
-def _(machine: Machine, state: State, depth: int) -> None:
-    value = machine.pop(state)
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+    value = executor.pop(state)
     owner = accumulate(state, depth, (ast.Set,))
     if isinstance(value, LiteralSet) and not owner.elts:
         # the compiler makes a constant of three elements or more: some of them were equal
@@ -172,8 +172,8 @@ _FULL_PART = 15
 
 
 @rule(o.DICT_UPDATE)
-def _(machine: Machine, state: State, depth: int) -> None:
-    value = machine.pop(state)
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+    value = executor.pop(state)
     owner = accumulate(state, depth, (ast.Dict,))
     # Entries come in a part of their own behind ``**``, and where a part is full (``compiler_dict`` in compile.c).
     is_part = bool(owner.keys) and (owner.keys[-1] is None or len(owner.keys) >= _FULL_PART)
@@ -186,8 +186,8 @@ def _(machine: Machine, state: State, depth: int) -> None:
 
 
 @rule(o.DICT_MERGE)
-def _(machine: Machine, state: State, depth: int) -> None:
-    value = machine.pop(state)
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
+    value = executor.pop(state)
     owner = accumulate(state, depth, (ast.Dict,))
     if not isinstance(owner, MergedDict):
         merged = refined(owner, MergedDict)
@@ -197,11 +197,11 @@ def _(machine: Machine, state: State, depth: int) -> None:
 
 
 @rule(o.LIST_TO_TUPLE)
-def list_to_tuple(machine: Machine, state: State, _: Any) -> None:
-    value = machine.pop(state)
+def list_to_tuple(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    value = executor.pop(state)
     if not isinstance(value, ast.List):
         raise Unliftable("LIST_TO_TUPLE of something else")
-    machine.push(state, ast.Tuple(value.elts, LOAD))
+    executor.push(state, ast.Tuple(value.elts, LOAD))
 
 
 def has_star(node: ast.Tuple | ast.Set) -> bool:

@@ -11,22 +11,22 @@ from .rule import Rule
 from .stack import ImportedModule, ImportedName, Special, State, Unliftable, is_none
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.IMPORT_NAME)
-def _(machine: Machine, state: State, name: str) -> None:
-    level, names = machine.popn(state, 2)
+def _(executor: SymbolicExecutor, state: State, name: str) -> None:
+    level, names = executor.popn(state, 2)
     if not isinstance(level, ast.Constant) or type(level.value) is not int:
         raise Unliftable("an import of a level that is no number")
     state.stack.append(ImportedModule(name, level.value, names))
 
 
 @rule(o.IMPORT_FROM)
-def _(machine: Machine, state: State, name: str) -> None:
+def _(executor: SymbolicExecutor, state: State, name: str) -> None:
     module = state.stack[-1] if state.stack else None
     if not isinstance(module, (ImportedModule, ImportedName)):
         raise Unliftable("IMPORT_FROM of something else")
@@ -34,17 +34,17 @@ def _(machine: Machine, state: State, name: str) -> None:
 
 
 @rule(o.IMPORT_STAR)
-def import_star(machine: Machine, state: State, _: Any) -> None:
+def import_star(executor: SymbolicExecutor, state: State, _: Any) -> None:
     module = state.pop()
     if not isinstance(module, ImportedModule):
         raise Unliftable("import * of something else")
-    machine.emit(state, ast.ImportFrom(module.name or None, [ast.alias("*", None)], module.level))
+    executor.emit(state, ast.ImportFrom(module.name or None, [ast.alias("*", None)], module.level))
 
 
-def finish_import(machine: Machine, state: State, module: ImportedModule) -> None:
+def finish_import(executor: SymbolicExecutor, state: State, module: ImportedModule) -> None:
     """Write the import of a module that is dropped."""
     if module.statement is not None:
-        machine.emit(state, module.statement)
+        executor.emit(state, module.statement)
         return
     if not module.bound:
         top = state.stack[-1] if state.stack else None
@@ -52,10 +52,10 @@ def finish_import(machine: Machine, state: State, module: ImportedModule) -> Non
             return
         raise Unliftable("an import that binds nothing")
     names = [ast.alias(name, shown) for name, shown in module.bound]
-    machine.emit(state, ast.ImportFrom(module.name or None, names, module.level))
+    executor.emit(state, ast.ImportFrom(module.name or None, names, module.level))
 
 
-def store_import(machine: Machine, state: State, target: ast.expr, entry: Special) -> bool:
+def store_import(executor: SymbolicExecutor, state: State, target: ast.expr, entry: Special) -> bool:
     """Store a module, or a name of one, and return whether that is an import."""
     if not isinstance(target, ast.Name):
         return False
@@ -63,12 +63,12 @@ def store_import(machine: Machine, state: State, target: ast.expr, entry: Specia
         if not is_none(entry.names) or entry.level:
             return False
         top = entry.name.partition(".")[0]
-        machine.emit(state, ast.Import([ast.alias(entry.name, None if top == target.id else target.id)]))
+        executor.emit(state, ast.Import([ast.alias(entry.name, None if top == target.id else target.id)]))
         return True
-    return isinstance(entry, ImportedName) and _store_name(machine, state, target.id, entry)
+    return isinstance(entry, ImportedName) and _store_name(executor, state, target.id, entry)
 
 
-def _store_name(machine: Machine, state: State, shown: str, entry: ImportedName) -> bool:
+def _store_name(executor: SymbolicExecutor, state: State, shown: str, entry: ImportedName) -> bool:
     path = [entry.name]
     module = entry.module
     while isinstance(module, ImportedName):
@@ -80,10 +80,10 @@ def _store_name(machine: Machine, state: State, shown: str, entry: ImportedName)
         # the store has changed places with the POP of the module
         module.statement = ast.Import([ast.alias(module.name, shown)])
     elif below is module and len(path) == 1:
-        module.bound.append((entry.name, None if machine.scope.plain_name(entry.name) == shown else shown))
+        module.bound.append((entry.name, None if executor.scope.plain_name(entry.name) == shown else shown))
     elif is_whole:
         # ``import a.b.c as d``: IMPORT_FROM b; SWAP 2; POP; IMPORT_FROM c; STORE d; POP
-        machine.emit(state, ast.Import([ast.alias(module.name, shown)]))
+        executor.emit(state, ast.Import([ast.alias(module.name, shown)]))
     else:
         return False
     return True

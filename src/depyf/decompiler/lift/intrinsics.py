@@ -15,40 +15,40 @@ from .rule import Rule
 from .stack import FunctionExpr, State, Unliftable, is_none
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.INTRINSIC_1)
-def _(machine: Machine, state: State, name: str) -> None:
+def _(executor: SymbolicExecutor, state: State, name: str) -> None:
     if name == "list_to_tuple":
-        list_to_tuple(machine, state, None)
+        list_to_tuple(executor, state, None)
     elif name == "unary_positive":
-        unary(machine, state, "+")
+        unary(executor, state, "+")
     elif name == "import_star":
-        import_star(machine, state, None)
+        import_star(executor, state, None)
     elif name == "stopiteration_error" or name == "async_gen_wrap":
         pass
     else:
-        type_parameter(machine, state, name, machine.pop(state))
+        type_parameter(executor, state, name, executor.pop(state))
 
 
-def type_parameter(machine: Machine, state: State, name: str, value: ast.expr) -> None:
+def type_parameter(executor: SymbolicExecutor, state: State, name: str, value: ast.expr) -> None:
     if name in ("typevar", "typevartuple", "paramspec") and (parameter := text_of(value)) is not None:
-        machine.push(state, TypeParameter(name, machine.scope.plain_name(parameter)))
+        executor.push(state, TypeParameter(name, executor.scope.plain_name(parameter)))
         return
     parameters = parameters_of(value)
     if name == "subscript_generic" and parameters:
-        machine.push(state, GenericBase(parameters))
+        executor.push(state, GenericBase(parameters))
         return
     if name == "typealias" and isinstance(value, ast.Tuple) and len(value.elts) == 3:
         shown, parameters_node, made = value.elts
         given = [] if is_none(parameters_node) else parameters_of(parameters_node)
         alias = text_of(shown)
         if given is not None and alias is not None and isinstance(made, FunctionExpr):
-            machine.push(state, TypeAlias(alias, given, machine.scope.later(made)))
+            executor.push(state, TypeAlias(alias, given, executor.scope.later(made)))
             return
     raise Unliftable(f"intrinsic {name}")
 
@@ -59,19 +59,19 @@ def text_of(node: ast.expr) -> str | None:
 
 
 @rule(o.INTRINSIC_2)
-def _(machine: Machine, state: State, name: str) -> None:
-    first, second = machine.popn(state, 2)
+def _(executor: SymbolicExecutor, state: State, name: str) -> None:
+    first, second = executor.popn(state, 2)
     parameters = parameters_of(second)
     if name == "set_function_type_params" and isinstance(first, FunctionExpr) and parameters:
         first.type_parameters = parameters
-        machine.push(state, first)
+        executor.push(state, first)
     elif name == "set_typeparam_default" and isinstance(first, TypeParameter) and isinstance(second, FunctionExpr):
-        first.default = machine.scope.later(second)
-        machine.push(state, first)
+        first.default = executor.scope.later(second)
+        executor.push(state, first)
     elif name in ("typevar_with_bound", "typevar_with_constraints") and isinstance(second, FunctionExpr) and (
         (parameter := text_of(first)) is not None
     ):
-        shown = machine.scope.plain_name(parameter)
-        machine.push(state, TypeParameter("typevar", shown, machine.scope.later(second)))
+        shown = executor.scope.plain_name(parameter)
+        executor.push(state, TypeParameter("typevar", shown, executor.scope.later(second)))
     else:
         raise Unliftable(f"intrinsic {name}")

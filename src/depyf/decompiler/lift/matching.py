@@ -11,60 +11,60 @@ from .rule import Rule
 from .stack import CaseTest, State, Subject, Unliftable
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule("CASE")
-def _(machine: Machine, state: State, case: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, case: Any) -> None:
     if state.underflow >= 0:
         raise Unliftable("a pattern")  # not looked at apart from its subject
     entry = state.stack[-1] if state.stack else None
     if isinstance(entry, Subject):
         state.stack.pop()
     else:
-        entry = Subject(machine.pop(state))
+        entry = Subject(executor.pop(state))
     if case.keeps:
         state.stack.append(entry)
-    state.stack.append(CaseTest(entry, pattern(machine, case.pattern), case.never))
+    state.stack.append(CaseTest(entry, pattern(executor, case.pattern), case.never))
 
 
-def pattern(machine: Machine, value: Any) -> ast.pattern:
+def pattern(executor: SymbolicExecutor, value: Any) -> ast.pattern:
     """The pattern that a value is held against (``structure.patterns.Value``)."""
-    name = None if value.store is None else machine.scope.plain_name(value.store.arg)
+    name = None if value.store is None else executor.scope.plain_name(value.store.arg)
     if len(value.copies) > 1:
-        made: Any = ast.MatchOr([pattern(machine, copy) for copy in value.copies])
+        made: Any = ast.MatchOr([pattern(executor, copy) for copy in value.copies])
     elif value.copies:
-        made = pattern(machine, value.copies[0])
+        made = pattern(executor, value.copies[0])
     elif value.kind is None:
         return ast.MatchAs(None, name)
     elif value.kind == "value":
-        made = ast.MatchValue(alone(machine, value.what))
+        made = ast.MatchValue(alone(executor, value.what))
     elif value.kind == "singleton":
         made = ast.MatchSingleton(value.what)
     elif value.kind == "sequence":
-        made = ast.MatchSequence(sequence(machine, value))
+        made = ast.MatchSequence(sequence(executor, value))
     elif value.kind == "mapping":
-        parts = part_patterns(machine, value, range(len(value.what)))
+        parts = part_patterns(executor, value, range(len(value.what)))
         rest = value.rest.store.arg if value.rest is not None else None
-        made = ast.MatchMapping([alone(machine, key) for key in value.what], parts,
-                                None if rest is None else machine.scope.plain_name(rest))
+        made = ast.MatchMapping([alone(executor, key) for key in value.what], parts,
+                                None if rest is None else executor.scope.plain_name(rest))
     else:
-        parts = part_patterns(machine, value, range(value.length + len(value.names)))
+        parts = part_patterns(executor, value, range(value.length + len(value.names)))
         split = value.length
-        made = ast.MatchClass(alone(machine, value.what), parts[:split], list(value.names), parts[split:])
+        made = ast.MatchClass(alone(executor, value.what), parts[:split], list(value.names), parts[split:])
     return made if name is None else ast.MatchAs(made, name)
 
 
-def sequence(machine: Machine, value: Any) -> list[ast.pattern]:
+def sequence(executor: SymbolicExecutor, value: Any) -> list[ast.pattern]:
     if value.star is None:
-        return part_patterns(machine, value, range(value.length))
+        return part_patterns(executor, value, range(value.length))
     if value.star >= 0:
         made: list[ast.pattern] = []
         for index in range(value.length + 1):
-            part = pattern(machine, value.parts[index])
+            part = pattern(executor, value.parts[index])
             if index == value.star:
                 if not isinstance(part, ast.MatchAs):
                     raise Unliftable("a pattern of the rest of a sequence")
@@ -75,16 +75,16 @@ def sequence(machine: Machine, value: Any) -> list[ast.pattern]:
     after = -min([0, *value.parts])
     before = max(value.length - after, 0)
     first, last = range(before), range(-after, 0)
-    return [*part_patterns(machine, value, first), ast.MatchStar(), *part_patterns(machine, value, last)]
+    return [*part_patterns(executor, value, first), ast.MatchStar(), *part_patterns(executor, value, last)]
 
 
-def part_patterns(machine: Machine, value: Any, places: range) -> list[ast.pattern]:
+def part_patterns(executor: SymbolicExecutor, value: Any, places: range) -> list[ast.pattern]:
     """Patterns of parts; those that nobody looks at are ``_``."""
-    return [pattern(machine, value.parts[i]) if i in value.parts else ast.MatchAs() for i in places]
+    return [pattern(executor, value.parts[i]) if i in value.parts else ast.MatchAs() for i in places]
 
 
-def alone(machine: Machine, ops: list[Op]) -> ast.expr:
+def alone(executor: SymbolicExecutor, ops: list[Op]) -> ast.expr:
     """The expression that operations make by themselves."""
     state = State()
-    machine.run(state, ops)
-    return machine.pop(state)
+    executor.run(state, ops)
+    return executor.pop(state)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from ...bytecode import operations as o
 from ..nodes import LiteralTuple
 from ..rules import registrar
-from . import held
+from . import fold_barriers
 from .copies import operand
 from .rule import Rule
 from .stack import STORE, Augmented, State
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 BINARY_OPS: dict[str, type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "//": ast.FloorDiv, "%": ast.Mod,
@@ -37,54 +37,54 @@ rule = registrar(RULES)
 
 
 @rule(o.BINARY)
-def _(machine: Machine, state: State, op: str) -> None:
-    right = machine.pop(state)
-    left = machine.pop(state)
+def _(executor: SymbolicExecutor, state: State, op: str) -> None:
+    right = executor.pop(state)
+    left = executor.pop(state)
     if op == "%" and would_be_formatted(left, right):
         left = ast.JoinedStr([left])
-    left = held.binary(machine, op, left, right)
-    machine.push(state, ast.BinOp(left, BINARY_OPS[op](), right))
+    left = fold_barriers.binary(executor, op, left, right)
+    executor.push(state, ast.BinOp(left, BINARY_OPS[op](), right))
 
 
 @rule(o.INPLACE)
-def _(machine: Machine, state: State, op: str) -> None:
-    right = machine.pop(state)
-    if machine.spill:
-        left = machine.pop(state)
-        machine.spill_pending(state)
-        name = machine.temporary(state, left)
+def _(executor: SymbolicExecutor, state: State, op: str) -> None:
+    right = executor.pop(state)
+    if executor.spill:
+        left = executor.pop(state)
+        executor.spill_pending(state)
+        name = executor.temporary(state, left)
         state.stmts.append(ast.AugAssign(ast.Name(name.id, STORE), BINARY_OPS[op](), right))
-        machine.push(state, name)
+        executor.push(state, name)
         return
-    machine.push(state, Augmented(state.pop(), op, right))
+    executor.push(state, Augmented(state.pop(), op, right))
 
 
 @rule(o.UNARY)
-def unary(machine: Machine, state: State, op: str) -> None:
-    machine.push(state, ast.UnaryOp(UNARY_OPS[op](), held.unary(machine, op, machine.pop(state))))
+def unary(executor: SymbolicExecutor, state: State, op: str) -> None:
+    executor.push(state, ast.UnaryOp(UNARY_OPS[op](), fold_barriers.unary(executor, op, executor.pop(state))))
 
 
-def compare(machine: Machine, state: State, op: ast.cmpop) -> None:
+def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> None:
     right = state.pop()
-    left = machine.pop(state)
-    machine.push(state, ast.Compare(left, [op], [operand(machine, right)]))
+    left = executor.pop(state)
+    executor.push(state, ast.Compare(left, [op], [operand(executor, right)]))
 
 
 @rule(o.COMPARE)
-def _(machine: Machine, state: State, op: str) -> None:
-    compare(machine, state, COMPARE_OPS[op]())
+def _(executor: SymbolicExecutor, state: State, op: str) -> None:
+    compare(executor, state, COMPARE_OPS[op]())
 
 
 @rule(o.IS)
-def _(machine: Machine, state: State, inverted: bool) -> None:
-    compare(machine, state, ast.IsNot() if inverted else ast.Is())
+def _(executor: SymbolicExecutor, state: State, inverted: bool) -> None:
+    compare(executor, state, ast.IsNot() if inverted else ast.Is())
 
 
 @rule(o.IN)
-def _(machine: Machine, state: State, inverted: bool) -> None:
+def _(executor: SymbolicExecutor, state: State, inverted: bool) -> None:
     if state.stack and isinstance(state.stack[-1], ast.expr):
-        state.stack[-1] = machine.scope.looked_through(state.stack[-1])
-    compare(machine, state, ast.NotIn() if inverted else ast.In())
+        state.stack[-1] = executor.scope.looked_through(state.stack[-1])
+    compare(executor, state, ast.NotIn() if inverted else ast.In())
 
 
 def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
     from .stack import State
 
-#: Does one operation: the machine, the stack, and the operation's argument.
-Rule = Callable[["Machine", "State", Any], None]
+#: Does one operation: the executor, the stack, and the operation's argument.
+Rule = Callable[["SymbolicExecutor", "State", Any], None]

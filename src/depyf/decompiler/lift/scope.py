@@ -1,4 +1,4 @@
-"""The machine's questions to the code object around it. Changes when operations need to know more of that."""
+"""The executor's questions to the code object around it. Changes when operations need to know more of that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .stack import FunctionExpr, Iter
 
 
 class Scope:
-    """The code object around the machine, as far as operations ask for it (see ``scopes``)."""
+    """The code object around the executor, as far as operations ask for it (see ``scopes``)."""
 
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt | None:
         raise NotImplementedError
@@ -42,7 +42,7 @@ class Scope:
         """An expression statement that evaluates the constant and drops it."""
         raise NotImplementedError
 
-    def held(self, node: ast.expr) -> ast.expr:
+    def behind_barrier(self, node: ast.expr) -> ast.expr:
         """A constant, so that the compiler does not see it beside others before it has decided jumps."""
         return node
 

@@ -14,7 +14,7 @@ from ..generics import TypeParameter
 
 if TYPE_CHECKING:
     from ...bytecode.code import Code
-    from .machine import Machine
+    from .executor import SymbolicExecutor
     from .scope import Scope
 
 LOAD = ast.Load()
@@ -34,7 +34,7 @@ class Marker:
     __slots__ = ()
 
 
-class Input(ast.expr):
+class StackParameter(ast.expr):
     """A value from below the block's own stack (only while a block is looked at by itself)."""
 
     _fields = ()
@@ -43,7 +43,7 @@ class Input(ast.expr):
         self.depth = depth
 
 
-class Shared(Marker):
+class Duplicate(Marker):
     """A value of which the stack holds more than one copy."""
 
     __slots__ = ("value",)
@@ -62,7 +62,7 @@ class Iter(Marker):
         self.asynchronous = asynchronous
 
 
-class Slot(Marker):
+class PendingTarget(Marker):
     """A value on its way into a target: element ``index`` of ``owner``."""
 
     __slots__ = ("index", "owner")
@@ -81,7 +81,7 @@ class Target:
         self.target: ast.expr | None = None
         self.prefix = prefix
 
-    def fill(self, machine: Machine, state: State, index: int, target: ast.expr | None) -> None:
+    def fill(self, executor: SymbolicExecutor, state: State, index: int, target: ast.expr | None) -> None:
         self.target = target
 
 
@@ -96,7 +96,7 @@ class Unpack:
         self.missing = count
         self.star = star
 
-    def fill(self, machine: Machine, state: State, index: int, target: ast.expr | None) -> None:
+    def fill(self, executor: SymbolicExecutor, state: State, index: int, target: ast.expr | None) -> None:
         """``None``: a value that is dropped, because the next one is stored under the same name."""
         self.targets[index] = target
         self.missing -= 1
@@ -110,7 +110,7 @@ class Unpack:
                     found = ast.Name(name.id, STORE)
                 name = found
                 made.append(ast.Starred(found, STORE) if at == self.star else found)
-            machine.store_value(state, ast.Tuple(made[::-1], STORE), self.source)
+            executor.store_value(state, ast.Tuple(made[::-1], STORE), self.source)
 
 
 class Assigning(Marker):
@@ -260,7 +260,7 @@ class Accumulator(ast.expr):
 #: A value that the program evaluated.
 Value = ast.expr | Assigning | Subject
 #: What lies on the stack.
-Entry = ast.expr | Assigning | Shared | Iter | Slot | Exit | Caught | Subject | Special
+Entry = ast.expr | Assigning | Duplicate | Iter | PendingTarget | Exit | Caught | Subject | Special
 #: What a comprehension collects: an expression, or a key and a value.
 Element = ast.expr | tuple[ast.expr, ast.expr]
 
@@ -284,19 +284,19 @@ class State:
         if self.underflow < 0:
             raise Unliftable("the stack is empty")
         self.underflow += 1
-        return Input(self.underflow)
+        return StackParameter(self.underflow)
 
     def need(self, count: int) -> None:
         while len(self.stack) < count:
             if self.underflow < 0:
                 raise Unliftable("the stack is too short")
             self.underflow += 1
-            self.stack.insert(0, Input(self.underflow))
+            self.stack.insert(0, StackParameter(self.underflow))
 
 
 def is_value(entry: Entry) -> bool:
     """Return whether a stack entry is a value somebody evaluated (not a marker of the compiler)."""
-    return isinstance(entry, (ast.expr, Assigning, Shared)) and not isinstance(entry, (Input, Accumulator))
+    return isinstance(entry, (ast.expr, Assigning, Duplicate)) and not isinstance(entry, (StackParameter, Accumulator))
 
 
 def values(stack: list[Entry]) -> int:

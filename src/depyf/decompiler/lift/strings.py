@@ -12,56 +12,56 @@ from .rule import Rule
 from .stack import State, Unliftable
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.FORMAT)
-def _(machine: Machine, state: State, arg: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     conversion, has_spec = arg
     spec = None
     if has_spec:
-        spec = machine.pop(state)
+        spec = executor.pop(state)
         if isinstance(spec, ast.Constant):
             spec = ast.JoinedStr([spec])
         elif not isinstance(spec, ast.JoinedStr):
             spec = ast.JoinedStr([ast.FormattedValue(spec, -1, None)])
-    value = ast.FormattedValue(machine.pop(state), ord(conversion) if conversion else -1, spec)
-    machine.push(state, ast.JoinedStr([value]))
+    value = ast.FormattedValue(executor.pop(state), ord(conversion) if conversion else -1, spec)
+    executor.push(state, ast.JoinedStr([value]))
 
 
 @rule(o.CONVERT)
-def _(machine: Machine, state: State, conversion: str) -> None:
-    machine.push(state, ast.JoinedStr([ast.FormattedValue(machine.pop(state), ord(conversion), None)]))
+def _(executor: SymbolicExecutor, state: State, conversion: str) -> None:
+    executor.push(state, ast.JoinedStr([ast.FormattedValue(executor.pop(state), ord(conversion), None)]))
 
 
 @rule(o.BUILD_STRING)
-def _(machine: Machine, state: State, count: int) -> None:
+def _(executor: SymbolicExecutor, state: State, count: int) -> None:
     parts: list[ast.expr] = []
-    for part in machine.popn(state, count):
+    for part in executor.popn(state, count):
         parts.extend(part.values if isinstance(part, ast.JoinedStr) else [part])
-    machine.push(state, ast.JoinedStr(parts))
+    executor.push(state, ast.JoinedStr(parts))
 
 
 @rule(o.BUILD_INTERPOLATION)
-def _(machine: Machine, state: State, arg: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     conversion, has_spec = arg
-    spec = machine.pop(state) if has_spec else None
-    text = machine.pop(state)
+    spec = executor.pop(state) if has_spec else None
+    text = executor.pop(state)
     if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
         raise Unliftable("the text of an interpolation is computed")
-    machine.push(state, Interpolation(machine.pop(state), text.value, conversion, spec))
+    executor.push(state, Interpolation(executor.pop(state), text.value, conversion, spec))
 
 
 @rule(o.BUILD_TEMPLATE)
-def _(machine: Machine, state: State, _: Any) -> None:
-    made, strings = machine.pop(state), machine.pop(state)
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    made, strings = executor.pop(state), executor.pop(state)
     if not isinstance(made, ast.Tuple) or not isinstance(strings, ast.Tuple):
         raise Unliftable("a template made in another way")
     fields = [each for each in made.elts if isinstance(each, Interpolation)]
     texts = [each.value for each in strings.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if len(fields) != len(made.elts) or len(texts) != len(strings.elts) or len(texts) != len(fields) + 1:
         raise Unliftable("a template made in another way")
-    machine.push(state, template(texts, fields))
+    executor.push(state, template(texts, fields))

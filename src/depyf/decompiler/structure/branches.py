@@ -87,17 +87,17 @@ def branch(walker: Walker, here: Here, block: Block, state: State) -> Construct:
 
 def _tested(walker: Walker, state: State) -> ast.expr:
     """Take the tested value; others that are waiting get names where that is allowed."""
-    machine = walker.machine
+    executor = walker.executor
     entry = state.pop()
     if isinstance(entry, Special):
         raise Untangled("a test of the compiler")
-    test = machine.resolve(entry)
+    test = executor.resolve(entry)
     if values(state.stack):
-        if not machine.spill:
+        if not executor.spill:
             raise Untangled("a value is pending across a branch")
         state.stack.append(test)
-        machine.spill_pending(state)
-        test = machine.resolve(state.stack.pop())
+        executor.spill_pending(state)
+        test = executor.resolve(state.stack.pop())
     return test
 
 

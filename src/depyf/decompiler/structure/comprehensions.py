@@ -18,9 +18,9 @@ from ..lift import (
     Accumulator,
     Element,
     Entry,
-    Input,
     Iter,
-    Slot,
+    PendingTarget,
+    StackParameter,
     State,
     Target,
     Unliftable,
@@ -107,7 +107,7 @@ class _Parser:
     def __init__(self, reducer: Reducer, stack: list[Entry], accumulator: Accumulator | None) -> None:
         self.reducer = reducer
         self.nodes = reducer.cfg.blocks
-        self.machine = reducer.machine
+        self.executor = reducer.executor
         self.stack = stack
         self.accumulator = accumulator
         self.loops: list[_Loop] = []
@@ -135,7 +135,7 @@ class _Parser:
     def loop(self, at: int, node: Block) -> int | None:
         """Take the head of a ``for``, and return the first node of its body."""
         state = State(self.stack)
-        self.machine.run(state, node.ops)
+        self.executor.run(state, node.ops)
         body, exit_ = node.successors
         return None if state.stmts or not self.enter(at, exit_, False) else body
 
@@ -144,7 +144,7 @@ class _Parser:
         if not self.enter(at, async_exit(self.reducer, node), True):
             return None
         state = State(self.stack)
-        self.machine.run(state, [op for op in node.ops if op.kind != "GET_ANEXT_AWAIT"])
+        self.executor.run(state, [op for op in node.ops if op.kind != "GET_ANEXT_AWAIT"])
         return None if state.stmts else node.successors[0]
 
     def enter(self, at: int, exit_: int, asynchronous: bool) -> bool:
@@ -152,14 +152,14 @@ class _Parser:
         iterator = self.stack[-1] if self.stack else None
         if not isinstance(iterator, Iter):
             return False
-        if asynchronous != iterator.asynchronous and not isinstance(iterator.value, Input):
+        if asynchronous != iterator.asynchronous and not isinstance(iterator.value, StackParameter):
             return False
         if self.heads and reducer_follow(self.nodes, exit_, asynchronous) != self.heads[-1]:
             return False
         if not self.heads:
             self.exit = exit_
         target = Target()
-        self.stack.append(Slot(target))
+        self.stack.append(PendingTarget(target))
         self.loops.append(_Loop(target, iterator.value, at, asynchronous))
         self.heads.append(at)
         return True
@@ -167,14 +167,14 @@ class _Parser:
     def step(self, node: Block) -> int | None:
         """Run a node of the body, and return the one after it."""
         state = State(self.stack)
-        self.machine.run(state, node.ops)
+        self.executor.run(state, node.ops)
         if not all(map(self.take, state.stmts)) or state.element is not None:
             return None
         if node.end == "jump":
             return node.successors[0]
         if node.end != "branch" or not self.loops:
             return None
-        test = self.machine.pop(state)
+        test = self.executor.pop(state)
         t, f = node.successors
         if reducer_follow(self.nodes, f) == self.heads[-1]:
             self.loops[-1].ifs.append(test)

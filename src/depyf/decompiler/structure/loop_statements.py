@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
-from ..lift import Iter, Slot, State, Target, Unliftable, negate, values
+from ..lift import Iter, PendingTarget, State, Target, Unliftable, negate, values
 from ..nodes import at_line
 from .branches import folds
 from .frames import Construct, Frame, Here, LoopFrame, outer_ends
@@ -50,7 +50,7 @@ def _end_of_test(walker: Walker, here: Here, block: Block, body: set[int]) -> in
         return None
     probe = State(here.stack[:])
     try:
-        walker.machine.run(probe, block.ops)
+        walker.executor.run(probe, block.ops)
     except Unliftable:
         return None
     return None if probe.stmts else out[0]
@@ -90,8 +90,8 @@ def while_else(
 ) -> Construct:
     """Write a ``while`` with an ``else``."""
     state = State(here.stack[:])
-    walker.machine.run(state, block.ops)
-    test = walker.machine.pop(state)
+    walker.executor.run(state, block.ops)
+    test = walker.executor.pop(state)
     t, f = block.successors
     body = walker.walk(Here(f if t == natural else t, here.stack[:], here.at, inner)).statements
     if body and isinstance(body[-1], ast.Continue):
@@ -126,13 +126,13 @@ def for_loop(walker: Walker, here: Here, block: Block, body: set[int]) -> Constr
     stack = here.stack
     if block.ops:
         state = State(stack)
-        walker.machine.run(state, block.ops)
+        walker.executor.run(state, block.ops)
         out += state.stmts
         stack = state.stack
     iterator = stack[-1] if stack else None
     if not isinstance(iterator, Iter):
         raise Untangled("a for loop over something that is on the stack")
-    line = walker.machine.line if block.ops else None
+    line = walker.executor.line if block.ops else None
     iterable = iterator.value
     start, natural = block.successors
     exit_ = loop_exit(walker, Loop(here.at, body, natural, here.follow, here.frame))
@@ -148,7 +148,7 @@ def _items(
     """Write what is done with each item, from ``start`` on; its target and the statements."""
     inner = LoopFrame(here.frame, here.frame.handler, here.at, exit_)
     owner = Target()
-    statements = walker.walk(Here(start, [*stack, Slot(owner)], here.at, inner)).statements
+    statements = walker.walk(Here(start, [*stack, PendingTarget(owner)], here.at, inner)).statements
     if owner.target is None:
         raise Untangled("an item that is not stored")
     if statements and isinstance(statements[-1], ast.Continue):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..emit.new_syntax import TRY, try_star
-from ..lift import Caught, Exit, Slot, Special, State, Target, values
+from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
 from .frames import Construct, Frame, Here, outer_ends
 from .loop_exits import reach
@@ -103,13 +103,13 @@ def with_statement(walker: Walker, body: Protected, here: Here) -> Construct:
     join = walker.cfg.blocks[body.region].successors[0]
     lead_copies_to(walker, body.leaves, join)
     stack = here.stack
-    if len(stack) < 2 or not isinstance(stack[-2], Exit) or not isinstance(stack[-1], Slot):
+    if len(stack) < 2 or not isinstance(stack[-2], Exit) or not isinstance(stack[-1], PendingTarget):
         raise Untangled("a with statement that starts elsewhere")
     exit_ = stack[-2]
     owner = Target("value")
     suite = walker.walk(
-        Here(here.at, [*stack[:-1], Slot(owner)], join, Frame(here.frame, body.region)), body.entered)
-    manager = exit_.manager if owner.target is not None else walker.machine.scope.one_item(exit_.manager)
+        Here(here.at, [*stack[:-1], PendingTarget(owner)], join, Frame(here.frame, body.region)), body.entered)
+    manager = exit_.manager if owner.target is not None else walker.executor.scope.one_item(exit_.manager)
     item = ast.withitem(manager, owner.target)
     kind = ast.AsyncWith if exit_.asynchronous else ast.With
     made = at_line(kind([item], suite.statements or [ast.Pass()]), first_line(suite.statements))
@@ -246,14 +246,14 @@ def handler_clauses(
                 any_falls |= bare.falls
             return handlers, any_falls
         state = State(state.stack[:])
-        walker.machine.run(state, block.ops)
+        walker.executor.run(state, block.ops)
         if state.stmts:
             raise Untangled("statements before a handler")
         test = state.stack.pop()
         if not isinstance(test, Special) or test.kind != "match":
             raise Untangled("a handler that tests something else")
         matched, at = block.successors
-        caught = walker.machine.caught = Target("e")
+        caught = walker.executor.caught = Target("e")
         clause = walker.walk(Here(matched, state.stack[:], join, inner))
         name = caught.target
         if name is not None and not isinstance(name, ast.Name):

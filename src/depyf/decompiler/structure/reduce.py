@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ..lift import Accumulator, Input, Iter, Machine, Shared, State, Unliftable, negate
+from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, Unliftable, negate
 from ..names import is_name
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
 from .region_cfg import RegionCfg, copied_op
@@ -49,14 +49,14 @@ _COPIED = ("jump", "return", "raise")
 
 def fold_expressions(body: Body) -> None:
     """Fold the control flow of expressions into the blocks that compute them."""
-    body.reducer = Reducer(body.cfg, body.machine, body.scope.kind == "lambda")
+    body.reducer = Reducer(body.cfg, body.executor, body.scope.kind == "lambda")
     body.reducer.run()
 
 
 class Reducer:
-    def __init__(self, cfg: RegionCfg, machine: Machine, is_lambda: bool) -> None:
+    def __init__(self, cfg: RegionCfg, executor: SymbolicExecutor, is_lambda: bool) -> None:
         self.cfg = cfg
-        self.machine = machine
+        self.executor = executor
         self.is_lambda = is_lambda
         self.cache: dict[int, Summary] = {}
         self.preds = cfg.predecessors()
@@ -95,7 +95,7 @@ class Reducer:
             node = self.cfg.blocks[id]
             state = State(inputs=True)
             try:
-                self.machine.run(state, node.ops)
+                self.executor.run(state, node.ops)
                 if state.stmts or state.queue:
                     found = _IMPURE
                 else:
@@ -110,7 +110,7 @@ class Reducer:
         found = self.summary(id)
         if found.pure and not found.inputs and len(found.stack) == 1:
             try:
-                return self.machine.resolve(found.stack[0])
+                return self.executor.resolve(found.stack[0])
             except Unliftable:
                 return None
         return None
@@ -172,7 +172,7 @@ class Reducer:
     def only_values(self, ops: list[Op], count: int) -> bool:
         state = State(inputs=True)
         try:
-            self.machine.run(state, ops)
+            self.executor.run(state, ops)
         except Unliftable:
             return False
         return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
@@ -331,10 +331,10 @@ class Reducer:
             if not found.pure or found.inputs != 1 or len(found.stack) != 1:
                 continue
             try:
-                right = self.machine.resolve(found.stack[0])
+                right = self.executor.resolve(found.stack[0])
             except Unliftable:
                 continue
-            if isinstance(right, Input):
+            if isinstance(right, StackParameter):
                 continue
             x.ops = [*x.ops[:-1], Op(kind, right, -1, None)]
             self.changed(x, [join], "jump")
@@ -424,10 +424,10 @@ class Reducer:
         if not found.pure or len(found.stack) != 2:
             return None
         shared = found.stack[0]
-        if not isinstance(shared, Shared) or found.stack[1] is not shared:
+        if not isinstance(shared, Duplicate) or found.stack[1] is not shared:
             return None
         try:
-            return shared.value if isinstance(shared.value, ast.expr) else self.machine.resolve(shared.value)
+            return shared.value if isinstance(shared.value, ast.expr) else self.executor.resolve(shared.value)
         except Unliftable:
             return None
 
@@ -510,7 +510,7 @@ class Reducer:
     def only_value(self, ops: list[Op]) -> bool:
         state = State(inputs=True)
         try:
-            self.machine.run(state, ops)
+            self.executor.run(state, ops)
         except Unliftable:
             return False
         return not state.stmts and not state.queue and not state.underflow and len(state.stack) == 1 and isinstance(
@@ -599,10 +599,10 @@ class Reducer:
     def compared_with(self, found: Summary) -> ast.Compare | None:
         """The comparison of a value from before the block, if that is all that the block does."""
         rest = found.stack[0] if len(found.stack) == 1 else None
-        if not isinstance(rest, ast.Compare) or not isinstance(rest.left, Input):
+        if not isinstance(rest, ast.Compare) or not isinstance(rest.left, StackParameter):
             return None
         try:
-            return ast.Compare(rest.left, rest.ops, [self.machine.resolve(operand) for operand in rest.comparators])
+            return ast.Compare(rest.left, rest.ops, [self.executor.resolve(operand) for operand in rest.comparators])
         except Unliftable:
             return None
 
@@ -620,7 +620,7 @@ class Reducer:
             return False
         accumulator = Accumulator(build)
         try:
-            parsed = parse_loops(self, head.id, [accumulator, Iter(Input(0))], accumulator)
+            parsed = parse_loops(self, head.id, [accumulator, Iter(StackParameter(0))], accumulator)
         except Unliftable:
             return False
         if parsed is None:
@@ -629,7 +629,7 @@ class Reducer:
         # what stands between the iterator and the empty list is of this comprehension (others may be further up)
         own = itertools.takewhile(lambda op: op.kind in SET_ASIDE, reversed(node.ops[:-3]))
         set_aside = [op for op in own if is_name(op.arg)][::-1]
-        shown = self.machine.scope.plain_name
+        shown = self.executor.scope.plain_name
         name_dropped(generators, [shown(op.arg) for op in set_aside if op.kind == "LOAD_FAST_AND_CLEAR"],
                      [shown(op.arg) for op in set_aside if op.kind == "MAKE_CELL"], inlined=True)
 
@@ -718,4 +718,4 @@ def on_one_line(test: Block, *arms: Block) -> bool:
 def continues_chain(found: Summary) -> bool:
     """Return whether a block compares a value from before it with something."""
     top = found.stack[-1] if found.stack else None
-    return isinstance(top, ast.Compare) and isinstance(top.left, Input)
+    return isinstance(top, ast.Compare) and isinstance(top.left, StackParameter)

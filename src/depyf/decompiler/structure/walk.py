@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
-from ..lift import Machine, State, is_value, values
+from ..lift import State, SymbolicExecutor, is_value, values
 from ..nodes import AssertionErrorName, UntestedAssert, at_line
 from .analysis import Analysis
 from .branches import branch
@@ -32,7 +32,7 @@ def write_statements(body: Body) -> None:
     """Write the graph as nested statements."""
     program = body.scope.program
     walker = Walker(
-        body.cfg, body.machine, 2000 + 40 * (len(program.ops) if program is not None else 0), body.search)
+        body.cfg, body.executor, 2000 + 40 * (len(program.ops) if program is not None else 0), body.search)
     body.statements = walker.module() if body.is_namespace else walker.function()
 
 
@@ -41,14 +41,14 @@ class Walker:
 
     Args:
         cfg: the reduced graph (changed on the way: ends that are copies of one another become one).
-        machine: runs the operations.
+        executor: runs the operations.
         budget: how many operations may be written, copies included.
         search: chooses among the forms that the graph allows.
     """
 
-    def __init__(self, cfg: RegionCfg, machine: Machine, budget: int, search: Search) -> None:
+    def __init__(self, cfg: RegionCfg, executor: SymbolicExecutor, budget: int, search: Search) -> None:
         self.cfg = cfg
-        self.machine = machine
+        self.executor = executor
         self.budget = budget
         self.search = search
         self.analysis = Analysis(cfg)
@@ -128,10 +128,10 @@ class Walker:
         """Write the values that are on the stack where control leaves the function: no source leaves any."""
         if not values(state.stack):
             return []
-        if not self.machine.spill:
+        if not self.executor.spill:
             raise Untangled("a value is pending at the end")
         state.stmts = []
-        self.machine.spill_pending(state)
+        self.executor.spill_pending(state)
         return state.stmts
 
 
@@ -215,8 +215,8 @@ class _Path:
     def _block(self, block: Block) -> Suite | _Step | None:
         walker = self.walker
         state = State(self.here.stack)
-        walker.machine.line = None
-        walker.machine.run(state, block.ops)
+        walker.executor.line = None
+        walker.executor.run(state, block.ops)
         self.here.stack = state.stack
         if state.queue:
             raise Untangled("an unfinished assignment")
@@ -228,7 +228,7 @@ class _Path:
             self.leaving = True
             if walker.never_ends(block.ops[-1]) and state.stack and is_value(state.stack[-1]):
                 # ``return`` in front of a clean-up that raises
-                self.out.append(at_line(ast.Return(walker.machine.pop(state)), block.line))
+                self.out.append(at_line(ast.Return(walker.executor.pop(state)), block.line))
                 return self._ends()
         write = _ENDS.get(block.end)
         if write is None:
@@ -239,17 +239,17 @@ class _Path:
         self.here.at = block.successors[0]
 
     def _return(self, block: Block, state: State) -> Suite:
-        machine = self.walker.machine
-        machine.line = block.line
-        value = machine.pop(state)
+        executor = self.walker.executor
+        executor.line = block.line
+        value = executor.pop(state)
         nothing = isinstance(value, ast.Constant) and value.value is None
         self.out += self.walker.pending(state)
         self.out.append(at_line(ast.Return(None if nothing else value), block.line))
         return self._ends()
 
     def _nowhere(self, block: Block, state: State) -> Suite:
-        self.walker.machine.line = block.line
-        if self.walker.machine.scope.annotates:
+        self.walker.executor.line = block.line
+        if self.walker.executor.scope.annotates:
             raise Untangled("a way into a finally that never ends")
         # (or ``break``, ``continue``: the ``finally`` takes over)
         self.out.append(at_line(ast.Return(), block.line))
@@ -258,14 +258,14 @@ class _Path:
     def _branch(self, block: Block, state: State) -> _Step:
         if self.leaving:
             raise Untangled("a branch on the way out")
-        self.walker.machine.line = block.line
+        self.walker.executor.line = block.line
         return branch, (self.here, block, state)
 
     def _raise(self, block: Block, state: State) -> Suite:
         if self.leaving:
             raise Untangled("a branch on the way out")
-        self.walker.machine.line = block.line
-        made = raise_statement(self.walker.machine.popn(state, block.arg), block.line)
+        self.walker.executor.line = block.line
+        made = raise_statement(self.walker.executor.popn(state, block.arg), block.line)
         self.out += self.walker.pending(state)
         self.out.append(made)
         return self._ends()

@@ -14,13 +14,13 @@ from .rule import Rule
 from .stack import (
     Augmented,
     Caught,
+    Duplicate,
     Exit,
     ImportedModule,
-    Input,
     Iter,
-    Shared,
-    Slot,
+    PendingTarget,
     Special,
+    StackParameter,
     State,
     Subject,
     Unliftable,
@@ -28,30 +28,30 @@ from .stack import (
 )
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.POP)
-def _(machine: Machine, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     entry = state.pop()
     if isinstance(entry, Special):
         if isinstance(entry, ImportedModule):
-            finish_import(machine, state, entry)
+            finish_import(executor, state, entry)
         elif entry.kind == "annotation":
-            annotate(machine, state, *entry.value)
+            annotate(executor, state, *entry.value)
         elif entry.kind not in ("lasti", "match", "null", "from"):
             raise Unliftable(f"a value of the compiler is dropped ({entry.kind})")
         return
-    if isinstance(entry, Slot):
+    if isinstance(entry, PendingTarget):
         if isinstance(entry.owner, Unpack):
-            entry.owner.fill(machine, state, entry.index, None)
+            entry.owner.fill(executor, state, entry.index, None)
         return
-    if isinstance(entry, (Iter, Exit, Caught, Input, Subject)):
+    if isinstance(entry, (Iter, Exit, Caught, StackParameter, Subject)):
         return
-    if isinstance(entry, Shared):
+    if isinstance(entry, Duplicate):
         if any(e is entry for e in state.stack):
             return
         entry = entry.value
@@ -61,47 +61,47 @@ def _(machine: Machine, state: State, _: Any) -> None:
         raise Unliftable("an in-place operation that is not stored")
     if isinstance(entry, TemporaryName):
         return
-    value = machine.resolve(entry)
+    value = executor.resolve(entry)
     if isinstance(value, Literal):
-        value = machine.scope.dropped_constant(value)
+        value = executor.scope.dropped_constant(value)
     elif isinstance(value, Comprehension) and (value.restored is not None or _is_null(state.stack)):
-        machine.emit(state, machine.scope.dropped_comprehension(value, value.restored is None))
+        executor.emit(state, executor.scope.dropped_comprehension(value, value.restored is None))
         return
-    machine.emit(state, ast.Expr(value))
+    executor.emit(state, ast.Expr(value))
 
 
 @rule(o.COPY)
-def _(machine: Machine, state: State, depth: int) -> None:
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     state.need(depth)
     stack = state.stack
     entry = stack[-depth]
-    if isinstance(entry, (Iter, Slot, Exit, Caught, Special)):
-        if isinstance(entry, Slot):
+    if isinstance(entry, (Iter, PendingTarget, Exit, Caught, Special)):
+        if isinstance(entry, PendingTarget):
             raise Unliftable("an item is used twice")
         stack.append(entry)
         return
-    if machine.spill and isinstance(entry, ast.expr) and not isinstance(entry, Input):
+    if executor.spill and isinstance(entry, ast.expr) and not isinstance(entry, StackParameter):
         if not isinstance(entry, (ast.Constant, TemporaryName)):
-            machine.spill_pending(state)
+            executor.spill_pending(state)
             entry = stack[-depth]
         stack.append(entry)
         return
-    if not isinstance(entry, Shared):
-        shared = Shared(entry)
+    if not isinstance(entry, Duplicate):
+        shared = Duplicate(entry)
         stack[-depth] = shared
         entry = shared
     stack.append(entry)
 
 
 @rule(o.SWAP)
-def _(machine: Machine, state: State, depth: int) -> None:
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     state.need(depth)
     stack = state.stack
     stack[-1], stack[-depth] = stack[-depth], stack[-1]
 
 
 @rule(o.ROT)
-def _(machine: Machine, state: State, depth: int) -> None:
+def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     state.need(depth)
     stack = state.stack
     stack.insert(len(stack) - depth, stack.pop())

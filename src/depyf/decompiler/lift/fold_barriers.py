@@ -1,7 +1,7 @@
 """Operations on constants alone: the compiler does them itself wherever it sees their operands side by side.
 
 Where one is left in a program, an operand stood behind a jump that the compiler decided later (``1 or x``). It is
-written as such a one again (:meth:`Scope.held`). Changes with what a compiler folds (``fold_unaryop``,
+written as such a one again (:meth:`Scope.behind_barrier`). Changes with what a compiler folds (``fold_unaryop``,
 ``fold_binop``, ``fold_subscr``, ``fold_tuple`` in ast_opt.c up to 3.13; ``starunpack_helper`` and ``compiler_subdict``
 in compile.c).
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..nodes import Literal
 
 if TYPE_CHECKING:
-    from .machine import Machine
+    from .executor import SymbolicExecutor
 
 #: From how many constants on a list or set is made of one constant.
 _FEW = 3
@@ -30,40 +30,40 @@ _BINARY = {
 }
 
 
-def held(machine: Machine, node: ast.expr) -> ast.expr:
+def behind_barrier(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
     """The constant, held back from the compiler until it has folded what is around it; another expression as it is."""
-    return machine.scope.held(node) if isinstance(node, Literal) else node
+    return executor.scope.behind_barrier(node) if isinstance(node, Literal) else node
 
 
-def tested_later(machine: Machine, node: ast.expr) -> ast.expr:
+def tested_later(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
     """Return the expression to test in the middle of a condition. (From 3.14 on a constant there may be tested where it
     stands.)"""
-    return node if machine.scope.tests_constants() else held(machine, node)
+    return node if executor.scope.tests_constants() else behind_barrier(executor, node)
 
 
-def display(machine: Machine, items: list[ast.expr], least: int = 1) -> None:
+def display(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) -> None:
     """Items of a tuple, list or set that the program builds of them."""
     if len(items) >= least and all(isinstance(item, Literal) for item in items):
-        items[0] = held(machine, items[0])
+        items[0] = behind_barrier(executor, items[0])
 
 
-def sequence(machine: Machine, items: list[ast.expr]) -> None:
+def sequence(executor: SymbolicExecutor, items: list[ast.expr]) -> None:
     """Items of a list or set."""
-    display(machine, items, _FEW)
+    display(executor, items, _FEW)
 
 
-def unary(machine: Machine, op: str, operand: ast.expr) -> ast.expr:
+def unary(executor: SymbolicExecutor, op: str, operand: ast.expr) -> ast.expr:
     if isinstance(operand, Literal) and _succeeds(_UNARY[op], operand.literal):
-        return held(machine, operand)
+        return behind_barrier(executor, operand)
     return operand
 
 
-def binary(machine: Machine, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
+def binary(executor: SymbolicExecutor, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
     """The left operand."""
     if op in _BINARY and isinstance(left, Literal) and isinstance(right, Literal):
         a, b = left.literal, right.literal
         if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):
-            return held(machine, left)
+            return behind_barrier(executor, left)
     return left
 
 

@@ -1,4 +1,4 @@
-"""The machine: a table look-up per operation, and how values are taken, statements written and values stored.
+"""The executor: a table look-up per operation, and how values are taken, statements written and values stored.
 
 Changes when the rule for what may wait on the stack across a statement changes.
 """
@@ -17,13 +17,13 @@ from . import (
     control,
     definitions,
     displays,
-    folded,
     imports,
     intrinsics,
     matching,
     operators,
     places,
-    shuffles,
+    short_circuits,
+    stack_operations,
     strings,
 )
 from .annotated import as_annotation
@@ -42,13 +42,13 @@ from .stack import (
     Capture,
     Caught,
     ClassExpr,
+    Duplicate,
     Entry,
     FunctionExpr,
-    Input,
     Iter,
-    Shared,
-    Slot,
+    PendingTarget,
     Special,
+    StackParameter,
     State,
     Subject,
     Target,
@@ -59,7 +59,7 @@ from .stack import (
 )
 
 
-class Machine:
+class SymbolicExecutor:
     """Runs operations symbolically."""
 
     def __init__(self, scope: Scope, spill: bool = False) -> None:
@@ -87,9 +87,9 @@ class Machine:
 
     def resolve(self, entry: Entry) -> ast.expr:
         """The expression a stack entry stands for when something uses it."""
-        if isinstance(entry, Shared):
+        if isinstance(entry, Duplicate):
             value = entry.value
-            if isinstance(value, (ast.Name, ast.Constant, Input)):
+            if isinstance(value, (ast.Name, ast.Constant, StackParameter)):
                 return value
             raise Unliftable("a value is used twice")
         if isinstance(entry, Assigning):
@@ -101,12 +101,12 @@ class Machine:
                     raise Unliftable("an assignment inside an expression")
                 value = ast.NamedExpr(target, value)
             return value
-        if isinstance(entry, Slot) and isinstance(entry.owner, Target) and entry.owner.target is None:
+        if isinstance(entry, PendingTarget) and isinstance(entry.owner, Target) and entry.owner.target is None:
             raise Unliftable("an item that is not stored")
         if isinstance(entry, Augmented):
             raise Unliftable("an in-place operation that is not stored")
         if (
-            isinstance(entry, Slot) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
+            isinstance(entry, PendingTarget) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
             and len(entry.owner.targets) == 1 and entry.owner.star < 0
         ):
             # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
@@ -119,11 +119,11 @@ class Machine:
         entry = state.pop()
         if isinstance(entry, ast.expr) and not isinstance(entry, Augmented):
             return entry
-        if self.spill and isinstance(entry, Slot):
+        if self.spill and isinstance(entry, PendingTarget):
             return self.unstored(state, entry)
         return self.resolve(entry)
 
-    def unstored(self, state: State, entry: Slot) -> ast.expr:
+    def unstored(self, state: State, entry: PendingTarget) -> ast.expr:
         """A name for an item that is used without being stored first."""
         self.temporaries += 1
         name = f"value_{self.temporaries}"
@@ -152,7 +152,7 @@ class Machine:
         stack = state.stack
         for index, entry in enumerate(stack):
             if isinstance(entry, ast.expr) and not isinstance(
-                entry, (ast.Constant, TemporaryName, Input, Accumulator)
+                entry, (ast.Constant, TemporaryName, StackParameter, Accumulator)
             ):
                 stack[index] = self.temporary(state, entry)
 
@@ -176,7 +176,7 @@ class Machine:
 
     def store_value(self, state: State, target: ast.expr, value: Entry) -> None:
         stack = state.stack
-        if isinstance(value, Slot):
+        if isinstance(value, PendingTarget):
             value.owner.fill(self, state, value.index, target)
         elif isinstance(value, Special):
             self.store_special(state, target, value)
@@ -188,10 +188,10 @@ class Machine:
             self.emit_catch(state, target)
         elif isinstance(value, Subject) and isinstance(target, ast.Name):
             self.emit(state, Capture(value, target.id))
-        elif isinstance(value, Shared) and stack and stack[-1] is value:
+        elif isinstance(value, Duplicate) and stack and stack[-1] is value:
             stack[-1] = assigning(value.value, target)
         else:
-            if isinstance(value, Shared):
+            if isinstance(value, Duplicate):
                 value = value.value
                 if not isinstance(value, (ast.Name, ast.Constant, Assigning)):
                     raise Unliftable("a value is used twice")
@@ -281,7 +281,7 @@ def evaluated(value: Value) -> int:
     return order_of(value) if isinstance(value, ast.expr) else 0
 
 
-#: What the machine does for each kind of operation.
+#: What the executor does for each kind of operation.
 _RULES: dict[str, Rule] = {
     **places.RULES,
     **operators.RULES,
@@ -292,8 +292,8 @@ _RULES: dict[str, Rule] = {
     **imports.RULES,
     **intrinsics.RULES,
     **annotated.RULES,
-    **shuffles.RULES,
+    **stack_operations.RULES,
     **control.RULES,
     **matching.RULES,
-    **folded.RULES,
+    **short_circuits.RULES,
 }

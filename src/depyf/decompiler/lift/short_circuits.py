@@ -1,0 +1,118 @@
+"""Expressions out of branches: operations that :mod:`~depyf.decompiler.structure.reduce` writes. Changes with them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..nodes import FoldedBool
+from ..rules import registrar
+from .copies import deduplicated, same_duplicate
+from .fold_barriers import tested_later
+from .operators import negate
+from .rule import Rule
+from .stack import Duplicate, State, Unliftable
+
+if TYPE_CHECKING:
+    from .executor import SymbolicExecutor
+
+RULES: dict[str, Rule] = {}
+rule = registrar(RULES)
+
+
+@rule("EXPR")
+def _(executor: SymbolicExecutor, state: State, node: ast.expr) -> None:
+    executor.push(state, node)
+
+
+def fold_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, left: ast.expr, right: ast.expr) -> FoldedBool:
+    values = [left, right]
+    if isinstance(right, ast.BoolOp) and type(right.op) is type(op) and not (
+        isinstance(right, FoldedBool) and right.tested_again
+    ):
+        values = [left, *right.values]
+    if isinstance(left, FoldedBool) and type(left.op) is type(op) and left.folded:
+        values = left.values + values[1:]
+    node = FoldedBool(op, [*(tested_later(executor, value) for value in values[:-1]), values[-1]])
+    executor.push(state, node)
+    return node
+
+
+def condition(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> None:
+    """A condition of two tests. Where one is a value whose ways have met, that is tested once more."""
+    if isinstance(right, FoldedBool) and right.merged:
+        right.tested_again = True
+        executor.scope.begins_a_line(right)
+    fold_bool(executor, state, op, tested(executor, executor.pop(state)), right)
+
+
+@rule("AND")
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
+    condition(executor, state, ast.And(), right)
+
+
+@rule("OR")
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
+    condition(executor, state, ast.Or(), right)
+
+
+def value_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> None:
+    """A value whose ways have met: ``x = a or b``."""
+    left = tested(executor, executor.pop(state))
+    fold_bool(executor, state, op, left, right).merged = True
+
+
+def tested(executor: SymbolicExecutor, left: ast.expr) -> ast.expr:
+    """Return the value that is tested first, prepared to be tested once more if it comes from a merge."""
+    if isinstance(left, FoldedBool) and left.merged:
+        left.folded = False
+        executor.scope.begins_a_line(left)
+    return left
+
+
+@rule("VALUE_AND")
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
+    value_bool(executor, state, ast.And(), right)
+
+
+@rule("VALUE_OR")
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
+    value_bool(executor, state, ast.Or(), right)
+
+
+@rule("NOT_AND")
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
+    fold_bool(executor, state, ast.And(), negate(executor.pop(state)), right)
+
+
+@rule("NOT_OR")
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
+    fold_bool(executor, state, ast.Or(), negate(executor.pop(state)), right)
+
+
+@rule("IFEXP")
+def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
+    executor.push(state, ast.IfExp(executor.pop(state), arms[0], arms[1]))
+
+
+@rule("CHAIN")
+def _(executor: SymbolicExecutor, state: State, rest: ast.Compare) -> None:
+    first = state.pop()
+    kept = state.pop()
+    if isinstance(first, Duplicate):
+        first = first.value
+    if not isinstance(first, ast.Compare) or not same_duplicate(first.comparators[-1], kept):
+        raise Unliftable("not a chained comparison")
+    last = deduplicated(first.comparators[-1])
+    executor.push(
+        state,
+        ast.Compare(first.left, first.ops + rest.ops, [*first.comparators[:-1], last, *rest.comparators]),
+    )
+
+
+@rule("COMPREHENSION")
+def _(executor: SymbolicExecutor, state: State, make: Callable[[Any], ast.expr]) -> None:
+    iterable = state.pop()
+    state.pop()
+    executor.push(state, make(iterable))
