@@ -35,7 +35,7 @@ from _shared import dated
 #: torch, and the Python to run it with.
 COLUMNS = [("2.6.0", "3.11"), ("2.9.1", "3.12"), ("2.11.0", "3.12"), ("2.13.0", "3.11"), ("2.13.0", "3.13"),
            ("2.15.0", "3.12")]
-PACKAGES = ["hypothesis", "markdown-it-py", "numpy", "pytest", "pytest-timeout", "pexpect", "psutil"]
+PACKAGES = ["hypothesis", "markdown-it-py", "numpy", "pytest", "pytest-timeout", "pexpect", "psutil", "rich"]
 #: Parts of the suite, and what is tried there, in words for the page.
 SUITES = {
     "tests/test_artefacts.py": "each artefact", "tests/test_warm_cache.py": "torch's caches, warm against cold",

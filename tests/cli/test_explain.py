@@ -1,5 +1,6 @@
 """``depyf explain``, and Markdown of ours as text for a terminal."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,11 +8,11 @@ import sys
 import pytest
 
 from depyf import cli
-from depyf.cli.terminal import style_of
+from depyf.cli.terminal import console_on
 from depyf.records import store
 from depyf.records.model import Capture, Compilation, CompileId, GraphBreak, GuardFailure, SourceFile, SourceLocation
 from depyf.views.markdown import code, fenced, link, prose, table
-from depyf.views.terminal import Style, rendered
+from depyf.views.terminal import console_for, show
 
 PLACE = SourceLocation("/home/me/model.py", 3, "f")
 BREAK = GraphBreak(
@@ -91,31 +92,36 @@ HOSTILE = ["a|b", "`", "``x``", "**no**", "[a](b)", "\\", "a_b_c", "torch._dynam
            "\x1b[31mred", "\ue001", "a  b", "`a` and `b`", "\\["]
 
 
+def rendered(markdown, width=1000, colours=False):
+    stream = io.StringIO()
+    show(markdown, console_for(stream, colours, width))
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_of_others_comes_out_as_it_went_in(text):
     """Control characters come out escaped, runs of spaces as one."""
     shown = " ".join(text.split()).replace("\x1b", "\\x1b").replace("\ue001", "\\ue001")
-    plain = Style(width=1000)
-    assert rendered(code(text), plain) == f"{shown}\n"
-    assert rendered(f"* {code(text)}: x", plain) == f"  - {shown}: x\n"
-    assert rendered(f"{link(code(text), 'a b.py')}", plain) == f"{shown}\n"
-    assert rendered("\n".join(table(("a", "b"), [(code(text), "x")])), plain).split("\n")[1].split() == [
+    assert rendered(code(text)) == f"{shown}\n"
+    assert rendered(f"* {code(text)}: x") == f"  - {shown}: x\n"
+    assert rendered(f"{link(code(text), 'a b.py')}") == f"{shown}\n"
+    assert rendered("\n".join(table(("a", "b"), [(code(text), "x")]))).split("\n")[1].split() == [
         *shown.split(), "x"]
-    assert rendered(f"### {code(text)}", plain) == f"  {shown}\n"
-    assert "\x1b" not in rendered("\n".join(fenced(text)), plain)
+    assert rendered(f"### {code(text)}") == f"  {shown}\n"
+    assert "\x1b" not in rendered("\n".join(fenced(text)))
     if "`" not in text:  # (prose keeps code spans)
-        assert rendered(f"x {prose(text)}", plain) == f"x {shown}\n"
+        assert rendered(f"x {prose(text)}") == f"x {shown}\n"
 
 
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_lines_fit_and_colours_end_with_them(width):
     text = "* **" + "word " * 20 + "** and " + code("a_name " * 20) + " " + link("a link", "there.md")
-    for line in rendered(text, Style(True, width)).splitlines():
+    for line in rendered(text, width, True).splitlines():
         for sequence in ("\x1b[1m", "\x1b[36m", "\x1b[0m"):
             line = line.replace(sequence, "\0" if sequence != "\x1b[0m" else "\1")
         assert line.count("\0") == line.count("\1") and line.rfind("\0") < line.rfind("\1") or "\0" not in line
         assert len(line.translate({0: None, 1: None})) <= width + 4
-    assert "\x1b" not in rendered(text, Style(False, width))
+    assert "\x1b" not in rendered(text, width)
 
 
 class Stream:
@@ -130,4 +136,16 @@ class Stream:
 def test_colours_are_for_terminals(monkeypatch, terminal, environment, wish, colours):
     for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
         monkeypatch.setenv(name, value)
-    assert style_of(Stream(terminal), wish).colours == colours
+    assert (console_on(Stream(terminal), wish).color_system is not None) == colours
+
+
+@pytest.mark.parametrize("arguments", [["explain", "."], ["diff", ".", "."]])
+def test_without_rich_the_command_says_what_to_install(tmp_path, arguments):
+    dump(tmp_path, Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled"))
+    program = ("import sys; sys.modules.update({'rich': None, 'markdown_it': None}); from depyf.cli import main; "
+               f"sys.exit(main({arguments!r}))")
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr == (f"depyf: `depyf {arguments[0]}` lays its text out with Rich, which is not installed: "
+                           "pip install rich\n")

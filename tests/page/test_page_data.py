@@ -15,12 +15,12 @@ import pytest
 
 from depyf import page
 from depyf.records.model import Capture, Compilation, CompileId, GuardFailure, SourceFile, SourceLocation, TracedLines
+from depyf.views.markdown import spans
 from depyf.views.page import assemble as building
 from depyf.views.page.data import run_data, shares
 from depyf.views.page.failed import failed
 from depyf.views.page.functions import _path
 from depyf.views.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
-from depyf.views.terminal import pieces
 
 DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")
 
@@ -445,5 +445,5 @@ def test_the_condition_that_failed_is_found(failure, failing):
 
 
 def test_markdown_as_pieces():
-    assert pieces("`x.shape[0]`: 4 \u2192 6, **not `f`**, \\*a\\*") == [
+    assert spans("`x.shape[0]`: 4 \u2192 6, **not `f`**, \\*a\\*") == [
         ["code", "x.shape[0]"], ["", ": 4 \u2192 6, "], ["bold", "not "], ["code", "f"], ["", ", *a*"]]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from . import decompile, diff, doctor, explain, open, report, run
-from .status import INTERRUPTED
+from .status import INTERRUPTED, refused
 
 #: In the order in which ``depyf --help`` shows them.
 COMMANDS = (run, explain, diff, open, report, decompile, doctor)
@@ -47,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\ndepyf: interrupted" if sys.stderr.isatty() else "depyf: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        if error.name not in ("rich", "markdown_it"):
+            raise
+        return refused(f"`depyf {given.command}` lays its text out with Rich, which is not installed: pip install rich")
     except BrokenPipeError:
         # Whoever read the output has seen enough; what is left in the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from .status import DONE, refused
-from .terminal import add_color, style_of
+from .terminal import add_color, console_on
 
 DIFFERENT = 1
 
@@ -36,7 +36,7 @@ def diff(given: argparse.Namespace) -> int:
     from ..records.store import RecordsError
     from ..report import captures_of
     from ..views.diff.difference import difference, text
-    from ..views.terminal import rendered
+    from ..views.terminal import show
 
     try:
         before, after = captures_of(given.before), captures_of(given.after)
@@ -56,7 +56,7 @@ def diff(given: argparse.Namespace) -> int:
         status = DIFFERENT
         if not given.quiet:
             print("\n".join(alone))
-    style = style_of(sys.stdout, given.color)
+    console = console_on(sys.stdout, given.color)
     for folder, first, second in pairs:
         found = difference(first, second, given.full)
         if found:
@@ -64,5 +64,7 @@ def diff(given: argparse.Namespace) -> int:
         if not given.quiet:
             names = (os.path.join(given.before, folder), os.path.join(given.after, folder)) if folder else (
                 given.before, given.after)
-            print(rendered(text(found, names), style), end="" if folder == pairs[-1][0] else "\n")
+            show(text(found, names), console)
+            if folder != pairs[-1][0]:
+                print()
     return status

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from .status import DONE, refused
-from .terminal import add_color, style_of
+from .terminal import add_color, console_on
 
 
 def add(commands: Any) -> None:
@@ -31,7 +31,7 @@ def explain(given: argparse.Namespace) -> int:
     from ..views.dump.directory import RANK
     from ..views.index import index
     from ..views.ranks import ranks_index, ranks_of
-    from ..views.terminal import rendered
+    from ..views.terminal import show
 
     try:
         captures = captures_of(given.path)
@@ -42,17 +42,21 @@ def explain(given: argparse.Namespace) -> int:
         folder = f"{RANK}{given.rank}"
         if folder not in captures:
             return refused(f"{given.path} holds no rank {given.rank}")
-    style = style_of(sys.stdout, given.color)
+    console = console_on(sys.stdout, given.color)
     if folder in captures:
-        print(rendered(index.brief(captures[folder]), style), end="")
-        print(_read_on(os.path.join(given.path, folder) if folder else given.path, style), end="")
+        show(index.brief(captures[folder]), console)
+        files = _files_to_read(os.path.join(given.path, folder) if folder else given.path)
+        if files:
+            print()
+            show("## Read on", console)
+            print("\n".join(files))
         return DONE
-    print(rendered(ranks_index(ranks_of(captures)), style), end="")
+    show(ranks_index(ranks_of(captures)), console)
     print(f"\nEach of them: depyf explain {given.path} --rank N")
     return DONE
 
 
-def _read_on(path: str, style: Any) -> str:
+def _files_to_read(path: str) -> list[str]:
     """Return the lines that say where the files are, and which dumps of other runs or processes there are."""
     from .. import page
     from ..views.dump.directory import RUN, numbered
@@ -61,8 +65,8 @@ def _read_on(path: str, style: Any) -> str:
     if not os.path.isdir(path):
         path = os.path.dirname(path) or "."
     if not os.path.exists(os.path.join(path, FILE)):
-        return ""
-    lines = ["", style.head("Read on"), f"  {os.path.join(path, FILE)}"]
+        return []
+    lines = [f"  {os.path.join(path, FILE)}"]
     names = sorted(os.listdir(path))
     full = [name for name in names if name.startswith("full_code_for_")]
     lines += [f"  {os.path.join(path, name)}" for name in full[:5]]
@@ -73,4 +77,4 @@ def _read_on(path: str, style: Any) -> str:
     runs = list(numbered(names, RUN).values())
     if runs:
         lines.append(f"  other runs or processes in it: {', '.join(runs[:6])}{' ...' if len(runs) > 6 else ''}")
-    return "\n".join(lines) + "\n"
+    return lines

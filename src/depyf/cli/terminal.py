@@ -1,31 +1,37 @@
-"""The parts that the commands share for the terminal that they write to."""
+"""The terminal that commands write to: its colours and its width."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shutil
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from ..views.terminal import Style
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: Longer lines are hard to read.
 WIDEST = 120
 
 
 def add_color(command: argparse.ArgumentParser) -> None:
-    """Adds ``--color``, whose value :func:`style_of` takes."""
+    """Adds ``--color``, whose value :func:`console_on` takes."""
     command.add_argument("--color", choices=("auto", "always", "never"), default="auto",
                          help="set words off by colours (default: on a terminal, unless NO_COLOR is set)")
 
 
-def style_of(stream: TextIO, colours: str = "auto") -> Style:
-    """Return the style of text on a stream: with colours on a terminal, unless ``NO_COLOR`` (no-color.org) says no.
+def console_on(stream: TextIO, colours: str = "auto") -> Console:
+    """Return the console on a stream: with colours on a terminal, unless ``NO_COLOR`` (no-color.org) says no.
 
     Args:
         stream: where the text goes.
         colours: ``auto``, ``always`` or ``never``.
+
+    Raises:
+        ModuleNotFoundError: Rich is not installed.
     """
+    from ..views.terminal import console_for
+
     on = colours == "always" or colours == "auto" and (
         stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR"))
-    return Style(on, min(shutil.get_terminal_size((100, 24)).columns, WIDEST))
+    return console_for(stream, on, min(shutil.get_terminal_size((100, 24)).columns, WIDEST))

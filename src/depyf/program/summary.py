@@ -15,7 +15,7 @@ from ..views.causes import cause
 from ..views.dump.directory import MARK, RANK, RUN
 from ..views.index import index
 from ..views.index.totals import Totals
-from ..views.markdown import count, one_line
+from ..views.markdown import count, one_line, spans
 from ..views.story import Story, breaks_by_place, breaks_by_reason
 from ..views.verdict import verdict
 from ..views.words import OUTCOMES
@@ -130,9 +130,7 @@ def _sentences(said: list[str]) -> list[str]:
 
 def _unmarked(markdown: str) -> str:
     """A sentence of ours without the marks of Markdown; code keeps its backticks."""
-    parts = re.split(r"(`+[^`]+`+)", markdown)
-    return "".join(part if number % 2 else re.sub(r"\\([^\w\s])", r"\1", part).replace("&amp;", "&").replace("**", "")
-                   for number, part in enumerate(parts))
+    return "".join(f"`{text}`" if kind == "code" else text for kind, text in spans(markdown))
 
 
 def _breaks(stories: Mapping[str, Story]) -> str:

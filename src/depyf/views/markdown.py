@@ -68,6 +68,38 @@ def fenced(text: str, language: str = "") -> list[str]:
                                 for line in text.splitlines()), fence]
 
 
+_SPAN = re.compile(
+    r"(?P<fence>(?<!`)`+(?!`))(?P<code>.+?)(?<!`)(?P=fence)(?!`)|\*\*(?P<bold>.+?)\*\*(?!\*)"
+    r"|\[(?P<link>(?:[^\[\]\\`]|\\.|(?P<ticks>`+).+?(?P=ticks))*)\]\([^()\s]*\)"
+    r"|\\(?P<escaped>[^a-zA-Z0-9\s])|(?P<amp>&amp;)")
+
+
+def spans(markdown: str, kind: str = "") -> list[list[str]]:
+    """A line of our Markdown as ``[kind, text]``, where the kind is ``"code"``, ``"bold"`` or ``""``; links are text.
+
+    ``"a **bold `x`**"`` is ``[["", "a "], ["bold", "bold "], ["code", "x"]]``.
+    """
+    found: list[list[str]] = []
+    end = 0
+    for match in _SPAN.finditer(markdown):
+        found.append([kind, markdown[end : match.start()]])
+        end = match.end()
+        if match["code"] is not None:
+            inner = match["code"]
+            found.append(["code", inner[1:-1] if inner[0] == inner[-1] == " " and inner.strip() else inner])
+        elif match["bold"] is not None or match["link"] is not None:
+            found += spans(match["bold"], "bold") if match["bold"] is not None else spans(match["link"], kind)
+        else:
+            found.append([kind, match["escaped"] or "&"])
+    merged: list[list[str]] = []
+    for kind_of_part, text in (*found, (kind, markdown[end:])):
+        if text and merged and merged[-1][0] == kind_of_part != "code":
+            merged[-1][1] += text
+        elif text:
+            merged.append([kind_of_part, text])
+    return merged
+
+
 def some(items: Sequence[str], most: int, what: str = "more") -> str:
     """The first few of a list, comma-separated, and how many are left."""
     if len(items) <= most + 1:

@@ -12,8 +12,7 @@ from ..causes import cause
 from ..changes import in_words, row
 from ..index.sections.shapes import is_used, range_of
 from ..index.totals import Totals, seconds_by_phase
-from ..markdown import prose
-from ..terminal import pieces
+from ..markdown import prose, spans
 from ..verdict import verdict, why_plain
 from .functions import branch_data
 from .run import Json, Run, words
@@ -68,10 +67,10 @@ def recompile_data(run: Run, unit: story.Unit) -> Json:
         found = run.story.changes(compilation)
         rows.append({
             "id": str(compilation.compile_id), "of": run.subject(compilation),
-            "text": pieces(". ".join(filter(None, (row(found), run.story.besides(compilation))))),
+            "text": spans(". ".join(filter(None, (row(found), run.story.besides(compilation))))),
             "failures": [_failure(run, members) for members in story.failures_by_kind([compilation])]})
     return {"unit": run.story.units.index(unit), "subject": unit.title, "rows": rows,
-            "advice": [pieces(text) for text in run.story.advices(unit.recompiles)]}
+            "advice": [spans(text) for text in run.story.advices(unit.recompiles)]}
 
 
 def _failure(run: Run, failures: list[GuardFailure]) -> Json:
@@ -87,7 +86,7 @@ def _failure(run: Run, failures: list[GuardFailure]) -> Json:
 
 def verdict_data(run: Run) -> list[list[list[str]]]:
     """Return the verdict, to be known first: what was not compiled of what the program asked for."""
-    return [pieces(sentence) for sentence in verdict(run.story)]
+    return [spans(sentence) for sentence in verdict(run.story)]
 
 
 def lost_data(run: Run, members: list[Compilation]) -> Json:
@@ -99,20 +98,20 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     why: list[list[str]] = []
     if broken is not None:
         heading, _, explanation = broken.gave_up.partition("\n")
-        why = pieces(f"Why it breaks: {prose(cause(broken))}."
+        why = spans(f"Why it breaks: {prose(cause(broken))}."
                      + (f" Why torch gives the function up: {prose(f'{heading}. {explanation}'.rstrip('. '))}."
                         if heading else ""))
     elif account is not None:
-        why = pieces(prose(words(account.explanation.partition("\n")[0])))
+        why = spans(prose(words(account.explanation.partition("\n")[0])))
     changes = [run.story.changes(each)[:1] for each in members] if first.outcome == "limit" else []
     hints = [prose(words(hint)) for hint in account.hints] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
         "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
-        "text": pieces(why_plain(run.story, first)) if first.outcome != "unknown" else [], "why": why,
+        "text": spans(why_plain(run.story, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
-        "rows": [pieces(row(found)) for found in changes if found][:3],
-        "hints": [pieces(hint) for hint in dict.fromkeys([*hints, *(
+        "rows": [spans(row(found)) for found in changes if found][:3],
+        "hints": [spans(hint) for hint in dict.fromkeys([*hints, *(
             run.story.advices(members) if first.outcome == "limit" else ())])]}
 
 
@@ -127,7 +126,7 @@ def symbols_data(run: Run) -> list[Json]:
                 known = found.setdefault(key, {
                     "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol,
                     "source": in_words(symbol.source, run.story.stack_names(compilation)),
-                    "value": symbol.value, "range": pieces(range_of(run.story, symbol, compilation)),
+                    "value": symbol.value, "range": spans(range_of(run.story, symbol, compilation)),
                     "reason": words(symbol.reason),
                     "place": run.place(symbol.location), "ids": []})
                 if str(compilation.compile_id) not in known["ids"]:
