@@ -22,8 +22,8 @@ from .user_expressions import parsed_expression
 
 #: An annotation: the type, the shape, the strides (none for a key of a dictionary), the device.
 _ANNOTATION = re.compile(r'(?<=: ")(?P<type>\w+)\[(?P<shape>[^"\[\]]*)\](?P<rest>(?:\[[^"\[\]]*\])?[^"]*)(?=")')
-#: A symbol of torch's for an open size or number.
-SYMBOL = r"(?:s|u|zf|zuf|z)\d+"
+#: A symbol of torch's for an open size or number: ``s77``, ``u0`` (unbacked), ``zf3`` (a float), ``zuf1``.
+SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
 _OPERATOR = re.compile(r"[-+*/]")
 _SHORTEST = 8
 

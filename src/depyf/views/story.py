@@ -39,7 +39,6 @@ VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|
 _OF_DYNAMO = re.compile(r"torch[\\/]_dynamo[\\/]")
 #: Files through which torch calls a function of the user's.
 _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
-_SYMBOL = re.compile(rf"\b{SYMBOL}\b")
 #: Files that another than the user wrote.
 _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 #: An item of a list: versions differ in what it holds.
@@ -325,7 +324,7 @@ class Story:
         if graph not in self._words:
             found = self.graphs.get(graph)
             self._words[graph] = frozenset(
-                word for stage in (found.stages if found else ()) for word in _SYMBOL.findall(stage.text))
+                word for stage in (found.stages if found else ()) for word in SYMBOL.findall(stage.text))
         return self._words[graph]
 
     def _calls(self, compilation: Compilation) -> dict[str, str]:

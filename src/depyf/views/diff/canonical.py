@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from ...records.model import GraphStage, Guard, Kernel
 from ...torch_text.graph_text import Graph, Node, read_graph
+from ...torch_text.size_names import SYMBOL
 
 #: Addresses, ids of objects in names (with the id of a compilation), hashes, numbers of graphs and frames.
 _IDS = re.compile(
@@ -22,7 +23,6 @@ _DICT_VERSION = re.compile(r"(\bdict_version\(.*\) == )\d+")
 #: What a set or a dictionary shows of itself.
 _SET = re.compile(r"\{([^{}]*)\}")
 _COMMUTES = re.compile(r" [+*] |[\w)\]]\*|\bm(?:ax|in)\(")
-_SYMBOL = re.compile(r"\b[suz]f?\d+\b")
 #: A name that is no attribute: ``relu`` in ``relu = torch.relu(x)`` once.
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b")
 #: Values that are let go of behind a statement: ``x = a + b;  a = b = None``.
@@ -46,7 +46,7 @@ def _compared(text: str) -> tuple[str, ...]:
 
     def renamed(match: re.Match[str]) -> str:
         word = match[0]
-        if word in names and not _SYMBOL.fullmatch(word):
+        if word in names and not SYMBOL.fullmatch(word):
             return numbers.setdefault(word, f"%{len(numbers)}")
         return word
 
@@ -76,7 +76,7 @@ def _statements(text: str) -> list[str]:
     found = []
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
-            line = _IDS.sub("_", _SYMBOL.sub(numbered, _LET_GO.sub("", line.rstrip())))
+            line = _IDS.sub("_", SYMBOL.sub(numbered, _LET_GO.sub("", line.rstrip())))
             # (a line for each parameter: a model has hundreds)
             found += _PARAMETER.sub(",\n            ", line).split("\n") if _DEF.match(line) else [line]
     return found

@@ -52,7 +52,7 @@ _CLASS = re.compile(r"class (?P<name>\w+)\b")
 _ALIAS = re.compile(r" *(?P<name>\w+) = (?P<parameter>\w+)$")
 _PARAMETER = re.compile(r"(?P<name>\*{0,2}\w+)")
 _TYPE = re.compile(r': "([^"]*)"')
-_NUMBER, _SYMBOL = re.compile(r"Sym\((.*)\)"), re.compile(SYMBOL)
+_NUMBER = re.compile(r"Sym\((.*)\)")
 #: The name that a statement binds, and the first one that it reads: a global, if it calls one.
 _NAMES = re.compile(r'(?m)^ *(\w+)(?:: "[^"\n]*")? = (\w*)')
 _SECOND_NAMES = re.compile(r'(?m);  (\w+)(?:: "[^"\n]*")? = ')
@@ -194,7 +194,7 @@ class _View:
         self.renamed: dict[str, str] = {}
         self.parameters: tuple[str, ...] = ()
         self.symbols = {given.name: words for given, words in zip(inputs, self.words)  # what open sizes are
-                        if words and _SYMBOL.fullmatch(given.name)}
+                        if words and SYMBOL.fullmatch(given.name)}
         self.writes: tuple[str, ...] = ()
         self.may_write: tuple[str, ...] = ()
         self.roles: dict[str, tuple[str, int]] | None = None  # of graphs within the graph, and where they are called
@@ -283,7 +283,7 @@ class _View:
                 if size := _NUMBER.fullmatch(types.get(each, "")):
                     if words[each] != size[1]:
                         self.symbols.setdefault(size[1], words[each])
-                    if _SYMBOL.fullmatch(each) and size[1] != each:
+                    if SYMBOL.fullmatch(each) and size[1] != each:
                         notes.append(f"equal to {in_words(size[1])}")
                 self.out += _with_comment(text, ", ".join(filter(None, notes)), indent + 4)
             self.out.append(f"{' ' * indent}{code[closed:]}")

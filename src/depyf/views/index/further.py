@@ -23,7 +23,6 @@ from ..markdown import code
 
 #: Differences that are told one by one.
 MOST = 3
-_LINE = re.compile(r"(?P<subject>.+?): (?P<was>.+?) -> (?P<now>.+?)(?P<loops>  \(for .*\))?")
 _NO_VALUE = re.compile(r"any \w|one certain ")
 _KEYWORD = re.compile(r"\bkwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 
@@ -71,17 +70,15 @@ def further(old: Version, new: Version, names: Mapping[str, str], told: Collecti
     """
     failing, asked = [], []
     for change in changes(old, new):
-        found = _LINE.fullmatch(change.text)
-        if found is None or change.seen_by or change.text.startswith("only ") or INTERNALS.search(found["subject"]):
+        if not change.subject or change.seen_by or INTERNALS.search(change.subject):
             continue
-        subject, was, now = in_words(found["subject"], names), found["was"], found["now"]
-        if subject in told or now == NOTHING or _NO_VALUE.match(was):
+        subject = in_words(change.subject, names)
+        if subject in told or change.now == NOTHING or _NO_VALUE.match(change.was):
             continue
-        loops = (found["loops"] or "").strip().removeprefix("(").removesuffix(")")
-        if was != NOTHING:
-            failing.append(Difference(subject, was, now, loops))
-        elif is_literal(now):
-            asked.append(Difference(subject, "", now, loops))
+        if change.was != NOTHING:
+            failing.append(Difference(subject, change.was, change.now, change.loops))
+        elif is_literal(change.now):
+            asked.append(Difference(subject, "", change.now, change.loops))
     return failing + asked
 
 

@@ -15,6 +15,7 @@ from .layers import Item, fold, unfolded
 from .versions import Version, kept
 
 NOTHING = "not looked at"
+_APART = "\x1f"
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,29 @@ class Change:
     """One difference between two versions.
 
     Attributes:
-        text: what it was in the older version, what it is in the newer one.
+        subject: the thing that differs, ``"len(self.history)"``; empty for a condition of one version alone and for
+            global state, which ``now`` says whole.
+        was, now: what it was in the older version, what it is in the newer one.
+        loops: the layers that it is the same for, ``"for i in range(2)"``.
         times: how many objects it holds for, layers counted one by one.
         seen_by: the label of the version that looks at something that the other does not look at, where that is a
             consequence of the other differences and no difference by itself; else empty.
         module: the module or object that this is a part of.
     """
 
-    text: str
+    subject: str
+    was: str
+    now: str
+    loops: str = ""
     times: int = 1
     seen_by: str = ""
     module: str = ""
+
+    @property
+    def text(self) -> str:
+        """``len(self.history): 0 -> 1  (for i in range(2))``"""
+        text = f"{self.subject}: {self.was} -> {self.now}" if self.subject else self.now
+        return text + (f"  ({self.loops})" if self.loops else "")
 
 
 #: What one version alone looks at of objects: values and tensors are told one by one where there are few of them.
@@ -46,11 +59,16 @@ def changes(old: Version, new: Version) -> list[Change]:
     few = sum(each.payload is not None and each.payload[2] for each in items) <= FEW
     folded = fold([Item(each.text, each.subject, each.payload[:2] if each.payload is not None and not (
         few and each.payload[2]) else None) for each in items])
-    found: dict[str, Change] = {}
+    found: dict[tuple[str, str], Change] = {}
     for item, loops, times in unfolded(folded):
-        text = item.text + (f"  ({loops})" if loops else "")
-        found.setdefault(text, Change(text, times, *(item.payload or ())))
+        subject, was, now = item.text.split(_APART) if _APART in item.text else ("", "", item.text)
+        found.setdefault((item.text, loops), Change(subject, was, now, loops, times, *(item.payload or ())))
     return list(found.values())
+
+
+def _line(subject: str, was: object, now: object) -> str:
+    """The parts of a difference as one text, in which layers are folded."""
+    return _APART.join((subject, str(was), str(now)))
 
 
 def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None]]:
@@ -76,7 +94,7 @@ def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None
         where = None
         if only is not None and (first is None or second is None):
             where = _where((new if first is None else old).label, only.condition, subject, only.kind)
-        items.append(Item(f"{subject}: {first.text if first else NOTHING} -> {second.text if second else NOTHING}",
+        items.append(Item(_line(subject, first.text if first else NOTHING, second.text if second else NOTHING),
                           subject, where))
     items += [Item(line, "", None) for line in _ranges(old, new)]
     items += [Item(line, "", None) for line in _state(old, new)]
@@ -143,22 +161,22 @@ def _tensor(
     first, second = was_said.tensor, is_said.tensor
     assert first is not None and second is not None
     if len(first.size) != len(second.size):
-        yield f"{subject}: {len(first.size)} dimensions -> {len(second.size)}"
+        yield _line(subject, f"{len(first.size)} dimensions", len(second.size))
     else:
         for k, (one, other) in enumerate(zip(first.size, second.size)):
             expression = f"{subject}.shape[{k}]"
             if one != other or one is None and (expression in old.sizes.open) != (expression in new.sizes.open):
-                yield f"{subject}.shape[{k}]: {_size(subject, k, one, old)} -> {_size(subject, k, other, new)}"
+                yield _line(f"{subject}.shape[{k}]", _size(subject, k, one, old), _size(subject, k, other, new))
     for name, was, now in (("dtype", first.dtype, second.dtype), ("device", first.device, second.device),
                            ("requires_grad", first.requires_grad, second.requires_grad),
                            ("class", first.cls or "Tensor", second.cls or "Tensor")):
         if was != now:
-            yield f"{subject}.{name}: {was} -> {now}"
+            yield _line(f"{subject}.{name}", was, now)
     was, now = old.sizes.layout(was_said), new.sizes.layout(is_said)
     # (Strides that follow from sizes that differ are no other layout.)
     same_size = None not in (*first.stride, *second.stride) and first.size == second.size
     if was != now and (same_size or not (was.startswith("strides") and now.startswith("strides"))):
-        yield f"{subject}: {was} -> {now}"
+        yield _line(subject, was, now)
 
 
 def _size(subject: str, k: int, size: int | None, version: Version) -> str:
@@ -175,7 +193,7 @@ def _ranges(old: Version, new: Version) -> Iterable[str]:
     for expression, size in new.sizes.open.items():
         other = old.sizes.open.get(expression)
         if other is not None and other.range_in_words() != size.range_in_words():
-            yield f"{expression}: {other.range_in_words()} -> {size.range_in_words()}"
+            yield _line(expression, other.range_in_words(), size.range_in_words())
 
 
 def _state(old: Version, new: Version) -> Iterable[str]:

@@ -12,7 +12,6 @@ from ....torch_text.user_expressions import user_expression
 from .sizes import in_shape_words
 from .versions import Version
 
-_SYMBOL = re.compile(rf"\b{SYMBOL}\b")
 _BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
 
 
@@ -39,7 +38,7 @@ def symbol_table(text: str, version: Version) -> list[str]:
     """Return comments that say what each symbol in the text of a graph is; none if there are no symbols."""
     if version.compilation is None:
         return []
-    used = dict.fromkeys(_SYMBOL.findall("\n".join(line.partition("#")[0] for line in text.splitlines())))
+    used = dict.fromkeys(SYMBOL.findall("\n".join(line.partition("#")[0] for line in text.splitlines())))
     meanings = _meanings(version, version.compilation)
     return [f"# {symbol}: {meanings[symbol]}" for symbol in used if symbol in meanings]
 

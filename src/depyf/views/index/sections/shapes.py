@@ -8,6 +8,7 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from ....records.model import Compilation, SymbolDecision
+from ....torch_text.size_names import SYMBOL
 from ....torch_text.user_expressions import parsed_expression, user_expression
 from ...changes import in_words
 from ...dump.guards.sizes import in_shape_words
@@ -18,7 +19,6 @@ from .told import Told
 
 #: How many symbols of a function are told one by one.
 SYMBOLS = 10
-_SYMBOL = re.compile(r"\b[a-z]+\d+\b")
 Decision: TypeAlias = tuple[SymbolDecision, Compilation]
 
 
@@ -116,9 +116,9 @@ def _conditions(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, st
     """The conditions on what is open; one on fixed symbols alone is either what fixed them or follows from it."""
     times: dict[str, int] = {}
     for decision, compilation in found:
-        symbols = _SYMBOL.findall(decision.symbol)
-        if decision.kind == "guarded" and not all(
-                (symbol, str(compilation.compile_id)) in fixed for symbol in symbols):
+        symbols = SYMBOL.findall(decision.symbol)
+        if decision.kind == "guarded" and not (symbols and all(
+                (symbol, str(compilation.compile_id)) in fixed for symbol in symbols)):
             text = _condition(story, decision, compilation)
             times[text] = times.get(text, 0) + 1
     return [text + (f", {number} times" if number > 1 else "") for text, number in times.items()]
@@ -140,7 +140,7 @@ def _condition(story: Told, found: SymbolDecision, compilation: Compilation) -> 
     """A condition on symbols, in the words of what they stand for."""
     names = story.stack_names(compilation)
     known = {each.symbol: in_words(each.source, names) for each in compilation.symbols if each.source}
-    text = _SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(found.symbol))
+    text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(found.symbol))
     where = f", {story.place(found.location)}" if found.location else ""
     return f"condition {code(text)}{where}" + (f" (torch: {code(found.symbol)})" if text != found.symbol else "")
 
