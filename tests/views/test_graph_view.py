@@ -13,7 +13,7 @@ from depyf.torch_text.legal import NOT_PYTHON, legal_graph
 from depyf.torch_text.wrapping import WIDTH
 from depyf.views.dump.graph_file import graph_file
 from depyf.views.dump.graph_view import graph_view, parameter_words
-from depyf.views.words import stage_name
+from depyf.views.formatting import stage_name
 
 CAPTURED = '''\
 class GraphModule(torch.nn.Module):

@@ -29,7 +29,7 @@ from depyf.records.model import (
 from depyf.views.causes import in_plain_python, in_two_steps
 from depyf.views.index.index import index
 from depyf.views.markdown import code, prose
-from depyf.views.story import short_names
+from depyf.views.short_paths import short_names
 
 FILE = "/home/me/project/model.py"
 

@@ -1,4 +1,4 @@
-"""The story of small programs that run for real: why each was not compiled, broke, or was compiled again.
+"""The run of small programs that run for real: why each was not compiled, broke, or was compiled again.
 
 ``DEPYF_UPDATE_GOLDEN=1`` writes the texts in ``golden`` anew.
 """
@@ -22,7 +22,7 @@ from depyf.records import store
 from depyf.records.model import SourceFile, SourceLocation
 from depyf.torch_text.libraries import is_library
 from depyf.views.index.index import index
-from depyf.views.story import Story
+from depyf.views.run_index import RunIndex
 from depyf.views.user_source import UserSource
 from depyf.views.verdict import verdict
 
@@ -63,8 +63,8 @@ def told(tmp_path):
 
 def row(capture):
     """What the first recompile of a run says."""
-    story = Story(capture)
-    (changed,) = [story.changes(c)[0] for c in capture.compilations if c.guard_failures][:1]
+    run = RunIndex(capture)
+    (changed,) = [run.changes(c)[0] for c in capture.compilations if c.guard_failures][:1]
     return changed
 
 
@@ -90,7 +90,7 @@ def test_a_model_that_breaks_in_a_loop_is_said_first(told):
     capture = told(told_programs.break_in_a_loop)
     sentence = ("`Model.forward` runs in plain Python: line 16 (`if x.abs().max() > 1e9`) breaks the graph inside the "
                 "loop at line 29.")
-    assert verdict(Story(capture)) == [f"{sentence} What it calls is compiled by itself: `Block.forward`."]
+    assert verdict(RunIndex(capture)) == [f"{sentence} What it calls is compiled by itself: `Block.forward`."]
     text = index(capture)
     assert text.splitlines()[2].startswith(f"**{sentence}")
     assert "called from `told_programs.py:30` `Model.forward`" in text  # (torch's text leaves that call out)
@@ -142,7 +142,7 @@ def test_a_value_on_the_stack_is_named_by_its_expression(told):
 @new_enough
 def test_the_recompile_limit_says_what_calls_no_longer_match(told):
     capture = told(told_programs.growing_list)
-    assert verdict(Story(capture)) == [
+    assert verdict(RunIndex(capture)) == [
         "`growing_list.decode` reached the recompile limit. Calls that match none of its 4 versions run in plain Python: "
         "`len(cache)` was 3 and is 4."]
     lines = [line.strip() for line in repr(View.of(capture)).splitlines()]
@@ -182,7 +182,7 @@ def test_a_data_parallel_model(before, own, told, tmp_path):
         capture = told(program)
     finally:
         distributed.destroy_process_group()
-    said, text = " ".join(verdict(Story(capture))), index(capture)
+    said, text = " ".join(verdict(RunIndex(capture))), index(capture)
     if not before:
         assert "DistributedDataParallel" not in said and "### In Distributed" not in text
     elif own:

@@ -13,12 +13,13 @@ from ..records.model import Capture
 from ..torch_text.recorded import read_records
 from ..views.causes import cause
 from ..views.dump.directory import MARK, RANK, RUN
+from ..views.formatting import OUTCOMES
+from ..views.grouping import breaks_by_place, breaks_by_reason
 from ..views.index import index
 from ..views.index.totals import Totals
 from ..views.markdown import count, one_line, spans
-from ..views.story import Story, breaks_by_place, breaks_by_reason
+from ..views.run_index import RunIndex
 from ..views.verdict import verdict
-from ..views.words import OUTCOMES
 
 WIDTH = 110
 _OURS = re.compile(rf"({RUN}|{RANK})\d+$")
@@ -72,15 +73,15 @@ def summary(found: Mapping[str, Capture]) -> list[str]:
     Args:
         found: what each process wrote, by folder; one at least.
     """
-    stories = {folder: Story(capture) for folder, capture in found.items()}
-    totals = [Totals.of(story) for story in stories.values()]
-    functions = {(unit.title, unit.location) for story in stories.values() for unit in story.units if unit.done}
+    stories = {folder: RunIndex(capture) for folder, capture in found.items()}
+    totals = [Totals.of(run) for run in stories.values()]
+    functions = {(each.title, each.location) for run in stories.values() for each in run.summaries if each.done}
     other = {word: sum(each.outcomes.get(outcome, 0) for each in totals) for outcome, word in OUTCOMES.items()}
     ranks = [folder for folder in found if os.path.basename(folder).startswith(RANK)]
     where = ""
     if len(found) > 1:
         where = f" on {len(ranks)} ranks" if len(ranks) == len(found) else f" in {len(found)} processes"
-    said = list(dict.fromkeys(sentence for story in stories.values() for sentence in verdict(story)))
+    said = list(dict.fromkeys(sentence for run in stories.values() for sentence in verdict(run)))
     lines = [
         *_sentences(said),
         f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
@@ -133,30 +134,30 @@ def _unmarked(markdown: str) -> str:
     return "".join(f"`{text}`" if kind == "code" else text for kind, text in spans(markdown))
 
 
-def _breaks(stories: Mapping[str, Story]) -> str:
-    groups = [(story, members) for story in stories.values()
-              for group in breaks_by_reason(story.capture.compilations) for members in breaks_by_place(group)]
+def _breaks(stories: Mapping[str, RunIndex]) -> str:
+    groups = [(run, members) for run in stories.values()
+              for group in breaks_by_reason(run.capture.compilations) for members in breaks_by_place(group)]
     number = sum(len(members) for _, members in groups)
     if not number:
         return "none"
-    story, members = groups[0]
+    run, members = groups[0]
     broken = members[0][0]
     where = broken.location
-    place = f"{story.short.get(where.filename, where.filename)}:{where.line}: " if where else ""
+    place = f"{run.short.get(where.filename, where.filename)}:{where.line}: " if where else ""
     first = f"{place}{one_line(cause(broken))}"
-    places = len({(story.short.get(b.location.filename), b.location.line) if b.location else None
-                  for story, members in groups for b, _ in members[:1]})
+    places = len({(run.short.get(b.location.filename), b.location.line) if b.location else None
+                  for run, members in groups for b, _ in members[:1]})
     return f"{number}, first at {first}" if places > 1 or number > 1 else f"1, at {first}"
 
 
-def _recompiles(stories: Mapping[str, Story]) -> str:
-    stories_of = {id(unit): story for story in stories.values() for unit in story.units}
-    found = [(unit, compilation) for story in stories.values() for unit in story.units
-             for compilation in unit.recompiles]
+def _recompiles(stories: Mapping[str, RunIndex]) -> str:
+    stories_of = {id(summary): run for run in stories.values() for summary in run.summaries}
+    found = [(summary, compilation) for run in stories.values() for summary in run.summaries
+             for compilation in summary.recompiles]
     if not found:
         return "none"
-    unit, compilation = found[0]
-    changed = stories_of[id(unit)].changes(compilation)
+    summary, compilation = found[0]
+    changed = stories_of[id(summary)].changes(compilation)
     what = _unmarked(changed[0].sentence()) if changed else "no version matched a call"
-    first = f"{unit.title}: {what}"
+    first = f"{summary.title}: {what}"
     return f"{len(found)}, first of {first}" if len(found) > 1 else f"1, of {first}"

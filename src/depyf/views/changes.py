@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import comparison
@@ -25,7 +25,7 @@ _STACK = re.compile(r"\b___stack\d+\b(?P<part>\.|\[)?")
 #: What a wrapper of the user's function takes by name.
 _KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 _CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
-_CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
+CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
 #: Things that changed at once that one row tells.
@@ -158,7 +158,7 @@ def changes(
 
 def _subject(found: GuardFailure, names: Mapping[str, str]) -> str:
     subject = found.subject or comparison(found.text, lambda expression: "").subject  # (of an older dump)
-    closure = _CLOSURE_HINT.search(found.hint)
+    closure = CLOSURE_HINT.search(found.hint)
     if closure is not None:
         subject = _CELL.sub(lambda _: closure["name"], subject)
     return in_words(subject, names)
@@ -179,76 +179,12 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
     return _STACK.sub(named, text)
 
 
-@dataclass(frozen=True)
-class Circumstances:
-    """The circumstances that advice on a change depends on.
-
-    Attributes:
-        fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
-            ``{"x.shape[1]": "`conv.py:560`"}``.
-        modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
-        ranges: sizes that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``.
-        calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
-            ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
-        in_library: the function is called from a file that is not the user's.
-    """
-
-    fixed: Mapping[str, str] = field(default_factory=dict)
-    modules: Mapping[str, int] = field(default_factory=dict)
-    ranges: Mapping[str, str] = field(default_factory=dict)
-    calls: Mapping[str, str] = field(default_factory=dict)
-    in_library: bool = False
 
 
-def advice(change: Change, at: Circumstances) -> str:
-    """Return advice on how to spare torch compiling again, as Markdown; ``""`` where there is nothing general to say,
-    or nothing that the user has in hand."""
-    text = _advice(change, at)
-    subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
-    return f"{subject}: {text}" if text else ""
 
 
-def _advice(change: Change, at: Circumstances) -> str:
-    hint = next((_CLOSURE_HINT.sub("", found.hint).strip() for found in change.failures if found.hint), "")
-    if hint and not hint.startswith("type "):
-        return prose(hint)
-    size = re.fullmatch(r"(?P<tensor>.+)\.shape\[(?P<index>\d+)\]", change.subject)
-    special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
-    if special:
-        return f"torch compiles a version of its own for size {special}; pad, or keep such calls away"
-    limit = "allow more versions: `torch._dynamo.config.recompile_limit`"
-    if change.subject in at.modules:
-        return (f"each module that it is called on has tensors of other sizes, {at.modules[change.subject]} of them in "
-                f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "
-                f"calls these modules as one graph, or {limit}")
-    if change.subject in at.fixed:
-        return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
-                f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
-    if size and "`" not in change.subject and all(expected.isdigit() and int(expected) > 1 for expected in change.was):
-        known = at.ranges.get(change.subject, "")
-        return (f"mark it dynamic before the first call, and one version serves {known or 'many sizes'}: "
-                f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`. A tensor that is made inside of "
-                "what you compile cannot be marked: compile that with `dynamic=True`")
-    if not change.lasts:
-        steps = f": {at.calls[change.subject]}" if change.subject in at.calls else ""
-        return f"move its call out of the compiled function, or compute its arguments before it{steps}"
-    return _advice_on_values(change, at)
 
 
-def _advice_on_values(change: Change, at: Circumstances) -> str:
-    if change.subject == "len(kwargs)":
-        return "" if at.in_library else (
-            "calls with it and calls without it have a version each; pass it at each call" if change.keywords else
-            "calls with other keyword arguments have a version of their own; give the same ones at each call")
-    if re.fullmatch(r"len\(.+\)", change.subject):
-        return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
-    if at.in_library or not isinstance(parsed_expression(change.subject), (ast.Name, ast.Attribute, ast.Subscript)):
-        return ""
-    if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
-        return "each of its values has a version of its own; keep one where you can"
-    if re.fullmatch(r"-?\d+\.\d+(?:e[+-]?\d+)?", change.now):
-        return "make it a tensor, and the first version serves all of its values"
-    return ""
 
 
 def value(text: str) -> str:

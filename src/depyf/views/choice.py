@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from ..provenance.sources import collect
 from ..records.model import Capture, CompiledGraph
-from .story import Story, Unit
+from .function_summary import FunctionSummary
+from .run_index import RunIndex
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class Choice:
         """The part of a run that is chosen. A note says that there was more."""
         if not self:
             return capture
-        kept = [unit for unit in Story(capture).units if self._fits(unit)]
-        functions = {id(unit.function) for unit in kept}
-        compilations = {compilation.compile_id.key for unit in kept for compilation in unit.compilations}
-        entries = {entry.compile_id.key for unit in kept if unit.function
-                   for frame in unit.function.frames for entry in frame.entries}
+        kept = [summary for summary in RunIndex(capture).summaries if self._fits(summary)]
+        functions = {id(summary.function) for summary in kept}
+        compilations = {compilation.compile_id.key for summary in kept for compilation in summary.compilations}
+        entries = {entry.compile_id.key for summary in kept if summary.function
+                   for frame in summary.function.frames for entry in frame.entries}
         chosen = replace(
             capture,
             functions=tuple(each for each in capture.functions if id(each) in functions),
@@ -57,9 +58,9 @@ class Choice:
         return replace(
             chosen, notes=(note, *chosen.notes), sources=tuple(each for each in chosen.sources if each.path in named))
 
-    def _fits(self, unit: Unit) -> bool:
-        return (not self.include or any(fits(pattern, unit) for pattern in self.include)) \
-            and not any(fits(pattern, unit) for pattern in self.exclude)
+    def _fits(self, summary: FunctionSummary) -> bool:
+        return (not self.include or any(fits(pattern, summary) for pattern in self.include)) \
+            and not any(fits(pattern, summary) for pattern in self.exclude)
 
     def _graph(self, graph: CompiledGraph) -> CompiledGraph:
         if self.backends and graph.backend not in self.backends:
@@ -71,13 +72,13 @@ class Choice:
             kernels=graph.kernels if "kernels" in self.stages else ())
 
 
-def fits(pattern: str, unit: Unit) -> bool:
+def fits(pattern: str, summary: FunctionSummary) -> bool:
     """Return whether a pattern means a function."""
     if "/" in pattern or os.sep in pattern or pattern.endswith(".py"):
-        path = (unit.location.filename if unit.location else "").replace(os.sep, "/")
+        path = (summary.location.filename if summary.location else "").replace(os.sep, "/")
         pattern = pattern.replace(os.sep, "/")
         return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"*/{pattern.removeprefix('./')}")
-    names = {unit.title, unit.name, unit.title.rpartition(".")[2]}
+    names = {summary.title, summary.name, summary.title.rpartition(".")[2]}
     return any(fnmatch.fnmatchcase(name, pattern) for name in names)
 
 

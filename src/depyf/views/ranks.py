@@ -19,10 +19,11 @@ from ..torch_text.resumes import plain_name
 from .changes import changes
 from .diff.canonical import excerpts
 from .dump.directory import RANK, Directory, numbered
+from .formatting import OUTCOME_OF_ONE, seconds
+from .grouping import recompiles
 from .index.index import FILE, index
 from .markdown import code, count, fenced, link, prose, some, table
-from .story import recompiles, short_names
-from .words import OUTCOME_OF_ONE, seconds
+from .short_paths import short_names
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
 FEW = 4

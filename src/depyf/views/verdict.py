@@ -12,8 +12,10 @@ from ..torch_text.events import graph_break
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from .causes import cause, statement
+from .function_summary import FunctionSummary
+from .grouping import path_to
 from .markdown import code, count, prose
-from .story import Story, Unit, path_to
+from .run_index import RunIndex
 
 #: Sentences before "and N more".
 MOST = 3
@@ -27,14 +29,14 @@ _WRAPPERS = (
 _ENTRY = re.compile(r"_dynamo[\\/]eval_frame\.py$")
 
 
-def verdict(story: Story) -> list[str]:
+def verdict(run: RunIndex) -> list[str]:
     """Return the sentences, the weightiest first; none where all that was asked for was compiled."""
-    wrapped = _wrapped(story)
+    wrapped = _wrapped(run)
     lines = list(wrapped)
-    for unit in story.units:
-        if is_outermost(unit):
-            lines += _of_unit(story, unit)
-    if _made_nothing(story) and not wrapped:
+    for summary in run.summaries:
+        if is_outermost(summary):
+            lines += _of_unit(run, summary)
+    if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
                  for number, line in enumerate(lines)] or ["Torch made no graph in this run."]
     if len(lines) > MOST:
@@ -44,16 +46,16 @@ def verdict(story: Story) -> list[str]:
     return lines
 
 
-def _made_nothing(story: Story) -> bool:
+def _made_nothing(run: RunIndex) -> bool:
     """Return whether there is no graph, as far as the records tell."""
-    compilations = [c for c in story.capture.compilations if c.outcome != "unknown"]
-    return bool(compilations) and not any(story.graph_names(c) for c in compilations) and all(
-        c.outcome != "compiled" or story.knows_code(c) for c in compilations)
+    compilations = [c for c in run.capture.compilations if c.outcome != "unknown"]
+    return bool(compilations) and not any(run.graph_names(c) for c in compilations) and all(
+        c.outcome != "compiled" or run.knows_code(c) for c in compilations)
 
 
-def is_outermost(unit: Unit) -> bool:
-    """Return whether the program asked for a unit's compilation, rather than that a compiled function calls it."""
-    return any(_is_asked_for(compilation) for compilation in unit.compilations)
+def is_outermost(summary: FunctionSummary) -> bool:
+    """Return whether the program asked for a summary's compilation, rather than that a compiled function calls it."""
+    return any(_is_asked_for(compilation) for compilation in summary.compilations)
 
 
 def _is_asked_for(compilation: Compilation) -> bool:
@@ -70,78 +72,78 @@ def _is_asked_for(compilation: Compilation) -> bool:
 
 
 # --- one function -------------------------------------------------------------------------------------
-def _of_unit(story: Story, unit: Unit) -> list[str]:
-    first = [c for c in unit.compilations if not resumed_function(c.function)]
+def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
+    first = [c for c in summary.compilations if not resumed_function(c.function)]
     lost = [c for c in first if c.outcome in ("skipped", "failed", "limit")]
     if lost and not is_library(lost[0].location.filename if lost[0].location else ""):
         found = lost[0]
-        return [f"{why_plain(story, found)}.{_what_is_compiled(story, unit) if found.outcome != 'limit' else ''}"]
-    if unit.done and not any(story.graph_names(c) for c in unit.compilations) and not wrappers_of(story, unit):
+        return [f"{why_plain(run, found)}.{_what_is_compiled(run, summary) if found.outcome != 'limit' else ''}"]
+    if summary.done and not any(run.graph_names(c) for c in summary.compilations) and not wrappers_of(run, summary):
         broken = next(((b, c) for c in first for b in c.breaks), None)
-        if broken is not None and story.knows_code(broken[1]):
-            return [f"No graph was made of {code(unit.title)}: {_place(story, *broken)} breaks the graph."]
+        if broken is not None and run.knows_code(broken[1]):
+            return [f"No graph was made of {code(summary.title)}: {_place(run, *broken)} breaks the graph."]
     return []
 
 
-def why_plain(story: Story, compilation: Compilation) -> str:
+def why_plain(run: RunIndex, compilation: Compilation) -> str:
     """Return why a function runs in plain Python: a sentence without its full stop.
 
     ``TinyGPT.forward`` runs in plain Python: line 34 (``if x.abs().max() > 3.0``) breaks the graph inside the loop at
     line 53
     """
-    name = story.name_of(compilation)
+    name = run.name_of(compilation)
     if compilation.outcome == "limit":
-        return _at_limit(story, compilation, name)
+        return _at_limit(run, compilation, name)
     failure = compilation.failure
     if compilation.outcome == "failed":
         reason = prose(graph_break(compilation.compile_id, failure.reason).reason) if failure else ""
         kind = f"{code(failure.kind)}: " if failure and failure.kind else ""
-        at = f" at {_at(story, failure.location, compilation)}" if failure and failure.location else ""
+        at = f" at {_at(run, failure.location, compilation)}" if failure and failure.location else ""
         return f"{name} was not compiled, an error came of it{at}: {kind}{reason}"
     broken = next((b for b in reversed(compilation.breaks) if b.skips_function), None)
     if broken is not None:
-        where, how = _place(story, broken, compilation), _no_way_on(story, broken, compilation)
+        where, how = _place(run, broken, compilation), _no_way_on(run, broken, compilation)
         return f"{name} runs in plain Python: {where} {how}"
     if failure is not None and failure.reason:
         return f"{name} runs in plain Python: {prose(graph_break(compilation.compile_id, failure.reason).reason)}"
     return f"{name} runs in plain Python: torch found no tensor operation to compile in it"
 
 
-def _no_way_on(story: Story, broken: GraphBreak, compilation: Compilation) -> str:
+def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
     if broken.gave_up.startswith("graph break in loop"):
         own = path_to(broken, compilation)[:1]
-        loop = story.source.loop_around(own[0]) if own else None
+        loop = run.source.loop_around(own[0]) if own else None
         return "breaks the graph inside " + (f"the loop at line {loop}" if loop else "a loop")
     if broken.gave_up:
         return f"breaks the graph, and torch cannot continue after it: {prose(broken.gave_up.partition(chr(10))[0])}"
     return f"breaks the graph where torch cannot continue after it: {prose(cause(broken))}"
 
 
-def _at_limit(story: Story, compilation: Compilation, name: str) -> str:
-    unit = story.unit_of[compilation.compile_id.key]
-    versions = sum(c.compile_id.frame_key == compilation.compile_id.frame_key for c in unit.done)
-    found = story.changes(compilation)
+def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
+    summary = run.summary_of[compilation.compile_id.key]
+    versions = sum(c.compile_id.frame_key == compilation.compile_id.frame_key for c in summary.done)
+    found = run.changes(compilation)
     why = f": {found[0].sentence()}" if found else ""
     calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
     return f"{name} reached the recompile limit. {calls} run in plain Python{why}"
 
 
-def _place(story: Story, broken: GraphBreak, compilation: Compilation) -> str:
+def _place(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
     """``line 34 (`if x.abs().max() > 3.0`)``, with its file where that is not the function's."""
-    return _at(story, broken.location, compilation) if broken.location is not None else "something"
+    return _at(run, broken.location, compilation) if broken.location is not None else "something"
 
 
-def _at(story: Story, where: SourceLocation, compilation: Compilation) -> str:
-    text = statement(where.text or story.source.line(where))
+def _at(run: RunIndex, where: SourceLocation, compilation: Compilation) -> str:
+    text = statement(where.text or run.source.line(where))
     same = compilation.location is not None and compilation.location.filename == where.filename
-    place = f"line {where.line}" if same else code(f"{story.short.get(where.filename, where.filename)}:{where.line}")
+    place = f"line {where.line}" if same else code(f"{run.short.get(where.filename, where.filename)}:{where.line}")
     return f"{place} ({code(text)})" if text else place
 
 
-def _what_is_compiled(story: Story, unit: Unit) -> str:
+def _what_is_compiled(run: RunIndex, summary: FunctionSummary) -> str:
     """Return a sentence on what was compiled all the same; ``""`` if nothing was."""
-    others = [each for each in story.units if each is not unit and not is_outermost(each)
-              and any(story.graph_names(c) for c in each.done)]
+    others = [each for each in run.summaries if each is not summary and not is_outermost(each)
+              and any(run.graph_names(c) for c in each.done)]
     if not others:
         return ""
     names = ", ".join(code(each.title) for each in others[:3])
@@ -162,24 +164,24 @@ def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
     return ""
 
 
-def wrappers_of(story: Story, unit: Unit) -> list[str]:
+def wrappers_of(run: RunIndex, summary: FunctionSummary) -> list[str]:
     """The wrappers that all breaks of a function are in."""
-    names = [wrapper_of(c, found) for c in unit.compilations for found in c.breaks]
+    names = [wrapper_of(c, found) for c in summary.compilations for found in c.breaks]
     return list(dict.fromkeys(names)) if all(names) else []
 
 
-def _wrapped(story: Story) -> list[str]:
+def _wrapped(run: RunIndex) -> list[str]:
     names = list(dict.fromkeys(filter(None, (
-        wrapper_of(c, found) for c in story.capture.compilations for found in c.breaks))))
+        wrapper_of(c, found) for c in run.capture.compilations for found in c.breaks))))
     if not names:
         return []
     wrapper = names[0]
-    compiled = [unit for unit in story.units if any(story.graph_names(c) for c in unit.done)]
+    compiled = [summary for summary in run.summaries if any(run.graph_names(c) for c in summary.done)]
     if compiled:
-        inner = ", ".join(code(unit.title) for unit in compiled[:3])
+        inner = ", ".join(code(summary.title) for summary in compiled[:3])
         return [f"{code(wrapper + '.forward')} runs in plain Python: torch does not trace it. The module in it is "
                 f"compiled by itself: {inner}."]
-    own = any(unit.location is not None and not is_library(unit.location.filename) for unit in story.units)
+    own = any(summary.location is not None and not is_library(summary.location.filename) for summary in run.summaries)
     why = "" if own else " A module of torch's own class, such as `nn.Sequential`, is then not compiled by itself."
     return [f"Nothing of your model was compiled. It is wrapped in {code(wrapper)} before torch.compile, and the "
             f"wrapper breaks the graph before it calls your module.{why} Compile the module first: "

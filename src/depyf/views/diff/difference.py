@@ -17,12 +17,14 @@ from ...records.store import NOT_ENDED
 from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
 from ..dump.outline import layer_pattern, layer_ranges
+from ..formatting import OUTCOME_OF_ONE, OUTCOMES, stage_name
+from ..function_summary import FunctionSummary
+from ..grouping import VALUES, kind_of_failure
 from ..index.totals import seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
-from ..story import VALUES, Story, Unit, kind_of_failure
-from ..words import OUTCOME_OF_ONE, OUTCOMES, stage_name
+from ..run_index import RunIndex
 from .canonical import calls, excerpts, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
-from .pairing import Place, base_name, entries, frames, paired, places, source_lines, units
+from .pairing import Place, base_name, entries, frames, paired, places, source_lines, summaries
 
 #: How many of a kind are told one by one, unless all are wanted.
 ROWS = 8
@@ -60,18 +62,18 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
         before, after: the two runs.
         full: every change, and those of graphs and kernels line by line.
     """
-    old, new = Story(before), Story(after)
-    found = Difference(_heads(before, after), _changed(_numbers(old.units, old), _numbers(new.units, new)))
+    old, new = RunIndex(before), RunIndex(after)
+    found = Difference(_heads(before, after), _changed(_numbers(old.summaries, old), _numbers(new.summaries, new)))
     compare = _Comparison(old, new, full)
-    for unit, other in units(old.units, new.units):
-        lines = compare.unit(unit, other)
+    for summary, other in summaries(old.summaries, new.summaries):
+        lines = compare.summary(summary, other)
         if lines:
-            shown = other or unit
+            shown = other or summary
             assert shown is not None
-            story = new if other else old
-            title = code(shown.title) + _place(story, shown.location)
-            if unit and other:
-                changed = _changed(_numbers([unit], old), _numbers([other], new))
+            run = new if other else old
+            title = code(shown.title) + _place(run, shown.location)
+            if summary and other:
+                changed = _changed(_numbers([summary], old), _numbers([other], new))
                 title += f": {_arrows(changed)}" if changed and changed != found.numbers else ""
             found.functions.setdefault(title, []).extend(lines)
     found.times = _times(before, after)
@@ -105,30 +107,30 @@ def text(found: Difference, names: tuple[str, str]) -> str:
 class _Comparison:
     """A comparison, with what is known of both runs."""
 
-    def __init__(self, old: Story, new: Story, full: bool) -> None:
+    def __init__(self, old: RunIndex, new: RunIndex, full: bool) -> None:
         self.old, self.new, self.full = old, new, full
         self.sources = source_lines(old.capture), source_lines(new.capture)
 
-    def unit(self, old: Unit | None, new: Unit | None) -> list[str]:
+    def summary(self, old: FunctionSummary | None, new: FunctionSummary | None) -> list[str]:
         """Items for what changed in a function."""
         if old is None or new is None:
-            unit, story, word = (new, self.new, "new") if old is None else (old, self.old, "gone")
-            assert unit is not None
-            graphs = {name for each in unit.done for name in story.graph_names(each)}
-            breaks = sum(len(each.breaks) for each in unit.compilations)
-            what = f"{count(len(unit.done), 'version')}, {count(len(graphs), 'graph')}" + (
+            summary, run, word = (new, self.new, "new") if old is None else (old, self.old, "gone")
+            assert summary is not None
+            graphs = {name for each in summary.done for name in run.graph_names(each)}
+            breaks = sum(len(each.breaks) for each in summary.compilations)
+            what = f"{count(len(summary.done), 'version')}, {count(len(graphs), 'graph')}" + (
                 f", {count(breaks, 'graph break')}" if breaks else "")
             return [f"* **{word}** in this run: {what}"] if word == "new" else [f"* **gone**: it had {what}"]
         lines = self._facts(old, new)
         # (A function of which nothing was compiled has no places.)
-        first, second = (places(unit.function, sources) if unit.function else []
-                         for unit, sources in zip((old, new), self.sources))
+        first, second = (places(summary.function, sources) if summary.function else []
+                         for summary, sources in zip((old, new), self.sources))
         for place, other in frames(first, second):
             lines += self._frame(place, other)
         return lines
 
     # --- breaks, recompiles, what was not compiled ---
-    def _facts(self, old: Unit, new: Unit) -> list[str]:
+    def _facts(self, old: FunctionSummary, new: FunctionSummary) -> list[str]:
         lines: list[str] = []
         for what, facts in (("graph break", _breaks), ("recompile", _recompiles), ("not compiled", _left_alone)):
             before, after = Counter(facts(self.old, old)), Counter(facts(self.new, new))
@@ -149,11 +151,11 @@ class _Comparison:
         where = f" {prose(shown.title)}" if shown.title else ""
         name = f" of {code(shown.name)}{where}" if shown.title else ""
         if old is None or new is None:
-            story, place, word = (self.new, new, "new") if old is None else (self.old, old, "gone")
+            run, place, word = (self.new, new, "new") if old is None else (self.old, old, "gone")
             assert place is not None
-            what = [self._sizes(story, entry) for entry in place.frame.entries]
+            what = [self._sizes(run, entry) for entry in place.frame.entries]
             return [f"* version{name} {word}: {each}" for each in what[:ROWS]]
-        marks = {id(entry): self._mark(story, entry) for story, place in ((self.old, old), (self.new, new))
+        marks = {id(entry): self._mark(run, entry) for run, place in ((self.old, old), (self.new, new))
                  for entry in place.frame.entries}
         pairs = entries(old.frame.entries, new.frame.entries, lambda entry: marks[id(entry)])
         # Versions that changed in the same way are told together.
@@ -172,26 +174,26 @@ class _Comparison:
     def _version(self, entry: CacheEntry | None, other: CacheEntry | None) -> list[str]:
         """Return items for what changed in a version, which is called :data:`_VERSION`."""
         if entry is None or other is None:
-            word, story = ("new", self.new) if entry is None else ("gone", self.old)
+            word, run = ("new", self.new) if entry is None else ("gone", self.old)
             present = other if entry is None else entry
             assert present is not None
-            return [f"* {_VERSION} {word}: {self._sizes(story, present)}"]
+            return [f"* {_VERSION} {word}: {self._sizes(run, present)}"]
         of = f" of {_VERSION}"
         lines = self._guards(entry, other, of)
-        graphs = [[story.graphs[each] for each in here.graph_names if each in story.graphs]
-                  for story, here in ((self.old, entry), (self.new, other))]
+        graphs = [[run.graphs[each] for each in here.graph_names if each in run.graphs]
+                  for run, here in ((self.old, entry), (self.new, other))]
         for at, (graph, changed) in enumerate(paired(graphs[0], graphs[1], lambda _: 0), 1):
             which = f"graph {at}{of}" if max(map(len, graphs)) > 1 else f"graph{of}"
             lines += self._graph(graph, changed, which)
         return lines
 
-    def _mark(self, story: Story, entry: CacheEntry) -> object:
+    def _mark(self, run: RunIndex, entry: CacheEntry) -> object:
         """Equal for two versions whose captured graphs are the same."""
-        return tuple(graph_lines(stage) for name in entry.graph_names if name in story.graphs
-                     for stage in story.graphs[name].stages if stage.stage == "Captured_Graph")
+        return tuple(graph_lines(stage) for name in entry.graph_names if name in run.graphs
+                     for stage in run.graphs[name].stages if stage.stage == "Captured_Graph")
 
-    def _sizes(self, story: Story, entry: CacheEntry) -> str:
-        graphs = [story.graphs[name] for name in entry.graph_names if name in story.graphs]
+    def _sizes(self, run: RunIndex, entry: CacheEntry) -> str:
+        graphs = [run.graphs[name] for name in entry.graph_names if name in run.graphs]
         parts = [count(len(entry.guards), "guard")]
         for graph in graphs:
             parts.append(f"a graph of {_operations(graph)}")
@@ -301,27 +303,27 @@ class _Fact:
     key: object
 
 
-def _breaks(story: Story, unit: Unit) -> Iterator[_Fact]:
-    for compilation in unit.compilations:
+def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
+    for compilation in summary.compilations:
         for found in compilation.breaks:
             where = found.location
-            shown = _place(story, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
+            shown = _place(run, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
             text = where.text if where and where.text else where and where.line
             yield _Fact(f"{shown} ({prose(found.reason, 100)})",
                         (VALUES.sub("_", found.reason), where and base_name(where.filename), text))
 
 
-def _recompiles(story: Story, unit: Unit) -> Iterator[_Fact]:
-    for compilation in unit.recompiles:
+def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
+    for compilation in summary.recompiles:
         found = compilation.guard_failures[0]
-        changes = story.changes(compilation)
+        changes = run.changes(compilation)
         what = changes[0].row() if changes else code(found.text, 160)
-        yield _Fact(f"{what} in {story.name_of(compilation)}",
+        yield _Fact(f"{what} in {run.name_of(compilation)}",
                     (plain_name(compilation.function), kind_of_failure(found)))
 
 
-def _left_alone(story: Story, unit: Unit) -> Iterator[_Fact]:
-    for compilation in unit.compilations:
+def _left_alone(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
+    for compilation in summary.compilations:
         if compilation.outcome == "compiled":
             continue
         failure = compilation.failure
@@ -333,16 +335,16 @@ def _left_alone(story: Story, unit: Unit) -> Iterator[_Fact]:
 
 
 # --- numbers ---------------------------------------------------------------------------------------------
-def _numbers(units: Sequence[Unit], story: Story) -> dict[str, int]:
+def _numbers(summaries: Sequence[FunctionSummary], run: RunIndex) -> dict[str, int]:
     """Return the number of each kind of thing in functions, the weightiest first."""
-    outcomes = Counter(each.outcome for unit in units for each in unit.compilations)
+    outcomes = Counter(each.outcome for summary in summaries for each in summary.compilations)
     return {
-        "graph breaks": sum(len(each.breaks) for unit in units for each in unit.compilations),
-        "recompiles": sum(len(unit.recompiles) for unit in units),
+        "graph breaks": sum(len(each.breaks) for summary in summaries for each in summary.compilations),
+        "recompiles": sum(len(summary.recompiles) for summary in summaries),
         **{OUTCOMES.get(outcome, outcome): outcomes[outcome] for outcome in sorted(outcomes)
            if outcome != "compiled"},
         "versions": outcomes["compiled"],
-        "graphs": len({name for unit in units for each in unit.done for name in story.graph_names(each)})}
+        "graphs": len({name for summary in summaries for each in summary.done for name in run.graph_names(each)})}
 
 
 def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[Number]:
@@ -375,8 +377,8 @@ def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
     return [each for each in found if max(each[1:]) >= 0.005]
 
 
-def _place(story: Story, where: SourceLocation | None, comma: str = ", ") -> str:
-    return f"{comma}{code(f'{story.short.get(where.filename, where.filename)}:{where.line}')}" if where else ""
+def _place(run: RunIndex, where: SourceLocation | None, comma: str = ", ") -> str:
+    return f"{comma}{code(f'{run.short.get(where.filename, where.filename)}:{where.line}')}" if where else ""
 
 
 def _operations(graph: CompiledGraph) -> str:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ...records.model import CacheEntry, Capture, CompiledFunction, Frame, SourceLocation
 from ...torch_text.resumes import plain_name, resumed_function
-from ..story import Unit
+from ..function_summary import FunctionSummary
 
 Item = TypeVar("Item")
 #: One of the two can be missing.
@@ -58,14 +58,14 @@ def aligned(before: Sequence[Item], after: Sequence[Item], mark: Callable[[Item]
     return found
 
 
-def units(before: Sequence[Unit], after: Sequence[Unit]) -> Pairs[Unit]:
+def summaries(before: Sequence[FunctionSummary], after: Sequence[FunctionSummary]) -> Pairs[FunctionSummary]:
     """Functions: by qualified name and file; else by qualified name and the file's name; else by qualified name. Not by
     line: a function that moved is the same."""
     return paired(
-        before, after, lambda unit: (unit.title, unit.location and unit.location.filename),
-        lambda unit: (unit.title, unit.location and base_name(unit.location.filename)), lambda unit: unit.title,
+        before, after, lambda each: (each.title, each.location and each.location.filename),
+        lambda each: (each.title, each.location and base_name(each.location.filename)), lambda each: each.title,
         # (a run that did not end, or a log, does not say of what class a method is)
-        lambda unit: (unit.name, unit.location and base_name(unit.location.filename)))
+        lambda each: (each.name, each.location and base_name(each.location.filename)))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ...records.naming import FileNames, legal_identifier
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
-from ..words import after_break, called_through
+from ..formatting import after_break, called_through
 from .graph_file import graph_file
 
 MEANINGS = {

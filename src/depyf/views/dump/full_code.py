@@ -18,9 +18,9 @@ from ...records.naming import function_identifier, legal_identifier
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
+from ..formatting import after_break, called_through, remarks
 from ..line_breaks import WIDTH, broken
 from ..markdown import some
-from ..words import after_break, called_through, remarks
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_function import graph_as_function

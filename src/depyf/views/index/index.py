@@ -12,13 +12,13 @@ from ...records.model import Capture
 from ..markdown import code, count, link, prose, some
 from .sections.breaks import breaks
 from .sections.compiled import functions, timeline
+from .sections.context import SectionContext
 from .sections.cost import cost
 from .sections.glossary import glossary
-from .sections.left_alone import left_alone
+from .sections.not_compiled import not_compiled
 from .sections.overview import head, start
 from .sections.recompiles import recompiles
 from .sections.shapes import shapes
-from .sections.told import Told
 
 FILE = "index.md"
 #: How many notes are told.
@@ -35,27 +35,27 @@ def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
         notes_file: where all notes stand, if there is such a file.
         page: the file of the page, if there is one.
     """
-    story = Told(capture)
+    run = SectionContext(capture)
     return _joined([
-        [*head(story), *start(story, page)], functions(story), timeline(story), breaks(story), recompiles(story),
-        left_alone(story), shapes(story), cost(story), _notes(story, capture.notes, notes_file), glossary(story)])
+        [*head(run), *start(run, page)], functions(run), timeline(run), breaks(run), recompiles(run),
+        not_compiled(run), shapes(run), cost(run), _notes(run, capture.notes, notes_file), glossary(run)])
 
 
 def brief(capture: Capture) -> str:
     """The same for a terminal: without the table of all compilations and the links, and without notes of what is so in
     every run."""
-    story = Told(capture)
+    run = SectionContext(capture)
     notes = [note for note in capture.notes if not note.startswith(ORDINARY)]
     return _joined([
-        head(story), functions(story), breaks(story), recompiles(story), left_alone(story), shapes(story),
-        cost(story), _notes(story, notes, "")])
+        head(run), functions(run), breaks(run), recompiles(run), not_compiled(run), shapes(run),
+        cost(run), _notes(run, notes, "")])
 
 
 def _joined(parts: Iterable[Sequence[str]]) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _notes(story: Told, notes: Sequence[str], notes_file: str) -> list[str]:
+def _notes(run: SectionContext, notes: Sequence[str], notes_file: str) -> list[str]:
     lines: list[str] = []
     if notes:
         lines += ["## Notes", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES])]
@@ -64,8 +64,8 @@ def _notes(story: Told, notes: Sequence[str], notes_file: str) -> list[str]:
             lines.append(f"* ... and {rest} more in {link(code(notes_file), notes_file)}" if notes_file else
                          f"* ... and {rest} more")
     files: dict[str, str] = {}
-    for path in story.named:
-        short = story.short.get(path, path)
+    for path in run.named:
+        short = run.short.get(path, path)
         if short != path:
             files[short] = max(path, files.get(short, ""), key=len)  # (torch cuts some)
     if files:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...records.model import Compilation
-from ..story import Story
+from ..run_index import RunIndex
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,20 @@ class Totals:
     seconds: float
 
     @classmethod
-    def of(cls, story: Story) -> Totals:
-        compilations = story.capture.compilations
+    def of(cls, run: RunIndex) -> Totals:
+        compilations = run.capture.compilations
         breaks = [found for compilation in compilations for found in compilation.breaks]
         outcomes: dict[str, int] = {}
         for compilation in compilations:
             if compilation.outcome != "compiled":
                 outcomes[compilation.outcome] = outcomes.get(compilation.outcome, 0) + 1
         return cls(
-            sum(bool(unit.function and (not unit.compilations or unit.done)) for unit in story.units),
+            sum(bool(summary.function and (not summary.compilations or summary.done)) for summary in run.summaries),
             sum(compilation.outcome == "compiled" for compilation in compilations),
-            len({name for _, entry in story.entries.values() for name in entry.graph_names}),
+            len({name for _, entry in run.entries.values() for name in entry.graph_names}),
             len(breaks),
             len({found.location and (found.location.filename, found.location.line) for found in breaks}),
-            sum(len(unit.recompiles) for unit in story.units), outcomes,
+            sum(len(summary.recompiles) for summary in run.summaries), outcomes,
             sum(compilation.seconds for compilation in compilations))
 
     @property

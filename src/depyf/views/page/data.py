@@ -20,10 +20,8 @@ from typing import Any
 from ...provenance import sources
 from ...provenance.lines import Provenance
 from ...records.model import Capture, SourceFile
-from .. import story
-from .functions import unit_data
-from .graphs import graph_data
-from .happened import (
+from ..grouping import breaks_by_reason, not_compiled
+from .events import (
     break_data,
     caches_data,
     compilation_data,
@@ -34,6 +32,8 @@ from .happened import (
     symbols_data,
     verdict_data,
 )
+from .functions import unit_data
+from .graphs import graph_data
 from .run import Json, Run, plain_lines
 
 FORMAT = 1
@@ -59,10 +59,10 @@ def run_data(
     # (Numbers are given in this order.)
     graphs = [graph_data(run, graph, (provenances or {}).get(graph.name)) for graph in capture.graphs]
     guards: list[Json] = []
-    units = [unit_data(run, unit, guards) for unit in run.story.units]
-    breaks = [break_data(run, group) for group in story.breaks_by_reason(capture.compilations)]
-    recompiles = [recompile_data(run, unit) for unit in run.story.units if unit.recompiles]
-    lost = [lost_data(run, members) for members in story.not_compiled(capture.compilations)]
+    summaries = [unit_data(run, summary, guards) for summary in run.index.summaries]
+    breaks = [break_data(run, group) for group in breaks_by_reason(capture.compilations)]
+    recompiles = [recompile_data(run, summary) for summary in run.index.summaries if summary.recompiles]
+    lost = [lost_data(run, members) for members in not_compiled(capture.compilations)]
     compilations = [compilation_data(run, compilation) for compilation in capture.compilations]
     symbols = symbols_data(run)
     _traced(run)
@@ -73,7 +73,7 @@ def run_data(
         "verdict": verdict_data(run), "backends": sorted({graph.backend for graph in capture.graphs if graph.backend}),
         "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in run.file_names],
         "places": [number for place in run.places for number in (run.file_numbers[place[0]], place[1])],
-        "docs": run.documents, "graphs": graphs, "units": units, "breaks": breaks, "recompiles": recompiles,
+        "docs": run.documents, "graphs": graphs, "units": summaries, "breaks": breaks, "recompiles": recompiles,
         "lost": lost, "compilations": compilations, "guards": guards, "symbols": symbols,
         "phases": phases_data(run), "caches": caches_data(run)}
 

@@ -9,30 +9,30 @@ from typing import Any
 
 from ...records.model import Frame, GuardFailure
 from ...torch_text.resumes import resumed_function
-from .. import story
 from ..changes import in_words as shape_in_words
 from ..dump.guards.conditions import in_words
 from ..dump.guards.versions import Version, by_compile_id, nearest, versions
 from ..dump.guards.whole import guard_groups, guard_lines
-from ..words import on_branch
+from ..formatting import on_branch
+from ..function_summary import FunctionSummary
 from .failed import failed
 from .run import Json, Run, words
 
 
-def unit_data(run: Run, unit: story.Unit, guards: list[Json]) -> Json:
+def unit_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Json:
     frames = []
-    for frame in unit.function.frames if unit.function else ():
-        frames.append(_frame(run, unit, frame, guards))
+    for frame in summary.function.frames if summary.function else ():
+        frames.append(_frame(run, summary, frame, guards))
     return {
-        "title": unit.title, "place": run.place(unit.location), "frames": frames,
-        "wrappers": [[run.place(wrapper), wrapper.function] for wrapper in unit.wrappers],
-        "versions": len(unit.done), "breaks": sum(len(c.breaks) for c in unit.compilations),
-        "recompiles": len(unit.recompiles), "seconds": sum(c.seconds for c in unit.compilations),
-        "graphs": len({name for c in unit.done for name in run.story.graph_names(c)}),
-        "lost": [[str(c.compile_id), c.outcome] for c in unit.compilations if c.outcome != "compiled"]}
+        "title": summary.title, "place": run.place(summary.location), "frames": frames,
+        "wrappers": [[run.place(wrapper), wrapper.function] for wrapper in summary.wrappers],
+        "versions": len(summary.done), "breaks": sum(len(c.breaks) for c in summary.compilations),
+        "recompiles": len(summary.recompiles), "seconds": sum(c.seconds for c in summary.compilations),
+        "graphs": len({name for c in summary.done for name in run.index.graph_names(c)}),
+        "lost": [[str(c.compile_id), c.outcome] for c in summary.compilations if c.outcome != "compiled"]}
 
 
-def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json:
+def _frame(run: Run, summary: FunctionSummary, frame: Frame, guards: list[Json]) -> Json:
     resumed = resumed_function(frame.code_name)
     shown = frame.original.text if frame.original_is_user_text or "def " in frame.original.text else ""
     original = -1
@@ -45,11 +45,11 @@ def _frame(run: Run, unit: story.Unit, frame: Frame, guards: list[Json]) -> Json
     compiled = versions(frame, by_compile_id(run.capture.compilations))
     for version in compiled:
         entries.append(_entry(run, version, nearest(version, compiled), guards))
-    name = frame.name if resumed else unit.title
+    name = frame.name if resumed else summary.title
     return {"name": frame.name, "title": name, "resumes": resumed[1] if resumed else 0,
             "branch": branch_data(frame),
             "place": run.place(frame.location), "original": original, "entries": entries,
-            "fate": run.story.fate_of(frame.name) if resumed and not entries else ""}
+            "fate": run.index.fate_of(frame.name) if resumed and not entries else ""}
 
 
 def branch_data(frame: Frame | None) -> list[Any] | None:

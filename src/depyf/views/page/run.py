@@ -9,7 +9,9 @@ from typing import Any
 from ...provenance import sources
 from ...records.model import Capture, Compilation, SourceFile, SourceLocation
 from ...torch_text.resumes import plain_name, resumed_function
-from .. import story
+from ..advice import Adviser
+from ..run_index import RunIndex
+from ..short_paths import short_names
 from .lines import Statuses
 
 Json = dict[str, Any]
@@ -26,7 +28,8 @@ class Run:
         names: what files are called, by path, where that is not a part of the path.
 
     Attributes:
-        story: the records, tied together.
+        index: the records, tied together.
+        advice: on their recompiles.
         documents: texts that a pane can show, each once.
         file_names: in the order of their numbers.
         places: lines of the user's, ``(file, line)`` -> number.
@@ -36,7 +39,8 @@ class Run:
 
     def __init__(self, capture: Capture, files: Sequence[SourceFile], names: Mapping[str, str]) -> None:
         self.capture = capture
-        self.story = story.Story(capture)
+        self.index = RunIndex(capture)
+        self.advice = Adviser(self.index)
         self.files = files
         self.names = names
         self.documents: list[Json] = []
@@ -56,7 +60,7 @@ class Run:
         return number
 
     def short_names(self) -> dict[str, str]:
-        return {path: self.names.get(path, short) for path, short in story.short_names(self.file_names).items()}
+        return {path: self.names.get(path, short) for path, short in short_names(self.file_names).items()}
 
     def place(self, location: SourceLocation | None) -> int:
         if location is None or location.line <= 0:
@@ -77,12 +81,12 @@ class Run:
 
     def function_at(self, place: SourceLocation) -> str:
         """The name of the function that a line is in, with its class where the user's file says it."""
-        return self.story.source.name_at(place, plain_name(place.function))
+        return self.index.source.name_at(place, plain_name(place.function))
 
     def subject(self, compilation: Compilation) -> str:
         resume = resumed_function(compilation.function)
-        unit = self.story.unit_of.get(compilation.compile_id.key)
-        title = unit.title if unit else plain_name(compilation.function) or "a function that torch does not name"
+        summary = self.index.summary_of.get(compilation.compile_id.key)
+        title = summary.title if summary else plain_name(compilation.function) or "a function that torch does not name"
         if not resume:
             return title
         meant = compilation.user_function

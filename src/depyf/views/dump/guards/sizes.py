@@ -218,6 +218,38 @@ def in_shape_words(text: str) -> str:
     return re.sub(r"\.size\(\)(?=\[)", ".shape", text)
 
 
+def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -> str:
+    """The range that the guards of a version leave for what it keeps open: ``"2 to 256"``; ``""`` where they leave it
+    any value, or one.
+
+    Args:
+        sizes, conditions: of the version.
+        expression: as the guards have it.
+    """
+    expression = in_shape_words(expression)
+    size = sizes.open.get(expression) or next(
+        (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)
+    if size is not None:
+        return "" if size.range_in_words() == "any" else size.range_in_words()
+    escaped = re.escape(expression)
+    low = high = None
+    for one in conditions:
+        found = re.fullmatch(rf"(?:(?P<low>-?\d+) <= )?{escaped}(?: <= (?P<high>-?\d+))?", one.text) if (
+            expression in one.text) else None
+        if found is not None:
+            low, high = found["low"] or low, found["high"] or high
+    if low is None:
+        return f"at most {high}" if high is not None else ""
+    return f"{low} to {high}" if high is not None else f"{low} or more"
+
+
+def range_in_sentence(found: str) -> str:
+    """A range as it stands in a sentence: ``"from 2 to 256"``, ``"from 2 on"``."""
+    if found.endswith(" or more"):
+        return f"from {found.removesuffix(' or more')} on"
+    return f"up to {found.removeprefix('at most ')}" if found.startswith("at most ") else f"from {found}"
+
+
 def symbol_names(compilation: Compilation | None) -> dict[str, str]:
     return dict(_symbols(compilation))
 

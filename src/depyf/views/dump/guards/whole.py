@@ -15,7 +15,7 @@ from ....torch_text.resumes import resumed_function
 from ....torch_text.wrapping import comment, prose
 from ...line_breaks import WIDTH, broken
 from ...markdown import count
-from ...story import short_names
+from ...short_paths import short_names
 from .changes import as_comment
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from .helpers import helpers, imports

@@ -6,11 +6,11 @@ from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name
 from ...causes import cause, in_plain_python, statement
+from ...formatting import on_branch
+from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ...markdown import code, count, fenced, link, prose, some
-from ...story import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ...verdict import wrapper_of
-from ...words import on_branch
-from .told import Told
+from .context import SectionContext
 
 #: How many places of a reason are told one by one.
 PLACES = 12
@@ -18,8 +18,8 @@ PLACES = 12
 STEPS = 6
 
 
-def breaks(story: Told) -> list[str]:
-    found = [(broken, c) for c in story.capture.compilations for broken in c.breaks]
+def breaks(run: SectionContext) -> list[str]:
+    found = [(broken, c) for c in run.capture.compilations for broken in c.breaks]
     if not found:
         return []
     lines = ["## Graph breaks", "",
@@ -30,35 +30,35 @@ def breaks(story: Told) -> list[str]:
         in_wrappers.setdefault(wrapper_of(compilation, broken), []).append((broken, compilation))
     own = {id(broken) for broken, _ in in_wrappers.pop("", [])}
     for wrapper, members in in_wrappers.items():
-        lines += _in_wrapper(story, wrapper, members)
-    for group in breaks_by_reason(story.capture.compilations):
+        lines += _in_wrapper(run, wrapper, members)
+    for group in breaks_by_reason(run.capture.compilations):
         group = [(broken, compilation) for broken, compilation in group if id(broken) in own]
         if group:
-            lines += _reason(story, group)
+            lines += _reason(run, group)
     return lines
 
 
-def _in_wrapper(story: Told, wrapper: str, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     """Breaks in torch's own code around the user's module: nothing that the user can mend."""
     lines = ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
              f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed for it: "
              "compile the module before it is wrapped.", ""]
     told: dict[str, int] = {}
     for found, _ in members:
-        place = story.place(found.location) or "a place that torch does not name"
+        place = run.place(found.location) or "a place that torch does not name"
         text = f"* {place}: {code(statement(_text(found)))}, {prose(cause(found))}"
         told[text] = told.get(text, 0) + 1
     return lines + [text + (f", {times} times" if times > 1 else "") for text, times in told.items()]
 
 
-def _reason(story: Told, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     first = group[0][0]
     ids = f"[{first.registry_id}]({first.url})" if first.url else first.registry_id
     title = prose(first.reason) or "Torch gives no reason"
     lines = ["", f"### {title}" + (f" ({ids})" if ids else "") + _times(group), ""]
     by_place = breaks_by_place(group)
     for members in by_place[:PLACES]:
-        lines += _place_of_break(story, members)
+        lines += _place_of_break(run, members)
     if len(by_place) > PLACES:
         lines.append(f"* ... and {count(len(by_place) - PLACES, 'more place')} (`records.jsonl` has all)")
     lines += _torchs_words(group)
@@ -79,35 +79,35 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     return lines
 
 
-def _place_of_break(story: Told, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+def _place_of_break(run: SectionContext, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     found, compilation = members[0]
     where = found.location
-    unit = story.unit_of[compilation.compile_id.key]
+    summary = run.summary_of[compilation.compile_id.key]
     text = statement(_text(found))
-    inside = f" in {code(_function(story, where))}" if where and where.function else ""
-    lines = [f"* {story.place(where) or 'a place that torch does not name'}{inside}"
+    inside = f" in {code(_function(run, where))}" if where and where.function else ""
+    lines = [f"* {run.place(where) or 'a place that torch does not name'}{inside}"
              f"{': ' + code(text) if text else ''}{_times(members)}"]
     why = cause(found)
     if why != found.reason.rstrip("."):
         lines.append(f"  * why: {prose(why)}")
     path = path_to(found, compilation)
     if len(path) > 1:
-        steps = [f"{story.place(step)} {code(_function(story, step))}" for step in path[:-1]
+        steps = [f"{run.place(step)} {code(_function(run, step))}" for step in path[:-1]
                  if not is_library(step.filename) or len(path) < 4]
         if len(steps) > STEPS:
             steps = [*steps[: STEPS // 2], f"{count(len(steps) - STEPS, 'more call')}", *steps[-STEPS // 2 :]]
         if steps:
             lines.append("  * called from " + " > ".join(steps))
-    lines.append(f"  * in plain Python: {_in_plain_python(story, found, compilation)}")
+    lines.append(f"  * in plain Python: {_in_plain_python(run, found, compilation)}")
     resumes = dict.fromkeys(
         name for _, c in members if c.outcome == "compiled"
-        for name in story.resume_names(c))
+        for name in run.resume_names(c))
     if resumes:
-        lines.append("  * continues in " + some([_resume(story, name) for name in resumes], 4))
-    elif not found.skips_function and compilation.outcome == "compiled" and story.knows_code(compilation):
+        lines.append("  * continues in " + some([_resume(run, name) for name in resumes], 4))
+    elif not found.skips_function and compilation.outcome == "compiled" and run.knows_code(compilation):
         lines.append("  * nothing is left to compile after it")
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
-    lines.append(f"  * in {some(ids, 4)} of " + link(story.unit_name(unit), unit.file))
+    lines.append(f"  * in {some(ids, 4)} of " + link(run.name_in_text(summary), summary.file))
     return lines
 
 
@@ -119,29 +119,30 @@ def _times(members: list[tuple[GraphBreak, Compilation]]) -> str:
     return f", {len(members)} times" if len(members) > 1 else ""
 
 
-def _function(story: Told, place: SourceLocation) -> str:
-    return story.source.name_at(place, plain_name(place.function))
+def _function(run: SectionContext, place: SourceLocation) -> str:
+    return run.source.name_at(place, plain_name(place.function))
 
 
-def _in_plain_python(story: Told, found: GraphBreak, compilation: Compilation) -> str:
+def _in_plain_python(run: SectionContext, found: GraphBreak, compilation: Compilation) -> str:
     if found.skips_function:
-        return f"all of {story.name_of(compilation)}; functions that it calls are compiled by themselves"
+        return f"all of {run.name_of(compilation)}; functions that it calls are compiled by themselves"
     if compilation.outcome != "compiled":
         return "see [Not compiled](#not-compiled): torch gave the compilation up"
     path = path_from_frame(found, compilation)
-    resumed = {plain_name(story.frames[name].code_name) for name in story.resume_names(compilation)
-               if name in story.frames}
+    resumed = {plain_name(run.frames[name].code_name) for name in run.resume_names(compilation)
+               if name in run.frames}
     if len(path) > 1 and plain_name(path[-1].function) not in resumed:
-        called = _function(story, path[1])
-        lost = any(story.unit_name(unit) == code(called) for unit in story.units if unit.compilations and not unit.done)
-        return (f"the call in {story.place(path[0])}; {code(called)}, called there, "
+        called = _function(run, path[1])
+        lost = any(run.name_in_text(each) == code(called) for each in run.summaries
+                   if each.compilations and not each.done)
+        return (f"the call in {run.place(path[0])}; {code(called)}, called there, "
                 + ("runs in plain Python, too" if lost else "is compiled by itself"))
     return in_plain_python(found) or "the operation of this line that torch could not trace"
 
 
-def _resume(story: Told, name: str) -> str:
-    frame = story.frames.get(name)
-    fate = story.fate_of(name)
+def _resume(run: SectionContext, name: str) -> str:
+    frame = run.frames.get(name)
+    fate = run.fate_of(name)
     told = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
             "unknown": "not compiled"}[fate if frame is not None else "unknown"]
     remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", told]

@@ -8,49 +8,49 @@ from ....records.model import Compilation
 from ....records.stages import direction
 from ....torch_text.resumes import resumed_function
 from ...causes import cause
+from ...formatting import seconds, stage_name
+from ...function_summary import FunctionSummary
 from ...markdown import code, link, prose, some, table
-from ...story import Unit
-from ...words import seconds, stage_name
-from .told import ROWS, Told, left_out
+from .context import ROWS, SectionContext, left_out
 
 
-def functions(story: Told) -> list[str]:
+def functions(run: SectionContext) -> list[str]:
     # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
-    units = [unit for unit in story.units if unit.function or any(c.breaks for c in unit.compilations)]
-    if len(units) < 2 and all(len(unit.compilations) < 2 and not unit.wrappers for unit in units):
+    summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
+    if len(summaries) < 2 and all(len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
         return []
     rows = []
-    for unit in units[:ROWS]:
-        graphs = {name for c in unit.done for name in story.graph_names(c)}
+    for summary in summaries[:ROWS]:
+        graphs = {name for c in summary.done for name in run.graph_names(c)}
         rows.append((
-            link(code(unit.title), unit.file), story.place(unit.location),
-            _versions(unit), str(len(graphs)),
-            str(sum(len(c.breaks) for c in unit.compilations)), str(len(unit.recompiles)),
-            seconds(sum(c.seconds for c in unit.compilations))))
+            link(code(summary.title), summary.file), run.place(summary.location),
+            _versions(summary), str(len(graphs)),
+            str(sum(len(c.breaks) for c in summary.compilations)), str(len(summary.recompiles)),
+            seconds(sum(c.seconds for c in summary.compilations))))
     lines = ["## Functions", "", *table(
         ("function", "where", "versions", "graphs", "breaks", "recompiles", "time"), rows)]
-    lines += left_out(len(units) - ROWS, "function")
-    wrapped = [unit for unit in units[:ROWS] if unit.wrappers]
+    lines += left_out(len(summaries) - ROWS, "function")
+    wrapped = [summary for summary in summaries[:ROWS] if summary.wrappers]
     if wrapped:
         lines.append("")
-    for unit in wrapped:
-        name = unit.function.frames[0].title if unit.function else unit.title
-        lines.append(f"* {code(name)} is {story.called_through(unit.wrappers)}")
+    for summary in wrapped:
+        name = summary.function.frames[0].title if summary.function else summary.title
+        lines.append(f"* {code(name)} is {run.called_through(summary.wrappers)}")
     return lines
 
 
-def _versions(unit: Unit) -> str:
+def _versions(summary: FunctionSummary) -> str:
     """``3 + 6 after breaks``: those of the function itself, and of the resume functions that continue it."""
-    if not unit.compilations:
+    if not summary.compilations:
         return "?"
-    resumed = sum(resumed_function(c.function) is not None for c in unit.done)
-    own = len(unit.done) - resumed
+    resumed = sum(resumed_function(c.function) is not None for c in summary.done)
+    own = len(summary.done) - resumed
     return f"{own} + {resumed} of resume functions" if resumed else str(own)
 
 
-def timeline(story: Told) -> list[str]:
+def timeline(run: SectionContext) -> list[str]:
     """Each compilation with its files; the middle of a long series of one frame is left out."""
-    compilations = story.capture.compilations
+    compilations = run.capture.compilations
     if not compilations:
         return []
     of_frame: dict[tuple[int, int], list[Compilation]] = {}
@@ -66,26 +66,26 @@ def timeline(story: Told) -> list[str]:
             if at == 3:
                 rest = series[3:-1]
                 rows.append((f"{code(str(rest[0].compile_id))} to {code(str(rest[-1].compile_id))}",
-                             story.subject(compilation), f"compiled {len(rest)} more times", "",
-                             _guards_links(story, rest), seconds(sum(c.seconds for c in rest))))
+                             run.subject(compilation), f"compiled {len(rest)} more times", "",
+                             _guards_links(run, rest), seconds(sum(c.seconds for c in rest))))
             continue
         shown += 1
         if shown > ROWS:
             continue
-        rows.append((code(str(compilation.compile_id)), story.subject(compilation), _came_of_it(story, compilation),
-                     _graph_links(story, compilation), _code_link(story, compilation), seconds(compilation.seconds)))
+        rows.append((code(str(compilation.compile_id)), run.subject(compilation), _came_of_it(run, compilation),
+                     _graph_links(run, compilation), _code_link(run, compilation), seconds(compilation.seconds)))
     lines = ["## In order", "", *table(("compilation", "of", "what came of it", "graph", "code", "time"), rows[:ROWS])]
     return lines + left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
 
 
-def _guards_links(story: Told, compilations: Sequence[Compilation]) -> str:
+def _guards_links(run: SectionContext, compilations: Sequence[Compilation]) -> str:
     """The guards of versions that are told together, each by its number."""
     found = [link(code(str(c.compile_id)), entry.guards_file) for c in compilations
-             if (entry := story.entry(c)) is not None and entry.guards_file]
+             if (entry := run.entry(c)) is not None and entry.guards_file]
     return f"guards {some(found, 6)}" if found else ""
 
 
-def _came_of_it(story: Told, compilation: Compilation) -> str:
+def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
     if compilation.outcome == "limit":
         return "recompile limit: plain Python"
     if compilation.outcome != "compiled":
@@ -94,16 +94,16 @@ def _came_of_it(story: Told, compilation: Compilation) -> str:
     words = ["recompiled" if compilation.guard_failures or compilation.compile_id.recompile else "compiled"]
     if compilation.breaks:
         last = compilation.breaks[-1]
-        where = f"at {story.place(last.location)}" if last.location else f"({prose(cause(last))})"
+        where = f"at {run.place(last.location)}" if last.location else f"({prose(cause(last))})"
         words.append(f"up to the graph break {where}")
     return " ".join(words)
 
 
-def _graph_links(story: Told, compilation: Compilation) -> str:
+def _graph_links(run: SectionContext, compilation: Compilation) -> str:
     """The graph, its outline and its other stages, each of which has a file."""
     found = []
-    for name in story.graph_names(compilation):
-        graph = story.graphs.get(name)
+    for name in run.graph_names(compilation):
+        graph = run.graphs.get(name)
         if graph is None:
             continue
         for stage in graph.stages:
@@ -120,8 +120,8 @@ def _graph_links(story: Told, compilation: Compilation) -> str:
     return some(found, 12) if found else ("none" if compilation.outcome == "compiled" else "")
 
 
-def _code_link(story: Told, compilation: Compilation) -> str:
-    found = story.entries.get(compilation.compile_id.key)
+def _code_link(run: SectionContext, compilation: Compilation) -> str:
+    found = run.entries.get(compilation.compile_id.key)
     if found is None:
         return ""
     transformed = found[1].transformed

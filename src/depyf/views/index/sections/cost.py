@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from ...formatting import seconds
 from ...markdown import code, prose
-from ...words import seconds
 from ..totals import seconds_by_phase
-from .told import Told
+from .context import SectionContext
 
 
-def cost(story: Told) -> list[str]:
-    compilations = story.capture.compilations
+def cost(run: SectionContext) -> list[str]:
+    compilations = run.capture.compilations
     phases = seconds_by_phase(compilations)
     if not phases:
         return []
@@ -20,7 +20,7 @@ def cost(story: Told) -> list[str]:
     slowest = sorted(compilations, key=lambda c: -c.seconds)[:3]
     if len(compilations) > 5:
         lines += ["", "Slowest: " + ", ".join(
-            f"{code(str(c.compile_id))} {story.subject(c)} {seconds(c.seconds)}" for c in slowest) + "."]
+            f"{code(str(c.compile_id))} {run.subject(c)} {seconds(c.seconds)}" for c in slowest) + "."]
     caches: dict[str, dict[str, int]] = {}
     bypassed: dict[str, int] = {}
     for compilation in compilations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .told import Told
+from .context import SectionContext
 
 _WORDS = (
     "**Graph** (`__compiled_fn_1`): the tensor operations of a function as torch traced them; the backend compiles it.",
@@ -16,9 +16,9 @@ _WORDS = (
 )
 
 
-def glossary(story: Told) -> list[str]:
+def glossary(run: SectionContext) -> list[str]:
     """Return what graph, version and guard are; where there are graph breaks, what these and resume functions are."""
-    if not story.capture.compilations:
+    if not run.capture.compilations:
         return []
-    words = _WORDS if any(c.breaks for c in story.capture.compilations) else _WORDS[:3]
+    words = _WORDS if any(c.breaks for c in run.capture.compilations) else _WORDS[:3]
     return ["## Words", "", *(f"* {text}" for text in words)]

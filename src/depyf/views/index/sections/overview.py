@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from ...formatting import OUTCOMES, remarks, seconds
+from ...function_summary import FunctionSummary
 from ...markdown import code, count, link, prose
-from ...story import Unit
 from ...verdict import verdict
-from ...words import OUTCOMES, remarks, seconds
 from ..totals import Totals
-from .told import Told
+from .context import SectionContext
 
 
-def head(story: Told) -> list[str]:
-    capture = story.capture
-    totals = Totals.of(story)
+def head(run: SectionContext) -> list[str]:
+    capture = run.capture
+    totals = Totals.of(run)
     versions = {"python": "Python", "torch": "torch"}
     where = [f"{versions[key]} {capture.environment[key]}" for key in ("torch", "python")
              if capture.environment.get(key)]
     if "world_size" in capture.environment:
         where.append(f"rank {capture.environment.get('rank', '?')} of {capture.environment['world_size']}")
-    if not capture.compilations and not _compiled(story):
+    if not capture.compilations and not _compiled(run):
         summary = "Nothing was compiled: no function under `torch.compile` was called while depyf watched."
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
                    f"{count(totals.graphs, 'graph')}, {seconds(totals.seconds)}.")
     lines = ["# What torch.compile did", ""]
-    for sentence in verdict(story):
+    for sentence in verdict(run):
         lines += [f"**{sentence}**" if sentence.count("**") == 0 else sentence, ""]
     lines += [line for remark in remarks(capture.notes) for line in (prose(remark), "")]
     lines.append(f"{summary} ({prose(', '.join(where))})" if where else summary)
@@ -43,14 +43,14 @@ def head(story: Told) -> list[str]:
     return lines
 
 
-def _compiled(story: Told) -> list[Unit]:
-    return [unit for unit in story.units if unit.function and (not unit.compilations or unit.done)]
+def _compiled(run: SectionContext) -> list[FunctionSummary]:
+    return [summary for summary in run.summaries if summary.function and (not summary.compilations or summary.done)]
 
 
-def start(story: Told, page: str) -> list[str]:
-    written = [unit for unit in _compiled(story) if unit.file]
+def start(run: SectionContext, page: str) -> list[str]:
+    written = [summary for summary in _compiled(run) if summary.file]
     # (a wrapper that broke before it called the user's function has no graph)
-    with_graphs = [unit for unit in written if any(story.graph_names(c) for c in unit.done)]
+    with_graphs = [summary for summary in written if any(run.graph_names(c) for c in summary.done)]
     first = next(iter(with_graphs or written), None)
     lines: list[str] = []
     if first is not None:

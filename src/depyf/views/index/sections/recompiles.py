@@ -6,24 +6,24 @@ from collections.abc import Sequence
 
 from ....records.model import Compilation, GuardFailure
 from ...changes import Change, row
+from ...grouping import kind_of_failure
 from ...markdown import code, count, link, some
-from ...story import kind_of_failure
-from .told import Told
+from .context import SectionContext
 
 #: Recompiles of a function that are told one by one: the first, and the last one. Those between are counted.
 ROWS = 12
 
 
-def recompiles(story: Told) -> list[str]:
+def recompiles(run: SectionContext) -> list[str]:
     lines: list[str] = []
-    for unit in story.units:
-        recompiled = unit.recompiles
+    for summary in run.summaries:
+        recompiled = summary.recompiles
         if not recompiled:
             continue
-        lines += ["", f"{link(story.unit_name(unit), unit.file)}, {story.place(unit.location)}: "
+        lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}: "
                       f"{count(len(recompiled), 'recompile')}", ""]
-        lines += _rows(story, recompiled)
-        advices = story.advices(recompiled)
+        lines += _rows(run, recompiled)
+        advices = run.advice.on(recompiled)
         if advices:
             lines += ["", "To compile less often:", "", *(f"* {text}" for text in advices)]
     if not lines:
@@ -33,35 +33,35 @@ def recompiles(story: Told) -> list[str]:
             *lines]
 
 
-def _rows(story: Told, recompiled: Sequence[Compilation]) -> list[str]:
+def _rows(run: SectionContext, recompiled: Sequence[Compilation]) -> list[str]:
     lines: list[str] = []
     shown = [*recompiled[: ROWS - 1], recompiled[-1]] if len(recompiled) > ROWS + 1 else list(recompiled)
     told: set[tuple[str, ...]] = set()
     for number, compilation in enumerate(shown):
         if len(shown) < len(recompiled) and number == len(shown) - 1:
             lines.append(f"* ... {len(recompiled) - len(shown)} more, each of its own version")
-        lines += event(story, compilation, told)
+        lines += event(run, compilation, told)
     return lines
 
 
-def event(story: Told, compilation: Compilation, told: set[tuple[str, ...]]) -> list[str]:
+def event(run: SectionContext, compilation: Compilation, told: set[tuple[str, ...]]) -> list[str]:
     """One recompile: what changed, then torch's own words.
 
     Args:
-        story: the facts.
+        run: the facts.
         compilation: the recompile.
         told: causes that were told already, which are added to.
     """
-    found = story.changes(compilation)
-    of = f", in {story.name_of(compilation)}" if _several(story, compilation) else ""
+    found = run.changes(compilation)
+    of = f", in {run.name_of(compilation)}" if _several(run, compilation) else ""
     if not found:
         return [f"* {code(str(compilation.compile_id))}{of}"]
     main = found[0]
     lines = [f"* {code(str(compilation.compile_id))} {row(found)}{of}"]
-    besides = story.besides(compilation)
+    besides = run.besides(compilation)
     if besides:
         lines.append(f"  * {besides}")
-    causes = _causes(story, main)
+    causes = _causes(run, main)
     if causes and causes not in told:
         told.add(causes)
         lines.append(f"  * torch guards it because of {some(list(causes), 2)}")
@@ -69,15 +69,15 @@ def event(story: Told, compilation: Compilation, told: set[tuple[str, ...]]) -> 
     return lines
 
 
-def _several(story: Told, compilation: Compilation) -> bool:
-    """Return whether several functions of a compilation's unit, itself and resume functions, have recompiles."""
-    unit = story.unit_of[compilation.compile_id.key]
-    return len({c.compile_id.frame_key for c in unit.recompiles}) > 1
+def _several(run: SectionContext, compilation: Compilation) -> bool:
+    """Return whether several functions of a compilation's summary, itself and resume functions, have recompiles."""
+    summary = run.summary_of[compilation.compile_id.key]
+    return len({c.compile_id.frame_key for c in summary.recompiles}) > 1
 
 
-def _causes(story: Told, change: Change) -> tuple[str, ...]:
+def _causes(run: SectionContext, change: Change) -> tuple[str, ...]:
     places = (found.cause for found in change.failures if found.cause is not None)
-    return tuple(dict.fromkeys(f"{story.place(place)}: {code(place.text)}" for place in places))
+    return tuple(dict.fromkeys(f"{run.place(place)}: {code(place.text)}" for place in places))
 
 
 def _torchs_words(change: Change) -> str:

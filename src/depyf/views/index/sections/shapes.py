@@ -11,32 +11,31 @@ from ....records.model import Compilation, SymbolDecision
 from ....torch_text.size_names import SYMBOL
 from ....torch_text.user_expressions import parsed_expression, user_expression
 from ...changes import in_words
-from ...dump.guards.sizes import in_shape_words
+from ...dump.guards.sizes import in_shape_words, range_in_sentence
 from ...markdown import code, count, link, prose, some
-from ...story import Story
-from ..further import in_sentence
-from .told import Told
+from ...run_index import RunIndex
+from .context import SectionContext
 
 #: How many symbols of a function are told one by one.
 SYMBOLS = 10
 Decision: TypeAlias = tuple[SymbolDecision, Compilation]
 
 
-def shapes(story: Told) -> list[str]:
+def shapes(run: SectionContext) -> list[str]:
     lines: list[str] = []
-    for unit in story.units:
+    for summary in run.summaries:
         # (What a skipped function decided holds for no call.)
-        found = [(decision, compilation) for compilation in unit.compilations if compilation.outcome != "skipped"
-                 for decision in compilation.symbols if is_used(story, decision, compilation)]
+        found = [(decision, compilation) for compilation in summary.compilations if compilation.outcome != "skipped"
+                 for decision in compilation.symbols if is_used(run, decision, compilation)]
         if not found:
             continue
-        lines += ["", f"{link(story.unit_name(unit), unit.file)}, {story.place(unit.location)}:", ""]
+        lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}:", ""]
         fixed = [decision for decision in found if decision[0].kind == "fixed"]
         # What was fixed matters most: it makes for recompiles.
-        lines += _at_most(_fixed(story, fixed), "size")
+        lines += _at_most(_fixed(run, fixed), "size")
         known = {_key(*decision) for decision in fixed}
-        lines += _at_most(_open(story, found, known), "symbol")
-        lines += _at_most(_conditions(story, found, known), "condition")
+        lines += _at_most(_open(run, found, known), "symbol")
+        lines += _at_most(_conditions(run, found, known), "condition")
     if not lines:
         return []
     return ["## Dynamic shapes", "", "Sizes and numbers that torch keeps open, so that one version fits many of them; "
@@ -56,13 +55,13 @@ def _in_versions(compilations: Sequence[Compilation]) -> str:
     return some([code(str(compilation.compile_id)) for compilation in compilations], 3)
 
 
-def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
+def _fixed(run: SectionContext, found: Sequence[Decision]) -> list[str]:
     """Return the sizes and numbers that each version holds for one value, with the values. Numbers of Python that were
     fixed at once stand in one row: torch opens each number that a module holds."""
     values: dict[str, dict[str, list[Decision]]] = {}
     numbers: dict[str, None] = {}
     for decision, compilation in found:
-        what, value = _subjects(story, decision, compilation), _number(decision.value)
+        what, value = _subjects(run, decision, compilation), _number(decision.value)
         if decision.symbol.startswith("z") and value == _first_seen(decision, compilation):
             numbers[f"{what} = {code(value)}"] = None
         else:
@@ -70,7 +69,7 @@ def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
     texts = []
     for what, fixed in values.items():
         decision = next(iter(fixed.values()))[0][0]
-        where = f", {story.place(decision.location)}" if decision.location else ""
+        where = f", {run.place(decision.location)}" if decision.location else ""
         each = "; ".join(f"{code(value)} in {_in_versions([compilation for _, compilation in members])}"
                          for value, members in fixed.items())
         word = f": {prose(decision.reason)}" if decision.reason else ""
@@ -80,9 +79,9 @@ def _fixed(story: Told, found: Sequence[Decision]) -> list[str]:
     return texts
 
 
-def _subjects(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
+def _subjects(run: SectionContext, found: SymbolDecision, compilation: Compilation) -> str:
     """Return the sizes that a symbol stands for, as Markdown; several where torch found them equal."""
-    names = story.stack_names(compilation)
+    names = run.stack_names(compilation)
     return ", ".join(code(in_words(source, names)) for source in found.source.split(", ")) if found.source else (
         code(found.symbol))
 
@@ -100,48 +99,48 @@ def _first_seen(found: SymbolDecision, compilation: Compilation) -> str:
                  if each.kind == "created" and each.symbol == found.symbol), "")
 
 
-def _open(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
+def _open(run: SectionContext, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
     """Return the open sizes and numbers with their ranges, in the versions where they were not fixed later."""
     told: dict[str, list[tuple[str, Compilation]]] = {}
     for decision, compilation in found:
         if decision.kind in ("created", "unbacked") and _key(decision, compilation) not in fixed:
-            what, text = _open_text(story, decision, compilation)
+            what, text = _open_text(run, decision, compilation)
             told.setdefault(what, []).append((text, compilation))
     return [f"{code(str(texts[0][1].compile_id))} {texts[0][0]}" + (
                 f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else "")
             for texts in told.values()]
 
 
-def _conditions(story: Told, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
+def _conditions(run: SectionContext, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
     """The conditions on what is open; one on fixed symbols alone is either what fixed them or follows from it."""
     times: dict[str, int] = {}
     for decision, compilation in found:
         symbols = SYMBOL.findall(decision.symbol)
         if decision.kind == "guarded" and not (symbols and all(
                 (symbol, str(compilation.compile_id)) in fixed for symbol in symbols)):
-            text = _condition(story, decision, compilation)
+            text = _condition(run, decision, compilation)
             times[text] = times.get(text, 0) + 1
     return [text + (f", {number} times" if number > 1 else "") for text, number in times.items()]
 
 
-def _open_text(story: Told, found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
+def _open_text(run: SectionContext, found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
     """Return the size or number that a symbol stands for, and the sentence on it."""
     first = f", first seen as {code(found.value)}" if found.value else ""
-    where = f", {story.place(found.location)}" if found.location else ""
+    where = f", {run.place(found.location)}" if found.location else ""
     if not found.source:
         return found.symbol, (f"a value that only the data tells (torch's {code(found.symbol)}), "
-                              f"{range_of(story, found, compilation)}{where}")
-    what = in_words(found.source, story.stack_names(compilation))
-    text = f"{code(what)} (torch's {code(found.symbol)}): {range_of(story, found, compilation)}{first}{where}"
-    return what, text + _generalised(story, what, found.value, compilation)
+                              f"{range_of(run, found, compilation)}{where}")
+    what = in_words(found.source, run.stack_names(compilation))
+    text = f"{code(what)} (torch's {code(found.symbol)}): {range_of(run, found, compilation)}{first}{where}"
+    return what, text + _generalised(run, what, found.value, compilation)
 
 
-def _condition(story: Told, found: SymbolDecision, compilation: Compilation) -> str:
+def _condition(run: SectionContext, found: SymbolDecision, compilation: Compilation) -> str:
     """A condition on symbols, in the words of what they stand for."""
-    names = story.stack_names(compilation)
+    names = run.stack_names(compilation)
     known = {each.symbol: in_words(each.source, names) for each in compilation.symbols if each.source}
     text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(found.symbol))
-    where = f", {story.place(found.location)}" if found.location else ""
+    where = f", {run.place(found.location)}" if found.location else ""
     return f"condition {code(text)}{where}" + (f" (torch: {code(found.symbol)})" if text != found.symbol else "")
 
 
@@ -160,30 +159,30 @@ def _compared(condition: str) -> str:
     return condition
 
 
-def range_of(story: Story, found: SymbolDecision, compilation: Compilation) -> str:
+def range_of(run: RunIndex, found: SymbolDecision, compilation: Compilation) -> str:
     """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
-    known = [story.bounds(compilation, source) for source in found.source.split(", ") if source]
+    known = [run.range_of(compilation, source) for source in found.source.split(", ") if source]
     narrowed = next(filter(None, known), "")
-    return f"any value {in_sentence(narrowed)}" if narrowed else values(found.range)
+    return f"any value {range_in_sentence(narrowed)}" if narrowed else values(found.range)
 
 
-def is_used(story: Story, found: SymbolDecision, compilation: Compilation) -> bool:
+def is_used(run: RunIndex, found: SymbolDecision, compilation: Compilation) -> bool:
     """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision. (Torch makes
     one of each number that it comes by.)"""
-    version = story.version(compilation)
+    version = run.version(compilation)
     if version is None or found.kind not in ("created", "unbacked"):
         return True
     word = re.compile(rf"\b{re.escape(found.symbol)}\b")
     if any(each.kind not in ("created", "unbacked") and word.search(each.symbol) for each in compilation.symbols):
         return True
-    if any(change.subject == in_words(source, story.stack_names(compilation))
-           for change in story.changes(compilation) for source in found.source.split(", ")):
+    if any(change.subject == in_words(source, run.stack_names(compilation))
+           for change in run.changes(compilation) for source in found.source.split(", ")):
         return True
     expressions = [in_shape_words(user_expression(source)) for source in found.source.split(", ") if source]
     if any(each in version.sizes.names or any(each in one.text for one in version.conditions)
            for each in expressions):
         return True
-    return any(found.symbol in story.words_of(name) for name in version.entry.graph_names)
+    return any(found.symbol in run.symbols_in(name) for name in version.entry.graph_names)
 
 
 def values(interval: str) -> str:
@@ -199,9 +198,9 @@ def values(interval: str) -> str:
     return f"any value from {low} on" if high is None else f"any value from {low} to {high}"
 
 
-def _generalised(story: Told, what: str, value: str, compilation: Compilation) -> str:
+def _generalised(run: SectionContext, what: str, value: str, compilation: Compilation) -> str:
     """Return why a size is open, that it changed between two calls; ``""`` where it did not."""
-    for change in story.changes(compilation):
+    for change in run.changes(compilation):
         if change.subject == what and change.now == value and change.was[0]:
             return f"; open because {code(change.was[0])} became {code(change.now)}"
     return ""

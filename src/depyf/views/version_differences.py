@@ -14,12 +14,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ..changes import in_words, value
-from ..dump.guards.changes import NOTHING, changes
-from ..dump.guards.facts import INTERNALS, is_literal
-from ..dump.guards.sizes import in_shape_words
-from ..dump.guards.versions import Version
-from ..markdown import code
+from .changes import in_words, value
+from .dump.guards.changes import NOTHING, changes
+from .dump.guards.facts import INTERNALS, is_literal
+from .dump.guards.versions import Version
+from .markdown import code
 
 #: Differences that are told one by one.
 MOST = 3
@@ -58,7 +57,9 @@ def _open(text: str) -> str:
     return text.removeprefix("any, ") if re.match(r"any, (?:-?\d+ (?:or more|to )|at most )", text) else "any"
 
 
-def further(old: Version, new: Version, names: Mapping[str, str], told: Collection[str]) -> list[Difference]:
+def version_differences(
+    old: Version, new: Version, names: Mapping[str, str], told: Collection[str]
+) -> list[Difference]:
     """Return what an argument or an object had to be for the older version and is not for the newer one, then the
     values that the newer one alone looks at.
 
@@ -102,39 +103,6 @@ def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], .
 def _looked_at(version: Version) -> list[str]:
     return list(dict.fromkeys(
         found["name"] for one in version.conditions for found in _KEYWORD.finditer(one.subject)))
-
-
-def bounds(version: Version, expression: str) -> str:
-    """The range that the guards of a version leave for what it keeps open: ``"2 to 256"``; ``""`` where they leave it
-    any value, or one.
-
-    Args:
-        version: its conditions count.
-        expression: as the guards have it.
-    """
-    expression = in_shape_words(expression)
-    sizes = version.sizes
-    size = sizes.open.get(expression) or next(
-        (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)
-    if size is not None:
-        return "" if size.range_in_words() == "any" else size.range_in_words()
-    escaped = re.escape(expression)
-    low = high = None
-    for one in version.conditions:
-        found = re.fullmatch(rf"(?:(?P<low>-?\d+) <= )?{escaped}(?: <= (?P<high>-?\d+))?", one.text) if (
-            expression in one.text) else None
-        if found is not None:
-            low, high = found["low"] or low, found["high"] or high
-    if low is None:
-        return f"at most {high}" if high is not None else ""
-    return f"{low} to {high}" if high is not None else f"{low} or more"
-
-
-def in_sentence(found: str) -> str:
-    """A range as it stands in a sentence: ``"from 2 to 256"``, ``"from 2 on"``."""
-    if found.endswith(" or more"):
-        return f"from {found.removesuffix(' or more')} on"
-    return f"up to {found.removeprefix('at most ')}" if found.startswith("at most ") else f"from {found}"
 
 
 def as_row(old: Version, new: Version, found: Iterable[Difference]) -> str:

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 
 from ....records.model import Capture, Compilation, SourceLocation
 from ....torch_text.resumes import resumed_function
+from ...advice import Adviser
+from ...function_summary import FunctionSummary
 from ...markdown import code, count
-from ...story import Story, Unit
+from ...run_index import RunIndex
 
 #: How many of a kind are told one by one.
 ROWS = 40
 
 
-class Told(Story):
+class SectionContext(RunIndex):
     """The facts, with the words for them."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture)
+        self.advice = Adviser(self)
         self.named: dict[str, None] = {}  # files that the text names, in order
 
     def place(self, location: SourceLocation | None) -> str:
@@ -40,10 +43,10 @@ class Told(Story):
             return f"{code(found[0].name)} ({self.name_of(compilation)})"
         return self.name_of(compilation)
 
-    def unit_name(self, unit: Unit) -> str:
+    def name_in_text(self, summary: FunctionSummary) -> str:
         """The function in the user's words."""
-        first = next((c for c in unit.compilations if not resumed_function(c.function)), None)
-        return self.name_of(first) if first is not None else code(unit.title)
+        first = next((c for c in summary.compilations if not resumed_function(c.function)), None)
+        return self.name_of(first) if first is not None else code(summary.title)
 
 
 def left_out(number: int, what: str) -> list[str]:

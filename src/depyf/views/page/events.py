@@ -7,9 +7,10 @@ from typing import Any
 
 from ...records.model import Compilation, GraphBreak, GuardFailure
 from ...torch_text import events
-from .. import story
 from ..causes import cause
 from ..changes import in_words, row
+from ..function_summary import FunctionSummary
+from ..grouping import breaks_by_place, failures_by_kind, path_to
 from ..index.sections.shapes import is_used, range_of
 from ..index.totals import Totals, seconds_by_phase
 from ..markdown import prose, spans
@@ -21,15 +22,15 @@ _TORCHS_PAGE = re.compile(r"https?://[\w./%#?=&+-]+")
 
 
 def compilation_data(run: Run, compilation: Compilation) -> Json:
-    unit = run.story.unit_of.get(compilation.compile_id.key)
+    summary = run.index.summary_of.get(compilation.compile_id.key)
     return {
         "id": str(compilation.compile_id), "subject": run.subject(compilation),
-        "unit": run.story.units.index(unit) if unit else -1, "place": run.place(compilation.location),
+        "unit": run.index.summaries.index(summary) if summary else -1, "place": run.place(compilation.location),
         "outcome": compilation.outcome,
         "again": bool(compilation.guard_failures or compilation.compile_id.recompile),
         "start": compilation.start, "seconds": compilation.seconds, "broke": bool(compilation.breaks),
         "restarts": len(compilation.restarts),
-        "graphs": [run.graph_numbers[name] for name in run.story.graph_names(compilation)
+        "graphs": [run.graph_numbers[name] for name in run.index.graph_names(compilation)
                    if name in run.graph_numbers],
         "phases": [[phase.name, phase.seconds] for phase in compilation.phases],
         "counts": dict(compilation.counts)}
@@ -38,20 +39,20 @@ def compilation_data(run: Run, compilation: Compilation) -> Json:
 def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
     first = group[0][0]
     places = []
-    for members in story.breaks_by_place(group):
+    for members in breaks_by_place(group):
         found, compilation = members[0]
         where = found.location
         if where is not None:
-            run.statuses.at_break(where, len(run.story.graphs), found.reason)
+            run.statuses.at_break(where, len(run.index.graphs), found.reason)
         resumes = dict.fromkeys(
-            name for _, c in members if c.outcome == "compiled" for name in run.story.resume_names(c))
+            name for _, c in members if c.outcome == "compiled" for name in run.index.resume_names(c))
         places.append({
             "place": run.place(where), "text": where.text if where else "",
             "function": run.function_at(where) if where else "",
             "path": [[run.place(step), run.function_at(step)]
-                     for step in story.path_to(found, compilation)[:-1]],
+                     for step in path_to(found, compilation)[:-1]],
             "skips": found.skips_function, "of": run.subject(compilation),
-            "resumes": [[name, branch_data(run.story.frames.get(name))] for name in resumes],
+            "resumes": [[name, branch_data(run.index.frames.get(name))] for name in resumes],
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
         "title": words(first.reason) or "Torch gives no reason", "id": first.registry_id,
@@ -60,17 +61,17 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
         "times": len(group)}
 
 
-def recompile_data(run: Run, unit: story.Unit) -> Json:
+def recompile_data(run: Run, summary: FunctionSummary) -> Json:
     """The recompiles of a function, a row for each."""
     rows = []
-    for compilation in unit.recompiles:
-        found = run.story.changes(compilation)
+    for compilation in summary.recompiles:
+        found = run.index.changes(compilation)
         rows.append({
             "id": str(compilation.compile_id), "of": run.subject(compilation),
-            "text": spans(". ".join(filter(None, (row(found), run.story.besides(compilation))))),
-            "failures": [_failure(run, members) for members in story.failures_by_kind([compilation])]})
-    return {"unit": run.story.units.index(unit), "subject": unit.title, "rows": rows,
-            "advice": [spans(text) for text in run.story.advices(unit.recompiles)]}
+            "text": spans(". ".join(filter(None, (row(found), run.index.besides(compilation))))),
+            "failures": [_failure(run, members) for members in failures_by_kind([compilation])]})
+    return {"unit": run.index.summaries.index(summary), "subject": summary.title, "rows": rows,
+            "advice": [spans(text) for text in run.advice.on(summary.recompiles)]}
 
 
 def _failure(run: Run, failures: list[GuardFailure]) -> Json:
@@ -86,7 +87,7 @@ def _failure(run: Run, failures: list[GuardFailure]) -> Json:
 
 def verdict_data(run: Run) -> list[list[list[str]]]:
     """Return the verdict, to be known first: what was not compiled of what the program asked for."""
-    return [spans(sentence) for sentence in verdict(run.story)]
+    return [spans(sentence) for sentence in verdict(run.index)]
 
 
 def lost_data(run: Run, members: list[Compilation]) -> Json:
@@ -103,30 +104,30 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
                         if heading else ""))
     elif account is not None:
         why = spans(prose(words(account.explanation.partition("\n")[0])))
-    changes = [run.story.changes(each)[:1] for each in members] if first.outcome == "limit" else []
+    changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []
     hints = [prose(words(hint)) for hint in account.hints] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
         "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
-        "text": spans(why_plain(run.story, first)) if first.outcome != "unknown" else [], "why": why,
+        "text": spans(why_plain(run.index, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
         "rows": [spans(row(found)) for found in changes if found][:3],
         "hints": [spans(hint) for hint in dict.fromkeys([*hints, *(
-            run.story.advices(members) if first.outcome == "limit" else ())])]}
+            run.advice.on(members) if first.outcome == "limit" else ())])]}
 
 
 def symbols_data(run: Run) -> list[Json]:
     found: dict[tuple[object, ...], Json] = {}
-    for unit_number, unit in enumerate(run.story.units):
-        for compilation in unit.compilations:
+    for unit_number, summary in enumerate(run.index.summaries):
+        for compilation in summary.compilations:
             for symbol in compilation.symbols:
-                if not is_used(run.story, symbol, compilation):
+                if not is_used(run.index, symbol, compilation):
                     continue
                 key = (unit_number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
                 known = found.setdefault(key, {
                     "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol,
-                    "source": in_words(symbol.source, run.story.stack_names(compilation)),
-                    "value": symbol.value, "range": spans(range_of(run.story, symbol, compilation)),
+                    "source": in_words(symbol.source, run.index.stack_names(compilation)),
+                    "value": symbol.value, "range": spans(range_of(run.index, symbol, compilation)),
                     "reason": words(symbol.reason),
                     "place": run.place(symbol.location), "ids": []})
                 if str(compilation.compile_id) not in known["ids"]:
@@ -148,7 +149,7 @@ def caches_data(run: Run) -> list[list[Any]]:
 
 
 def summary_data(run: Run) -> Json:
-    totals = Totals.of(run.story)
+    totals = Totals.of(run.index)
     return {
         "functions": totals.functions,
         "versions": totals.versions or sum(len(f.entries) for u in run.capture.functions for f in u.frames),

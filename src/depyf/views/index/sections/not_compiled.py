@@ -5,34 +5,34 @@ from __future__ import annotations
 from ....records.model import Compilation
 from ....torch_text.events import graph_break
 from ...causes import cause
+from ...grouping import not_compiled as groups_not_compiled
 from ...markdown import code, fenced, prose
-from ...story import not_compiled
 from ...verdict import why_plain
+from .context import ROWS, SectionContext, left_out
 from .recompiles import event
-from .told import ROWS, Told, left_out
 
 
-def left_alone(story: Told) -> list[str]:
-    groups = not_compiled(story.capture.compilations)
+def not_compiled(run: SectionContext) -> list[str]:
+    groups = groups_not_compiled(run.capture.compilations)
     if not groups:
         return []
     lines = ["## Not compiled", "", "These run in plain Python, as if there were no `torch.compile`, unless an "
              "exception is named.", ""]
     for members in groups[:ROWS]:
-        lines += _not_compiled(story, members)
+        lines += _not_compiled(run, members)
     return lines + left_out(len(groups) - ROWS, "reason")
 
 
-def _not_compiled(story: Told, members: list[Compilation]) -> list[str]:
+def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     first = members[0]
     times = f", {len(members)} times" if len(members) > 1 else ""
     meant = first.user_function
     place = meant.location if meant is not None and meant.location is not None else first.location
-    head = f"* {story.place(place) or 'place unknown'}, {code(str(first.compile_id))}{times}: "
+    head = f"* {run.place(place) or 'place unknown'}, {code(str(first.compile_id))}{times}: "
     if first.outcome == "unknown":
-        return [f"{head}the end of the compilation of {story.name_of(first)} was not seen (the run ended before, or an "
+        return [f"{head}the end of the compilation of {run.name_of(first)} was not seen (the run ended before, or an "
                 "exception of the program came first)"]
-    lines = [f"{head}**{why_plain(story, first)}.**"]
+    lines = [f"{head}**{why_plain(run, first)}.**"]
     failure = first.failure
     account = graph_break(first.compile_id, failure.reason) if failure else None
     broken = next((found for found in reversed(first.breaks) if found.skips_function), None)
@@ -45,8 +45,8 @@ def _not_compiled(story: Told, members: list[Compilation]) -> list[str]:
         return lines
     if first.outcome == "limit":
         for compilation in members[:3]:
-            lines += ["  " + line for line in event(story, compilation, set())]
-        lines += [f"  * how to fix it: {hint}" for hint in story.advices(members)]
+            lines += ["  " + line for line in event(run, compilation, set())]
+        lines += [f"  * how to fix it: {hint}" for hint in run.advice.on(members)]
     if account is not None:
         explanation, _, rest = account.explanation.partition("\n")
         if explanation:

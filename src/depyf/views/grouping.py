@@ -1,0 +1,96 @@
+"""What repeats in a run, grouped: graph breaks by reason and place, recompiles by guard, losses by function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ..records.model import Compilation, GraphBreak, GuardFailure, SourceLocation
+from ..torch_text.resumes import plain_name
+from .markdown import one_line
+
+#: In torch's reasons and failures: what differs between two of the same kind.
+VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
+
+
+def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[GraphBreak, Compilation]]]:
+    """The graph breaks, those of one reason together."""
+    found: dict[tuple[str, str], list[tuple[GraphBreak, Compilation]]] = {}
+    for compilation in compilations:
+        for broken in compilation.breaks:
+            found.setdefault((broken.registry_id, one_line(broken.reason)), []).append((broken, compilation))
+    return list(found.values())
+
+
+def breaks_by_place(
+    group: Iterable[tuple[GraphBreak, Compilation]]
+) -> list[list[tuple[GraphBreak, Compilation]]]:
+    """Those of one reason, by place, by function, and by what was given up."""
+    found: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
+    for broken, compilation in group:
+        where, meant = broken.location, compilation.user_function
+        # (One wrapper's name is that of many functions.)
+        function = (meant.name, meant.wrappers[:1]) if meant is not None else plain_name(compilation.function)
+        key = where and (where.filename, where.line), function, broken.skips_function
+        found.setdefault(key, []).append((broken, compilation))
+    return list(found.values())
+
+
+def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
+    """The stack from the user's function to the break; longer than one if functions were inlined."""
+    meant = compilation.user_function
+    path = path_from_frame(found, compilation)
+    if meant is not None and meant.location is not None and meant.wrappers:
+        for at, place in enumerate(path):
+            if (place.function, place.filename) == (meant.location.function, meant.location.filename):
+                return path[at:]
+    return path
+
+
+def path_from_frame(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
+    """The stack from what torch compiled, which may be a wrapper."""
+    stack = found.stack
+    if 0 < found.depth <= len(stack):
+        return stack[-found.depth :]
+    own = plain_name(compilation.function)
+    for at in range(len(stack) - 1, -1, -1):
+        if plain_name(stack[at].function) == own and (
+                compilation.location is None or stack[at].filename == compilation.location.filename):
+            return stack[at:]
+    return stack[-1:]
+
+
+def kind_of_failure(found: GuardFailure) -> str:
+    """The text of the guard that failed, values left out."""
+    text = one_line(found.text)
+    for value in (found.expected, found.seen):
+        if value and not value.isnumeric():
+            text = text.replace(one_line(value), "_")
+    return VALUES.sub(lambda m: m[0] if m[0] == f"'{found.source}'" or m[0] in found.source else "_", text)
+
+
+def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
+    """Compilations because no version matched. (At the limit nothing is compiled any more.)"""
+    return [c for c in compilations if c.guard_failures and c.outcome != "limit"]
+
+
+def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]:
+    """All failures of the guards, those that differ in values only together."""
+    kinds: dict[str, list[GuardFailure]] = {}
+    for compilation in members:
+        for found in compilation.guard_failures:
+            kinds.setdefault(kind_of_failure(found), []).append(found)
+    return list(kinds.values())
+
+
+def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]:
+    """Compilations that gave no code, those of one function and reason together."""
+    groups: dict[object, list[Compilation]] = {}
+    for compilation in compilations:
+        if compilation.outcome == "compiled":
+            continue
+        place = compilation.location
+        reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""
+        groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line),
+                           VALUES.sub("_", reason)), []).append(compilation)
+    return list(groups.values())

@@ -1,0 +1,236 @@
+"""The records of a run, tied together: which compilation is of which function, frame, version and graphs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from ..records.model import (
+    CacheEntry,
+    Capture,
+    Compilation,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    Frame,
+    SourceLocation,
+)
+from ..torch_text.resumes import plain_name, resumed_function
+from ..torch_text.size_names import SYMBOL
+from ..torch_text.user_expressions import user_expression
+from .changes import Change, changes
+from .dump.guards.sizes import range_left
+from .dump.guards.versions import Version, by_compile_id, versions
+from .formatting import on_branch
+from .function_summary import FunctionSummary, tell_apart
+from .markdown import code
+from .short_paths import files_of, short_names
+from .user_source import UserSource
+from .version_differences import Difference, as_row, keywords, version_differences
+
+
+class RunIndex:
+    """A capture, with its records tied together.
+
+    Attributes:
+        graphs: by name.
+        entries: the frame and the cache entry of a compilation, by its ``key``.
+        frames: by the name that code calls them.
+        summaries: the functions, in the order of their first compilation.
+        summary_of: the function of a compilation, by its ``key``.
+        short: the shortest ends of paths that tell the files from each other.
+        source: what the texts of the user's files say.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self.graphs: dict[str, CompiledGraph] = {graph.name: graph for graph in capture.graphs}
+        self.entries: dict[tuple[int, int, int], tuple[Frame, CacheEntry]] = {}
+        self.frames: dict[str, Frame] = {}
+        self.summaries: list[FunctionSummary] = []
+        self.summary_of: dict[tuple[int, int, int], FunctionSummary] = {}
+        self.source = UserSource(capture.sources)
+        self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
+        self._symbols: dict[str, frozenset[str]] = {}
+        self._tie()
+        self.short = short_names(files_of(capture))
+
+    def _tie(self) -> None:
+        of_compilation: dict[tuple[int, int, int], tuple[CompiledFunction, Frame]] = {}
+        of_frame: dict[tuple[int, int], tuple[CompiledFunction, Frame]] = {}
+        of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
+        for function in self.capture.functions:
+            for frame in function.frames:
+                self.frames.setdefault(frame.name, frame)
+                compiled = frame.wrappers[0] if frame.wrappers else frame.location
+                if compiled:
+                    of_code[(frame.code_name, compiled.filename, compiled.line)] = function, frame
+                for entry in frame.entries:
+                    self.entries[entry.compile_id.key] = frame, entry
+                    of_compilation[entry.compile_id.key] = of_frame[entry.compile_id.frame_key] = function, frame
+        summaries: dict[object, FunctionSummary] = {}
+        for compilation in self.capture.compilations:
+            place = compilation.location
+            found = of_compilation.get(compilation.compile_id.key) or of_frame.get(
+                compilation.compile_id.frame_key) or (
+                place and of_code.get((compilation.function, place.filename, place.line)))
+            if found and _same_function(found[1], compilation):
+                summary = summaries.setdefault(id(found[0]), FunctionSummary.of_function(found[0]))
+            else:
+                summary = FunctionSummary.of_compilation(compilation)
+                place = summary.location
+                key = summary.title, place and (place.filename, place.line), summary.wrappers
+                summary = summaries.setdefault(key, summary)
+            summary.compilations.append(compilation)
+            self.summary_of[compilation.compile_id.key] = summary
+        for function in self.capture.functions:  # of a dump whose compilations are not known
+            if id(function) not in summaries:
+                summaries[id(function)] = FunctionSummary.of_function(function)
+        self.summaries = list(summaries.values())
+        tell_apart(self.summaries)
+
+    def entry(self, compilation: Compilation) -> CacheEntry | None:
+        found = self.entries.get(compilation.compile_id.key)
+        return found[1] if found else None
+
+    def resume_names(self, compilation: Compilation) -> tuple[str, ...]:
+        found = self.entry(compilation)
+        return found.resume_names if found else ()
+
+    def graph_names(self, compilation: Compilation) -> tuple[str, ...]:
+        found = self.entry(compilation)
+        return found.graph_names if found else ()
+
+    def name_of(self, compilation: Compilation) -> str:
+        """Its function in the user's words, as Markdown: ``Block.forward``, ``f`` from line 9 on."""
+        summary = self.summary_of.get(compilation.compile_id.key)
+        name = summary.title if summary else plain_name(compilation.function)
+        place = summary.location if summary else compilation.location
+        resumed, meant = resumed_function(compilation.function), compilation.user_function
+        if resumed and meant is not None:
+            name = meant.name  # (of a break in a function that was inlined)
+        elif "." not in name and place is not None:
+            name = self.source.name_at(place, name)
+        shown = code(name or "a function that torch does not name")
+        if not resumed:
+            return shown
+        frame = self.frame_of(compilation)
+        return f"{shown} from line {resumed[1]} on{on_branch(frame.branch if frame else None)}"
+
+    def frame_of(self, compilation: Compilation) -> Frame | None:
+        """The frame that it compiled, as far as any compilation of it gave code."""
+        known = self.entries.get(compilation.compile_id.key)
+        return known[0] if known else self._frames_by_number.get(compilation.compile_id.frame_key)
+
+    @cached_property
+    def _frames_by_number(self) -> dict[tuple[int, int], Frame]:
+        return {key[:2]: frame for key, (frame, _) in self.entries.items()}
+
+    def stack_names(self, compilation: Compilation) -> dict[str, str]:
+        """The user's expressions of the values that a resume function takes: ``{"___stack0": "self.log.append"}``."""
+        found = self.frame_of(compilation)
+        stack = found.stack if found else ()
+        return {f"___stack{number}": text for number, text in enumerate(stack) if text}
+
+    @cached_property
+    def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
+        known: dict[tuple[int, int], set[tuple[str, str]]] = {}
+        return {c.compile_id.key: tuple(self._with_keywords(c, change) for change in changes(
+            c, self.stack_names(c), known.setdefault(c.compile_id.frame_key, set())))
+            for c in self.capture.compilations}
+
+    def changes(self, compilation: Compilation) -> tuple[Change, ...]:
+        """Return the changes since each version was compiled, the most telling first; none where nothing was compiled
+        again."""
+        return self._changes[compilation.compile_id.key]
+
+    def _with_keywords(self, compilation: Compilation, change: Change) -> Change:
+        """The change with the names of the keyword arguments, where their number changed."""
+        if change.subject != "len(kwargs)" or not (change.now.isdigit() and change.was[0].isdigit()):
+            return change
+        new, old = self.version(compilation), self.version_of(change.failures[0].entry)
+        if new is None or old is None:
+            return change
+        return replace(change, keywords=keywords(old, new, int(change.now) - int(change.was[0])))
+
+    # --- versions ---------------------------------------------------------------------------------
+    def version(self, compilation: Compilation) -> Version | None:
+        """Return the version that was compiled, with its guards; ``None`` where none was."""
+        return self.version_of(compilation.compile_id)
+
+    def version_of(self, compile_id: CompileId | None) -> Version | None:
+        found = self.entries.get(compile_id.key) if compile_id else None
+        if found is None:
+            return None
+        known = self._versions.get(id(found[0]))
+        if known is None:
+            known = self._versions[id(found[0])] = versions(found[0], by_compile_id(self.capture.compilations))
+        return next((each for each in known if each.entry is found[1]), None)
+
+    def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
+        """The version that served last before a recompile (torch names it first), and what was compiled then."""
+        new = self.version(compilation)
+        old = self.version_of(compilation.guard_failures[0].entry) if new and compilation.guard_failures else None
+        return (old, new) if old and new else None
+
+    def differences(self, compilation: Compilation) -> list[Difference]:
+        pair = self._before(compilation)
+        told = {change.subject for change in self.changes(compilation)}
+        return version_differences(*pair, self.stack_names(compilation), told) if pair else []
+
+    def besides(self, compilation: Compilation) -> str:
+        """In what else the version that served before differs from what was compiled then, as a clause of Markdown;
+        torch names the first difference alone. ``""`` where there is nothing else."""
+        pair = self._before(compilation)
+        return as_row(*pair, self.differences(compilation)) if pair else ""
+
+    def range_of(self, compilation: Compilation, source: str) -> str:
+        """The range that the guards of what was compiled leave for something open: ``"2 to 256"``."""
+        version = self.version(compilation)
+        return range_left(version.sizes, version.conditions, user_expression(source)) if version is not None else ""
+
+    def symbols_in(self, graph: str) -> frozenset[str]:
+        """The names of symbols in the texts of a graph."""
+        if graph not in self._symbols:
+            found = self.graphs.get(graph)
+            self._symbols[graph] = frozenset(
+                word for stage in (found.stages if found else ()) for word in SYMBOL.findall(stage.text))
+        return self._symbols[graph]
+
+    def short_place(self, location: SourceLocation) -> str:
+        """``model.py:12``, with as much of the path as tells the files of the run apart."""
+        return f"{self.short.get(location.filename, location.filename)}:{location.line}"
+
+    def fate_of(self, resume_name: str) -> str:
+        """Return the fate of a resume function: ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"unreached"``
+        (no call came there), or ``"unknown"``."""
+        frame = self.frames.get(resume_name)
+        if frame is None:
+            return "unknown"
+        if frame.entries:
+            return "compiled"
+
+        def same(code_name: str, place: SourceLocation | None) -> bool:
+            return code_name == frame.code_name and (
+                place is None or frame.location is None or
+                (place.filename, place.line) == (frame.location.filename, frame.location.line))
+
+        compiled = {entry.compile_id.frame_key for each in self.frames.values() for entry in each.entries}
+        lost = {c.compile_id.frame_key for c in self.capture.compilations
+                if same(c.function, c.location) and c.compile_id.frame_key not in compiled}
+        if not lost:
+            return "plain" if frame.asked else "unreached"
+        alike = [each for each in self.frames.values() if not each.entries and same(each.code_name, each.location)]
+        return "plain" if len(lost) >= len(alike) else "unknown"
+
+    def knows_code(self, compilation: Compilation) -> bool:
+        """Return whether the transformed code was recorded, and with it what it continues in."""
+        found = self.entry(compilation)
+        return found is not None and found.transformed.known
+
+
+def _same_function(frame: Frame, compilation: Compilation) -> bool:
+    """Return whether a compilation is of what the user means by a frame: several functions can share a wrapper."""
+    meant = compilation.user_function
+    return meant is None or not (meant.wrappers or frame.wrappers) or (meant.name, meant.location) == (
+        frame.title, frame.location)
