@@ -331,69 +331,102 @@ def align(runs: _Runs, graph: Graph, saved: Mapping[str, str], trusted: bool = T
     Returns:
         ``{node: captured node}``.
     """
-    found: dict[str, str] = {}
-    places: dict[str, int] = {}
-    groups: dict[tuple[int, bool, int], list[Node]] = {}
-    before, chunk = -1, 0
-    gradients: set[str] = set()
-    last = 0
+    placed = _Placement(runs, saved, trusted)
     for node in graph.nodes:
-        if node.op == "placeholder":
-            if _is_gradient(node.name):
-                gradients.add(node.name)
-                places[node.name] = len(runs.runs)
-            elif node.name in saved:
-                places[node.name] = runs.run_of[runs.positions[saved[node.name]]]
-            continue
-        if not node.is_call and node.op != "get_attr":
-            continue
-        taken = [places[name] for name in node.inputs if name in gradients]
-        needed = [places[name] for name in node.inputs if name in places and name not in gradients]
-        candidates = runs.lines.get(_line(node) or ("", 0, ""), [])
-        backward = bool(taken) or trusted and node.backward
-        if backward:
-            gradients.add(node.name)
-        if not candidates:
-            if taken or needed:
-                places[node.name] = min(taken) if taken else max(needed)
-            continue
-        if taken:
-            place = _last_between(candidates, max(needed, default=0), min(taken))
-        elif needed:
-            place = _first_from(candidates, max(needed))
-        else:
-            own = {runs.run_of[position] for name in node.inputs for position in runs.users.get(
-                runs.parameter(name), ())}
-            fitting = [place for place in candidates if place in own] or candidates
-            place = min(fitting, key=lambda run: abs(run - last)) if gradients else _first_from(fitting, last)
-        places[node.name] = last = place
-        # Saved values are reshaped at the end of a forward graph: what does not stand together is not in order.
-        if place != before:
-            before, chunk = place, chunk + 1
-        groups.setdefault((place, backward, 0 if backward else chunk), []).append(node)
+        placed.add(node)
     shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
-    for (place, backward, _), nodes in groups.items():
-        positions = runs.runs[place]
-        chosen = {name: runs.positions[saved[name]] for node in nodes for name in node.inputs
-                  if name in saved and runs.positions[saved[name]] in positions}
-        chosen |= {name: runs.positions[found[name]] for node in nodes for name in node.inputs
-                   if name in found and runs.positions[found[name]] in positions}
-        asked = {plain_operation(runs.nodes[position]) for position in positions}
-        # What a backward graph computes once more stands where it is needed, in no order.
-        in_order = backward or not saved
-        for node, position in zip(nodes, _within(runs, positions, nodes, backward, shapes, in_order)):
-            # What fits nothing, or was moved behind other work, goes with the value that it takes.
-            giver = next((chosen[name] for name in node.inputs if name in chosen), position)
-            operation = plain_operation(node)
-            if giver != position and (
-                    operation in _RESHAPES and operation not in asked
-                    or not _fit(runs, position, node, backward, shapes)):
-                position = giver
-            chosen[node.name] = position
-            found[node.name] = runs.names[position]
+    found: dict[str, str] = {}
+    for (place, backward, _), nodes in placed.groups.items():
+        _align_group(runs, place, nodes, backward, saved, shapes, found)
     for inner in graph.subgraphs:
         found |= {f"{inner.name}.{name}": captured for name, captured in align(runs, inner, {}, trusted).items()}
     return found
+
+
+class _Placement:
+    """The run of captured nodes that each node of a later stage belongs to, told by its line and by what it takes.
+
+    Args:
+        runs, saved, trusted: as of :func:`align`.
+
+    Attributes:
+        groups: nodes by their run, by whether they compute gradients, and, where they do not, by which stand together.
+    """
+
+    def __init__(self, runs: _Runs, saved: Mapping[str, str], trusted: bool) -> None:
+        self.runs, self.saved, self.trusted = runs, saved, trusted
+        self.groups: dict[tuple[int, bool, int], list[Node]] = {}
+        self._places: dict[str, int] = {}
+        self._gradients: set[str] = set()
+        self._last = 0
+        self._before, self._chunk = -1, 0
+
+    def add(self, node: Node) -> None:
+        """Place the next node of the graph."""
+        if node.op == "placeholder":
+            self._add_argument(node)
+        elif node.is_call or node.op == "get_attr":
+            self._add_call(node)
+
+    def _add_argument(self, node: Node) -> None:
+        if _is_gradient(node.name):
+            self._gradients.add(node.name)
+            self._places[node.name] = len(self.runs.runs)
+        elif node.name in self.saved:
+            self._places[node.name] = self.runs.run_of[self.runs.positions[self.saved[node.name]]]
+
+    def _add_call(self, node: Node) -> None:
+        taken = [self._places[name] for name in node.inputs if name in self._gradients]
+        needed = [self._places[name] for name in node.inputs if name in self._places and name not in self._gradients]
+        candidates = self.runs.lines.get(_line(node) or ("", 0, ""), [])
+        backward = bool(taken) or self.trusted and node.backward
+        if backward:
+            self._gradients.add(node.name)
+        if not candidates:
+            if taken or needed:
+                self._places[node.name] = min(taken) if taken else max(needed)
+            return
+        place = self._last = self._places[node.name] = self._place(node, candidates, taken, needed)
+        # Saved values are reshaped at the end of a forward graph: what does not stand together is not in order.
+        if place != self._before:
+            self._before, self._chunk = place, self._chunk + 1
+        self.groups.setdefault((place, backward, 0 if backward else self._chunk), []).append(node)
+
+    def _place(self, node: Node, candidates: Sequence[int], taken: Sequence[int], needed: Sequence[int]) -> int:
+        """Return the run of its line that a node fits: before the gradients that it takes, behind all else."""
+        if taken:
+            return _last_between(candidates, max(needed, default=0), min(taken))
+        if needed:
+            return _first_from(candidates, max(needed))
+        own = {self.runs.run_of[position] for name in node.inputs
+               for position in self.runs.users.get(self.runs.parameter(name), ())}
+        fitting = [place for place in candidates if place in own] or candidates
+        if self._gradients:
+            return min(fitting, key=lambda run: abs(run - self._last))
+        return _first_from(fitting, self._last)
+
+
+def _align_group(
+    runs: _Runs, place: int, nodes: Sequence[Node], backward: bool, saved: Mapping[str, str],
+    shapes: Mapping[str, tuple[str, ...] | None], found: dict[str, str],
+) -> None:
+    """Align nodes that belong to one run, and add them to those that were found."""
+    positions = runs.runs[place]
+    chosen = {name: runs.positions[known[name]] for known in (saved, found) for node in nodes for name in node.inputs
+              if name in known and runs.positions[known[name]] in positions}
+    asked = {plain_operation(runs.nodes[position]) for position in positions}
+    # What a backward graph computes once more stands where it is needed, in no order.
+    in_order = backward or not saved
+    for node, position in zip(nodes, _within(runs, positions, nodes, backward, shapes, in_order)):
+        # What fits nothing, or was moved behind other work, goes with the value that it takes.
+        giver = next((chosen[name] for name in node.inputs if name in chosen), position)
+        operation = plain_operation(node)
+        if giver != position and (
+                operation in _RESHAPES and operation not in asked
+                or not _fit(runs, position, node, backward, shapes)):
+            position = giver
+        chosen[node.name] = position
+        found[node.name] = runs.names[position]
 
 
 def _first_from(runs: Sequence[int], begin: int) -> int:

@@ -302,34 +302,48 @@ class _Reader:
         if definition is None and first not in _LIBRARIES and not function.startswith("torch.ops."):
             return False
         sources, aten = self._comment(statement.lineno)
-        arguments: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords
-                                                  if keyword.arg not in ("stream", "grid"))]
-        outputs: list[str] = []
         perhaps: dict[int, None] = {}
         if definition is None:
-            taken = [item.value if isinstance(item, ast.Starred) else item for item in call.args]
-            taken += [keyword.value for keyword in call.keywords if keyword.arg != "out"]
-            outputs = [name for keyword in call.keywords if keyword.arg == "out" for name in _names(keyword.value)]
-            reads = self._read(taken)
-            operation = function.removesuffix(".default").split(".")
-            in_place = any(part.endswith("_") and not part.startswith("_") for part in operation[1:])
-            if not outputs and not targets and (in_place or call.args):
-                outputs = list(_names(call.args[0]))[:1]  # aten.scatter_reduce_.two(buf14, ...)
+            reads, outputs = self._library_call(function, call, bool(targets))
         else:
-            uses = list(definition.parameters)
-            tensors = [item for item in arguments if self._names_buffer(item)]
-            if len(uses) < len(tensors) or not uses:
-                # (What is not known of an argument: it is read if it was written before.)
-                uses += ["in_out"] * (len(tensors) - len(uses))
-            reads = self._read([item for item, use in zip(tensors, uses) if use != "out"])
-            for item, use in zip(tensors, uses):
-                if use != "in":
-                    name = next(_names(item))
-                    outputs.append(name)
-                    perhaps.update(dict.fromkeys(self.before.get(name, ())))
+            reads, outputs = self._kernel_call(definition, call)
+            for name in outputs:
+                perhaps.update(dict.fromkeys(self.before.get(name, ())))
+        writes = self._written([*outputs, *targets], targets)
+        read = set(reads)
+        self.module.launches.append(Launch(
+            function.removesuffix(".run") if definition is not None else function, definition, statement.lineno,
+            reads, writes, tuple(value for value in perhaps if value not in read),
+            tuple(name for name in outputs if name in self.module.arguments), sources, aten))
+        return True
+
+    def _library_call(self, function: str, call: ast.Call, has_targets: bool) -> tuple[tuple[int, ...], list[str]]:
+        """Return the values that a call of a library reads, and the names of buffers that it writes to."""
+        taken = [item.value if isinstance(item, ast.Starred) else item for item in call.args]
+        taken += [keyword.value for keyword in call.keywords if keyword.arg != "out"]
+        outputs = [name for keyword in call.keywords if keyword.arg == "out" for name in _names(keyword.value)]
+        operation = function.removesuffix(".default").split(".")
+        in_place = any(part.endswith("_") and not part.startswith("_") for part in operation[1:])
+        if not outputs and not has_targets and (in_place or call.args):
+            outputs = list(_names(call.args[0]))[:1]  # aten.scatter_reduce_.two(buf14, ...)
+        return self._read(taken), outputs
+
+    def _kernel_call(self, kernel: Definition, call: ast.Call) -> tuple[tuple[int, ...], list[str]]:
+        """Return the same for a call of a generated kernel, whose parameters say what it does with each buffer."""
+        arguments: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords
+                                                  if keyword.arg not in ("stream", "grid"))]
+        uses = list(kernel.parameters)
+        tensors = [item for item in arguments if self._names_buffer(item)]
+        if len(uses) < len(tensors) or not uses:
+            # (What is not known of an argument: it is read if it was written before.)
+            uses += ["in_out"] * (len(tensors) - len(uses))
+        reads = self._read([item for item, use in zip(tensors, uses) if use != "out"])
+        return reads, [next(_names(item)) for item, use in zip(tensors, uses) if use != "in"]
+
+    def _written(self, names: Sequence[str], targets: Sequence[str]) -> tuple[int, ...]:
+        """Make the values that are written: who writes to views of a buffer makes one, the buffer with all of it."""
         writes = []
-        # Who writes to views of a buffer makes one value: the buffer with what was written.
-        for root in dict.fromkeys(map(self._root, [*outputs, *targets])):
+        for root in dict.fromkeys(map(self._root, names)):
             value = self._new()
             before = self.values.get(root, ())
             if before and root not in targets and root not in self.before:
@@ -339,12 +353,7 @@ class _Reader:
             if root in self.types and root not in targets:
                 self.module.buffers[value] = self.types[root]
             writes.append(value)
-        read = set(reads)
-        self.module.launches.append(Launch(
-            function.removesuffix(".run") if definition is not None else function, definition, statement.lineno,
-            reads, tuple(writes), tuple(value for value in perhaps if value not in read),
-            tuple(name for name in outputs if name in self.module.arguments), sources, aten))
-        return True
+        return tuple(writes)
 
     def _names_buffer(self, expression: ast.AST) -> bool:
         found = next(_names(expression), "")

@@ -193,6 +193,11 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
         return f"check_global_state({_global_state(condition)})"
     if kind == "TORCH_FUNCTION_MODE_STACK":
         return "check_torch_function_mode_stack()"
+    return _printed(condition)
+
+
+def _printed(condition: str) -> str:
+    """Valid Python for a condition that torch prints nearly as Python."""
     # (Most conditions hold nothing of what follows; to look for a text is cheaper than to match a pattern.)
     hooks = _SAVED_TENSORS_HOOKS.fullmatch(condition) if "top_saved_tensors_hooks" in condition else None
     if hooks is not None:

@@ -21,6 +21,11 @@ def remarks(notes: Iterable[str]) -> list[str]:
     return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (FROM_LOG, NOT_ENDED)]
 
 
+def notes_of(note: str) -> list[str]:
+    """Return the notes on a text one by one: ``"if x: y; no position"`` is two."""
+    return [part.strip() for part in note.replace("\n", " ").split(";") if part.strip()]
+
+
 def stage_name(stage: GraphStage) -> str:
     """``captured``, ``post-grad backward``: a stage of a graph in Markdown."""
     name, which = ADJECTIVES.get(stage.stage, code(stage.stage)), direction(stage)

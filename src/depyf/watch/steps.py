@@ -114,25 +114,32 @@ def _graph_step(statements: Sequence[ast.stmt], known: Collection[str]) -> Step 
         name.id for statement in statements for name in _names(statement)
         if name.id in known and (isinstance(name.ctx, ast.Load) or statement in in_place)))
     value = statements[0].value if isinstance(statements[0], (ast.Assign, ast.AnnAssign)) else None
-    called = value.func if isinstance(value, ast.Call) else None
-    target = ast.unparse(called) if called is not None else ""
+    target = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
     if in_place and isinstance(_target(statements[0]), (ast.Tuple, ast.List)):
         in_place = []  # what the function was given, unpacked
         target = "tree_flatten"
-    names = set(target.split("."))
-    kind: Kind = "call"
-    if target in ("next", "iter") or "tree_flatten" in target:
-        kind = "input"
-    elif value is not None and called is None and not in_place and _is_place(value):
-        kind = "input"
-    elif names & _EMPTY:
-        kind = "empty"
-    overwritten = _overwritten(value, names)
+    overwritten = _overwritten(value, set(target.split(".")))
     return Step(
-        statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno, kind,
+        statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno,
+        _kind_of(target, value, bool(in_place)),
         tuple(name for name in reads if name not in overwritten), tuple(writes),
         opaque=target.startswith("torch.ops.") and not target.startswith(("torch.ops.aten.", "torch.ops.prims.")),
         literals=_literals(statements), target=target)
+
+
+def _kind_of(target: str, value: ast.expr | None, in_place: bool) -> Kind:
+    """Return the kind of a step of a graph.
+
+    Args:
+        target: what it calls; empty where it calls nothing.
+        value: what it assigns.
+        in_place: it changes something.
+    """
+    if target in ("next", "iter") or "tree_flatten" in target:
+        return "input"
+    if value is not None and not isinstance(value, ast.Call) and not in_place and _is_place(value):
+        return "input"
+    return "empty" if _EMPTY.intersection(target.split(".")) else "call"
 
 
 def _target(statement: ast.stmt) -> ast.expr | None:

@@ -26,7 +26,7 @@ from ...records.naming import FileNames, legal_identifier
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
-from ..formatting import after_break, called_through
+from ..formatting import after_break, called_through, notes_of
 from .graph_file import graph_file
 
 MEANINGS = {
@@ -266,7 +266,7 @@ def _portable(value: Any) -> Any:
 
 def how_faithful(fidelity: str, note: str) -> list[str]:
     """Return the lines on fidelity in the head of a text: what it means, with the conditions; then the other notes."""
-    notes = sorted(part.strip() for part in note.split(";") if part.strip())
+    notes = sorted(notes_of(note))
     conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
     said = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"
     others = "; ".join(part for part in notes if not part.startswith("if "))

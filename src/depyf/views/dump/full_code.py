@@ -18,7 +18,7 @@ from ...records.naming import function_identifier, legal_identifier
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
-from ..formatting import after_break, called_through, remarks
+from ..formatting import after_break, called_through, notes_of, remarks
 from ..line_breaks import WIDTH, broken
 from ..markdown import some
 from .graph_changes import SHORT, like_before
@@ -261,8 +261,7 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _notes(note: str) -> list[str]:
-    parts = [part.strip() for part in note.replace("\n", " ").split(";") if part.strip()]
-    return [line for part in parts for line in comment(f"  {part}", deeper=6)]
+    return [line for part in notes_of(note) for line in comment(f"  {part}", deeper=6)]
 
 
 def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:

@@ -240,27 +240,14 @@ class _View:
         last = first
         while not self.source[last - 1].endswith(":"):
             last += 1
-        told: dict[str, str] = {}
-        code = ""
-        for line in self.source[first - 1 : last]:
-            found = _DESCRIBED.match(line)
-            line = (found["code"] if found else line).strip()
-            name = _PARAMETER.match(line)
-            if found and name is not None:
-                told[name[0]] = found["told"]
-            code += (" " if code and not code.endswith("(") else "") + line
+        code, told = _joined_signature(self.source[first - 1 : last])
         marks = list(wrapping.top_level(code))
         opened, closed = marks[0][1], next(place for letter, place in marks if letter == ")")
         parameters = wrapping.items(code[opened + 1 : closed])
         names = [_name_of(parameter) for parameter in parameters]
-        other: dict[str, str] = {}  # parameter -> its other name
-        aliases: dict[int, str] = {}  # line -> the parameter that gets another name there
-        after = last + 1
-        while after <= len(self.source) and (found := _ALIAS.match(self.source[after - 1])) \
-                and found["parameter"] in names and found["name"] not in names:
-            other[found["parameter"]] = found["name"]
-            aliases[after] = found["parameter"]
-            after += 1
+        aliases = self.aliases(last + 1, names)
+        other = dict(aliases)
+        after = last + 1 + len(aliases)
         shown = self.shown_names(names, other, after, indent)
         self.renamed = {other.get(name, name): new for name, new in shown.items() if other.get(name, name) != new}
         self.outer = self.outer or dict(self.renamed)
@@ -269,32 +256,59 @@ class _View:
             self.write(first, f"{' ' * indent}{code}")
         else:
             self.write(first, f"{' ' * indent}def forward(")
-            places = {}
-            types = {each: found[1] for each, parameter in zip(names, parameters)
-                     if (found := _TYPE.search(parameter, len(each)))}
-            written = written_arguments(names, self.body(last), types) if len(self.scopes) < 2 else {}
-            words = {}
-            for each, parameter in zip(names, parameters):
-                places[each] = len(self.out) + 1
-                text = shown[each] + parameter[len(each) :] + ","
-                label = self.label(each, shown[each], told.get(each, ""))
-                words[each] = label or shown[each]
-                notes = [label, ("written to" if written[each] else "may be written to") if each in written else ""]
-                if size := _NUMBER.fullmatch(types.get(each, "")):
-                    if words[each] != size[1]:
-                        self.symbols.setdefault(size[1], words[each])
-                    if SYMBOL.fullmatch(each) and size[1] != each:
-                        notes.append(f"equal to {in_words(size[1])}")
-                self.out += _with_comment(text, ", ".join(filter(None, notes)), indent + 4)
+            places = self.write_parameters(dict(zip(names, parameters)), shown, told, self.body(last), indent)
             self.out.append(f"{' ' * indent}{code[closed:]}")
-            if len(self.scopes) < 2:
-                self.parameters = tuple(shown[each] for each in names if each != "self")
-                self.writes = tuple(words[each] for each, certain in written.items() if certain)
-                self.may_write = tuple(words[each] for each, certain in written.items() if not certain)
-            self.lines.update((number, places[parameter]) for number, parameter in aliases.items())
+            self.lines.update((number, places[parameter]) for number, (parameter, _) in enumerate(aliases, last + 1))
         while after <= len(self.source) and not self.source[after - 1].strip():
             after += 1
         return after
+
+    def aliases(self, line: int, names: Sequence[str]) -> list[tuple[str, str]]:
+        """Return the other names of parameters, which lines from this one on give them: ``x = l_x_``."""
+        found: list[tuple[str, str]] = []
+        while line <= len(self.source) and (alias := _ALIAS.match(self.source[line - 1])) \
+                and alias["parameter"] in names and alias["name"] not in names:
+            found.append((alias["parameter"], alias["name"]))
+            line += 1
+        return found
+
+    def write_parameters(
+        self, parameters: Mapping[str, str], shown: Mapping[str, str], told: Mapping[str, str], body: Sequence[str],
+        indent: int,
+    ) -> dict[str, int]:
+        """Write a line for each parameter: its type, what it is, and whether the graph writes to it.
+
+        Args:
+            parameters: their texts by name.
+            shown: the names that they get.
+            told: what torch's comments say of them.
+            body: of the graph, whose outermost function says what is written to.
+            indent: of the signature.
+
+        Returns:
+            The line of each.
+        """
+        types = {name: found[1] for name, text in parameters.items() if (found := _TYPE.search(text, len(name)))}
+        outermost = len(self.scopes) < 2
+        written = written_arguments(list(parameters), body, types) if outermost else {}
+        places, words = {}, {}
+        for name, parameter in parameters.items():
+            places[name] = len(self.out) + 1
+            label = self.label(name, shown[name], told.get(name, ""))
+            words[name] = label or shown[name]
+            notes = [label, ("written to" if written[name] else "may be written to") if name in written else ""]
+            if size := _NUMBER.fullmatch(types.get(name, "")):
+                if words[name] != size[1]:
+                    self.symbols.setdefault(size[1], words[name])
+                if SYMBOL.fullmatch(name) and size[1] != name:
+                    notes.append(f"equal to {in_words(size[1])}")
+            text = shown[name] + parameter[len(name) :] + ","
+            self.out += _with_comment(text, ", ".join(filter(None, notes)), indent + 4)
+        if outermost:
+            self.parameters = tuple(shown[name] for name in parameters if name != "self")
+            self.writes = tuple(words[name] for name, certain in written.items() if certain)
+            self.may_write = tuple(words[name] for name, certain in written.items() if not certain)
+        return places
 
     def body(self, signature: int) -> list[str]:
         """The lines of a function behind the last line of its signature."""
@@ -487,6 +501,20 @@ class _View:
 def _words(source: str) -> str:
     """``input_ids.shape[1]`` for ``L['input_ids'].size()[1]``."""
     return _STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(source)))
+
+
+def _joined_signature(lines: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Return a signature on one line, and what torch's comments say of its parameters."""
+    told: dict[str, str] = {}
+    code = ""
+    for line in lines:
+        found = _DESCRIBED.match(line)
+        line = (found["code"] if found else line).strip()
+        name = _PARAMETER.match(line)
+        if found and name is not None:
+            told[name[0]] = found["told"]
+        code += (" " if code and not code.endswith("(") else "") + line
+    return code, told
 
 
 def _name_of(parameter: str) -> str:

@@ -10,7 +10,7 @@ from ....decompiler.dynamo.global_names import BUILTINS_PREFIX, module_of_import
 from ....torch_text.wrapping import comment
 from ...markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition
-from .facts import INTERNALS, state_in_words, state_of
+from .facts import INTERNALS, Fact, state_in_words, state_of
 from .layers import Item, fold, unfolded
 from .versions import Version, kept
 
@@ -80,22 +80,17 @@ def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None
     explained: set[str] = set()
     for subject in [*after, *(each for each in before if each not in after)]:
         first, second = before.get(subject), after.get(subject)
-        if first is not None and second is not None and first.text == second.text:
-            continue
-        explained.add(subject)
-        only = first or second
-        if (first is None or second is None) and only is not None and only.kind == "type" and any(
-                each.startswith((f"{subject}.", f"{subject}[")) for each in either):
-            continue  # what is looked into, and its parts are told of
-        if first is not None and second is not None and first.kind == second.kind == "tensor":
-            items += [
-                Item(line, subject, None) for line in _tensor(subject, first.condition, second.condition, old, new)]
-            continue
-        where = None
-        if only is not None and (first is None or second is None):
-            where = _where((new if first is None else old).label, only.condition, subject, only.kind)
-        items.append(Item(_line(subject, first.text if first else NOTHING, second.text if second else NOTHING),
-                          subject, where))
+        if first is not None and second is not None:
+            if first.text != second.text:
+                explained.add(subject)
+                items += _items_of_both(subject, first, second, old, new)
+        elif (only := first or second) is not None:
+            explained.add(subject)
+            # (Of what is looked into, its parts are told.)
+            if only.kind != "type" or not any(each.startswith((f"{subject}.", f"{subject}[")) for each in either):
+                where = _where((old if second is None else new).label, only.condition, subject, only.kind)
+                was, now = (only.text, NOTHING) if second is None else (NOTHING, only.text)
+                items.append(Item(_line(subject, was, now), subject, where))
     items += [Item(line, "", None) for line in _ranges(old, new)]
     items += [Item(line, "", None) for line in _state(old, new)]
     for label, mine, theirs in ((new.label, new, old), (old.label, old, new)):
@@ -103,6 +98,17 @@ def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None
             if one.text not in theirs.texts and one.tensor is None and not _is_said(one, explained, mine):
                 items.append(Item(f"only {label}: {one.text}", one.subject, _where(label, one, one.subject, "")))
     return items
+
+
+def _items_of_both(
+    subject: str, first: Fact, second: Fact, old: Version, new: Version
+) -> Iterator[Item[tuple[str, str, bool] | None]]:
+    """Yield the differences in something that both versions look at."""
+    if first.kind == second.kind == "tensor":
+        for line in _tensor(subject, first.condition, second.condition, old, new):
+            yield Item(line, subject, None)
+    else:
+        yield Item(_line(subject, first.text, second.text), subject, None)
 
 
 def _where(label: str, one: Condition, subject: str, kind: str) -> tuple[str, str, bool] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....decompiler.names import free_name
@@ -102,29 +102,52 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
     tensors = {one.subject: one for one in conditions if one.tensor is not None}
     expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values() if one.tensor is not None
                    for k, size in enumerate(one.tensor.size) if size is None]
-    same: dict[str, tuple[str, str]] = {}  # size -> the expression that it is equal to, the text that says so
     about = [one for one in conditions if ".shape[" in one.text or ".stride()[" in one.text]
-    for one in about:
+    same = _equal_sizes(about, expressions)
+    symbols = dict(_symbols(compilation))
+    for expression, name in _names(frame, [each for each in expressions if each not in same], tensors):
+        found.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
+        found.names[expression] = name
+    for expression, (of, text) in same.items():
+        shown = re.sub(_SIZE, lambda match: found.names.get(match[0], match[0]), of)
+        found.names[expression] = shown.replace(" ", "")
+        found.implied.add(text)
+    _bound(found, about)
+    equal = {expression: of for expression, (of, _) in same.items()}
+    _narrow(found, about, equal)
+    _find_layouts(found, about, tensors, equal)
+    return found
+
+
+def _equal_sizes(conditions: Iterable[Condition], expressions: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return the sizes that are equal to another expression: that, and the condition that says so."""
+    found: dict[str, tuple[str, str]] = {}
+    for one in conditions:
         match = _SAME.fullmatch(one.text)
         # (A size that is compared with an expression of itself is open, and the comparison is a condition on it.)
         if match is not None and match["size"] in expressions and match["size"] not in match["of"]:
-            same.setdefault(match["size"], (match["of"], one.text))
-    symbols = dict(_symbols(compilation))
+            found.setdefault(match["size"], (match["of"], one.text))
+    return found
+
+
+def _names(frame: Frame, expressions: Iterable[str], tensors: dict[str, Condition]) -> Iterator[tuple[str, str]]:
+    """Yield a name for each open size: that of the function's own text, else a usual one."""
+    expressions = list(expressions)
+    if not expressions:
+        return
     tree = _tree(frame)
     wanted = _names_in_source(tree)
     # A name that stands for something else in the function would mislead.
     taken = {*frame.arguments, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))} - {*wanted.values()}
     for expression in expressions:
-        if expression not in same:
-            name = _free(wanted.get(expression) or _usual(expression, tensors), taken)
-            taken.add(name)
-            found.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
-            found.names[expression] = name
-    for expression, (of, text) in same.items():
-        shown = re.sub(_SIZE, lambda match: found.names.get(match[0], match[0]), of)
-        found.names[expression] = shown.replace(" ", "")
-        found.implied.add(text)
-    for one in about:
+        name = _free(wanted.get(expression) or _usual(expression, tensors), taken)
+        taken.add(name)
+        yield expression, name
+
+
+def _bound(found: Sizes, conditions: Iterable[Condition]) -> None:
+    """Give open sizes the bounds that conditions name."""
+    for one in conditions:
         match = _LOW.fullmatch(one.text) or _HIGH.fullmatch(one.text)
         if match is not None and match["size"] in found.open:
             size = found.open[match["size"]]
@@ -133,10 +156,6 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
                 size, low=int(parts["low"]) if parts.get("low") else size.low,
                 high=int(parts["high"]) if parts.get("high") else size.high)
             found.implied.add(one.text)
-    equal = {expression: of for expression, (of, _) in same.items()}
-    _narrow(found, about, equal)
-    _find_layouts(found, about, tensors, equal)
-    return found
 
 
 def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
