@@ -10,7 +10,7 @@ import weakref
 import pytest
 
 from depyf.decompiler.constants import CellOf, constant_values
-from depyf.decompiler.proof.substitution import why_not_the_same
+from depyf.decompiler.proof.substitution import first_mismatch
 from depyf.link import lifetimes
 from depyf.link.lifetimes import free_unused
 from depyf.link.patches import CannotPatch, with_constants, with_moves
@@ -186,7 +186,7 @@ def test_values_end_with_their_last_use(text, plainly, freed):
     """])
 def test_a_function_that_frees_is_proven_the_same(text):
     plain, freed = freeing(text)
-    assert why_not_the_same(plain, freed, {}) == ""
+    assert first_mismatch(plain, freed, {}) == ""
 
 
 def test_a_name_is_there_until_the_next_statement():
@@ -217,7 +217,7 @@ def test_an_operator_of_the_text_is_never_taken_for_a_mark():
     text = "def f(a):\n    x = note(a)\n    return note(~x)\n"
     plain, code = freeing(text)
     assert "UNARY_INVERT" in {i.opname for i in dis.get_instructions(code)}
-    assert why_not_the_same(plain, code, {}) == ""
+    assert first_mismatch(plain, code, {}) == ""
     text = "def f(a):\n    x = note(a)\n    y = note(-a)\n    return note(~x, y)\n"
     assert free_unused(ast.parse(text).body[0], ()).mark is None
 
@@ -225,7 +225,7 @@ def test_an_operator_of_the_text_is_never_taken_for_a_mark():
 def test_a_wrong_move_is_not_proven(monkeypatch):
     monkeypatch.setattr(lifetimes._Freeing, "live_before", lambda *_: frozenset())
     plain, code = freeing("def f():\n    x = new('a')\n    note(1, x)\n    return note(2, x)\n")
-    assert why_not_the_same(plain, code, {}) != ""
+    assert first_mismatch(plain, code, {}) != ""
 
 
 def test_moves_come_from_variables_only():

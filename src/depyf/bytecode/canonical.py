@@ -39,7 +39,7 @@ __all__ = ["Translator", "UnsupportedBytecode", "canonicalise"]
 
 
 def canonicalise(code: Code) -> Program:
-    """The canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood.
+    """Return the canonical program of a code object; :class:`UnsupportedBytecode` if something is not understood.
 
     It is made once: its operations are kept with the code object, as several stages ask for them. Nobody changes them.
     (Not the program, which holds the code object: the two would wait for the garbage collector.)
@@ -168,6 +168,7 @@ class Translator:
         self.stack.extend((1,) * (pushed - kept))
 
     def unsupported(self, message: str) -> UnsupportedBytecode:
+        """Return the error that says what is wrong with the instruction at hand."""
         instruction = self.instructions[self.at]
         return UnsupportedBytecode(message, self.code, instruction.opname, instruction.offset)
 
@@ -195,6 +196,7 @@ class Translator:
         self.enter(target, tuple(self.stack), self.blocks)
 
     def enter(self, target: int, stack: tuple[int, ...], blocks: tuple[Any, ...]) -> None:
+        """Control can come to the instruction ``target`` in this state."""
         state = self._entry_states.get(target)
         if state is None:
             if not 0 <= target < len(self.instructions):
@@ -233,7 +235,7 @@ class Translator:
         return self._exception_entries[number] if number >= 0 else None
 
     def take_const(self, what: str) -> Any:
-        """The constant on top of the stack, taken off it (and its ``CONST`` taken back if that came last)."""
+        """Return the constant on top of the stack, taken off it (and its ``CONST`` taken back if that came last)."""
         if self.recent(1) == ["CONST"]:
             self.pop(1)
             return self.ops.pop().arg

@@ -42,8 +42,10 @@ def line_ranges(code: Code) -> list[Range]:
 
 
 def _short_entry(first: int) -> tuple[int, int, int] | None:
-    """Return ``(bytes of code, bytes of the entry, lines on)`` from the first byte of an entry that no numbers follow;
-    ``None`` for any other."""
+    """Return ``(bytes of code, bytes of the entry, lines on)`` from the first byte of an entry.
+
+    ``None`` for an entry that numbers follow.
+    """
     kind = (first >> 3) & 15
     if first < 128 or kind >= _KIND_NO_COLUMNS:
         return None

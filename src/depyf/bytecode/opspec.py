@@ -34,7 +34,7 @@ class Touches(enum.Enum):
 
 
 class Observed(enum.Enum):
-    """What others than the frame itself can notice of an operation."""
+    """The extent to which others than the frame itself can notice an operation."""
 
     NO = "nothing"
     READ = "that something is read: it may run code of others, of which only the value is wanted"
@@ -43,7 +43,7 @@ class Observed(enum.Enum):
 
 @dataclass(frozen=True)
 class OpSpec:
-    """What one operation does.
+    """The facts about one operation.
 
     Attributes:
         effect: values popped and pushed (``FOR_ITER``: when it goes on). Values that it only looks at are both.

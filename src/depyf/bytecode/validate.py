@@ -153,9 +153,9 @@ class _Checker:
             raise self.wrong(i, "is not followed by POP_TOP")
 
     def yields(self, index: int, i: Instruction) -> None:
-        """What a coroutine yields itself, and what an asynchronous generator yields unwrapped, is for the event loop.
+        """Refuse what a coroutine yields itself, and what an asynchronous generator yields unwrapped.
 
-        Source has no word for it.
+        It is for the event loop; source has no word for it.
         """
         wraps = self.suspends & CO_ASYNC_GENERATOR
         if self.suspends & CO_GENERATOR or wraps and self.code.version < (3, 11):

@@ -9,7 +9,7 @@ _F = TypeVar("_F")
 
 
 def registrar(rules: dict[str, _F]) -> Callable[..., Callable[[_F], _F]]:
-    """A decorator ``rule(*kinds)`` that puts functions into a table, by the kinds of operations they handle."""
+    """Return a decorator ``rule(*kinds)`` that puts functions into a table, by the kinds of operations they handle."""
 
     def rule(*kinds: str) -> Callable[[_F], _F]:
         def register(function: _F) -> _F:

@@ -23,7 +23,7 @@ from ..bytecode.linetable import relocate
 from ..decompiler import Fidelity
 from ..decompiler.constants import constant_values
 from ..decompiler.dynamo.global_names import CONSTANT_PREFIX
-from ..decompiler.proof.substitution import why_not_the_same
+from ..decompiler.proof.substitution import first_mismatch
 from ..decompiler.trees import copied, nodes_of
 from .codes import global_names, named_like, nested_codes
 from .lifetimes import free_unused
@@ -172,7 +172,7 @@ def _completed(
     code = source.compiled(definition)
     if freed.mark is not None:
         code = with_moves(code, freed.mark)
-    if different := why_not_the_same(transformed, code, rename, facts):
+    if different := first_mismatch(transformed, code, rename, facts):
         raise CannotStandIn(f"not proven ({different})")
     return code
 

@@ -81,8 +81,7 @@ def enter_context(t: Translator) -> None:
 
 # --- any(...), all(...), tuple(...) of a generator expression ---------------------------------------
 def ordinary_call(t: Translator) -> int:
-    """Return where the ordinary call starts, if this is the start of one that 3.14 has also written as a loop; or
-    -1.
+    """Return where the ordinary call starts, if 3.14 has also written it as a loop that starts here; or -1.
 
     ``any(x for x in y)`` is compiled twice: when the name ``any`` is the built-in function, a loop over the
     generator stands in for it, else it is called. Both do the same, and that they do is checked here; so the

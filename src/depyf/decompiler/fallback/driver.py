@@ -1,4 +1,22 @@
-"""Puts segments and translated operations together as nested dispatch loops."""
+"""Segments and translated operations, put together as nested dispatch loops.
+
+While a handler runs (between ``PUSH_EXC_INFO`` and ``POP_EXCEPT``) ``sys.exc_info()``, bare ``raise`` and implicit
+exception chaining must see the exception that is being handled, so that code has to stand inside an ``except`` suite.
+Blocks are therefore sorted by *level*, the number of exceptions being handled while they run (:mod:`.segments`), and
+the loop of level ``n + 1`` stands inside the ``except`` suite of level ``n``::
+
+    while True:
+        try:
+            while True:                       # level 0
+                ...
+        except BaseException as __exception:
+            if __block in (3, 4):             # the blocks under the handler that starts at block 7
+                __s1 = __exception; __block = 7
+            else:
+                raise
+            while True:                       # level 1: block 7 and what follows, up to POP_EXCEPT
+                ...
+"""
 
 from __future__ import annotations
 
@@ -21,16 +39,16 @@ class Nested(Protocol):
     """Decompiles what a function holds; given by the caller so that nested code keeps its own fidelity."""
 
     def function(self, code: Code, name: str) -> list[ast.stmt]:
-        """A definition of a function called ``name`` (no defaults, no annotations), as statements."""
+        """Return a definition of a function called ``name`` (no defaults, no annotations)."""
 
     def class_body(self, code: Code) -> list[ast.stmt]:
-        """The statements of a class body."""
+        """Return the statements of a class body."""
 
 
 def dispatch(
     graph: Cfg, nested: Nested | None = None, *, namespace: bool = False, mangled: bool = False,
 ) -> list[ast.stmt]:
-    """Statements of a function body that do what the graph does.
+    """Return statements of a function body that do what the graph does.
 
     Args:
         graph: any graph, reducible or not.
@@ -84,7 +102,7 @@ class _Driver:
             self.text[segment.number] = writer.lines
 
     def _end(self, segment: Segment) -> list[tuple[Segment, list[str]]]:
-        """Writes how a segment ends; returns where control goes, with the tags of the stack there."""
+        """Write how a segment ends; return where control goes, with the tags of the stack there."""
         w, targets = self.writer, segment.targets
         if segment.end in (FALL, g.JUMP):
             self._go(segment, targets[0])
@@ -238,7 +256,7 @@ class _Driver:
 
 
 class _Placeholders(Transformer):
-    """Puts constants and nested definitions where the text has placeholders for them."""
+    """Constants and nested definitions put where the text has placeholders for them."""
 
     def __init__(self, prefix: str, writer: Writer, nested: Nested | None) -> None:
         self.constant = f"{prefix}constant_"

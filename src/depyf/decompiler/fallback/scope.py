@@ -8,6 +8,7 @@ from typing import Any
 from ...bytecode import operations as o
 from ...bytecode.canonical import canonicalise
 from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
+from ...bytecode.opspec import ON_CELLS, ON_GLOBALS, ON_NAMES
 from ...cfg.graph import build
 from ..faults import why
 from ..forms import Form, inside
@@ -26,10 +27,7 @@ def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
 
 
 #: Operations on variables that another scope may bind.
-_VARIABLES = frozenset({
-    o.LOAD_NAME, o.LOAD_GLOBAL, o.STORE_GLOBAL, o.DELETE_GLOBAL, o.LOAD_DEREF, o.STORE_DEREF, o.DELETE_DEREF,
-    o.LOAD_CLASSDEREF, o.LOAD_CLOSURE, o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF,
-})
+_VARIABLES = (ON_GLOBALS | ON_NAMES | ON_CELLS) - {o.STORE_NAME, o.DELETE_NAME, o.MAKE_CELL}
 #: Operations that look a name up in a class first.
 _OF_THE_CLASS = frozenset({o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF})
 
@@ -103,8 +101,11 @@ class _Nested:
         return make_function(name, parameters, body, [], None, False)
 
     def declared(self, code: Code, name: str) -> list[ast.stmt]:
-        """The definition binds its name in a function of its own now. Where it means something by that name, the name
-        is declared: it is what the program binds next, and no other variable."""
+        """Return the declaration of a definition's name, if the definition means something by it.
+
+        It binds its name in a function of its own now: what is meant is what the program binds next, and no other
+        variable.
+        """
         ops = [op for inner in (code, *inside(code)) for op in canonicalise(inner).ops]
         used = any(op.arg == name and op.kind in _VARIABLES for op in ops)
         around = self.scope.code

@@ -1,4 +1,4 @@
-"""Cuts a graph's blocks into segments that run at one exception level.
+"""A graph's blocks, cut into segments that run at one exception level.
 
 A *level* is the number of exceptions being handled.  ``PUSH_EXC_INFO`` raises it, ``POP_EXCEPT``
 lowers it, so blocks are cut behind every ``POP_EXCEPT`` and before every ``PUSH_EXC_INFO`` that is not
@@ -58,7 +58,7 @@ def _cut(block: Block) -> list[Segment]:
 
 
 def cut(graph: Cfg) -> tuple[list[Segment], dict[int, Segment]]:
-    """All segments in order of their numbers, and the first segment of each block id.
+    """Return all segments in order of their numbers, and the first segment of each block id.
 
     The first segment of the list is the entry (number 0).
     """
@@ -75,8 +75,11 @@ def cut(graph: Cfg) -> tuple[list[Segment], dict[int, Segment]]:
 
 
 def _assign_levels(entry: Segment, first: dict[int, Segment]) -> None:
-    """Forward from the entry.  Where ways of different level meet, the lowest counts: unwinding out of
-    a handler ends the handling of its exception (the block stack of 3.7 to 3.10 does it implicitly)."""
+    """Give each segment its level, forward from the entry.
+
+    Where edges of different level merge, the lowest counts: unwinding out of a handler ends the handling of its
+    exception (the block stack of 3.7 to 3.10 does it implicitly).
+    """
     pending = [(entry, 0)]
     while pending:
         segment, level = pending.pop()
@@ -95,8 +98,3 @@ def _assign_levels(entry: Segment, first: dict[int, Segment]) -> None:
 def _raises(segment: Segment) -> bool:
     """Return whether an exception can come from a segment: not from the empty one that a ``POP_EXCEPT`` leaves."""
     return bool(segment.ops) or segment.end not in (FALL, g.JUMP)
-
-
-def ends_function(segment: Segment) -> bool:
-    """Return whether control never goes on from a segment within the function."""
-    return segment.end in (g.RETURN, g.RAISE, g.RERAISE)

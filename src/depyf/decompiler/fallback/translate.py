@@ -24,7 +24,7 @@ RULES: dict[str, Rule] = {
 
 
 def translate(writer: Writer, op: Op) -> None:
-    """Writes one operation.
+    """Write one operation.
 
     Raises:
         Untranslatable: it has no form in Python source.

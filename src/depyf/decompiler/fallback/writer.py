@@ -58,40 +58,45 @@ class Writer:
 
     # --- writing ---
     def write(self, text: str) -> None:
+        """Append a line."""
         self.lines.append((self.indent, text))
 
     def slot(self, place: int) -> str:
-        """Variable of the ``place``-th value from the top (1 = top)."""
+        """Return the variable of the ``place``-th value from the top (1 = top)."""
         if place > len(self.tags):
             raise Untranslatable("the stack is too short")
         return f"{self.prefix}s{len(self.tags) - place}"
 
     def slots(self, count: int) -> list[str]:
+        """Return the variables of the ``count`` values on top, the lowest first."""
         return [self.slot(place) for place in range(count, 0, -1)]
 
     def new(self, expression: str, tag: str = PLAIN) -> None:
-        """Pushes a value."""
+        """Push a value."""
         self.tags.append(tag)
         self.write(f"{self.prefix}s{len(self.tags) - 1} = {expression}")
 
     def drop(self, count: int) -> None:
+        """Forget the ``count`` values on top."""
         if count:
             del self.tags[-count:]
 
     def result(self, count: int, expression: str, tag: str = PLAIN) -> None:
-        """Replaces the ``count`` top values by one."""
+        """Replace the ``count`` top values by one."""
         self.drop(count)
         self.new(expression, tag)
 
     def py(self, name: str) -> str:
-        """A builtin, whatever the program calls its own names."""
+        """Return a builtin, whatever the program calls its own names."""
         return f"{self.prefix}py.{name}"
 
     def helper(self, name: str) -> str:
+        """Return a function of :mod:`.helpers`, which the text brings along."""
         self.used.update((name, *NEEDS.get(name, ())))
         return self.prefix + name
 
     def constant(self, value: Any) -> str:
+        """Return the text of a constant, or a placeholder for one that text cannot say."""
         if type(value) is int and value.bit_length() > 2000:
             return hex(value)  # base 10 takes quadratic time, and Python refuses it above 4300 digits
         if type(value) in (int, str, bytes, bool, type(None)) and value != float("inf"):
@@ -108,7 +113,7 @@ class Writer:
         return f"{self.prefix}constant_{len(self.constants) - 1}"
 
     def name(self, name: str) -> str:
-        """A variable of the program: under its own name, but for those of the compiler (``.0``, ``.type_params``)."""
+        """Return a variable of the program: under its own name, but for those of the compiler (``.0``, ``.type_params``)."""
         if not is_name(name) and not of_the_compiler(name):
             raise Untranslatable(f"{shown(name)} is not the name of a variable")
         return legal(name)
@@ -118,13 +123,15 @@ class Writer:
         return is_name(name) and not (self.mangled and is_private(name))
 
     def names_aside(self) -> str:
-        """The dictionary of names that no variable can have. (Outside of modules and classes only a class body that
-        was given alone has any, which is written as a function.)"""
+        """Return the dictionary of names that no variable can have.
+
+        (Outside of modules and classes only a class body that was given alone has any, which is written as a function.)
+        """
         self.has_names = True
         return f"{self.prefix}names"
 
     def mapping(self) -> str:
-        """The mapping that holds the program's names."""
+        """Return the mapping that holds the program's names."""
         return f"{self.prefix}names" if self.namespace else f"{self.py('locals')}()"
 
 

@@ -1,4 +1,4 @@
-"""Proves a whole tree of code objects, each by the means its form allows."""
+"""The verdicts on a code object and all that it holds, each by the means that its output tier allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""May one code object run in place of another?  For code that is made of a text, and of what the text leaves out."""
+"""The substitution check: may one code object run in place of another?
+
+For code that is made of a text, and of what the text leaves out.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ..renamed import renamed
 from .parts import prove
 
 
-def why_not_the_same(
+def first_mismatch(
     original: CodeType, running: CodeType, rename: Mapping[str, str], facts: Facts | None = None,
 ) -> str:
     """Return the first place where ``running`` is not proven to do what ``original`` does; empty if there is none.

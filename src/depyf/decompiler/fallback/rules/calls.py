@@ -1,4 +1,4 @@
-"""Calls, functions, imports, intrinsics. Changes with what a call or a definition needs."""
+"""Calls, functions, imports, intrinsics."""
 
 from __future__ import annotations
 

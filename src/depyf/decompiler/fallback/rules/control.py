@@ -1,4 +1,4 @@
-"""Iterators, generators, handlers, ``with``. Changes with what the interpreter does at one."""
+"""Iterators, generators, handlers, ``with``."""
 
 from __future__ import annotations
 

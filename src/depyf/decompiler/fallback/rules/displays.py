@@ -1,4 +1,4 @@
-"""Tuples, lists, sets, dicts and strings: built, filled, unpacked. Changes with the kinds of displays."""
+"""Tuples, lists, sets, dicts and strings: built, filled, unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of ``match``. Changes with the operations that patterns are made of."""
+"""The steps of ``match``."""
 
 from __future__ import annotations
 

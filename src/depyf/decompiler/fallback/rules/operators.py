@@ -1,4 +1,4 @@
-"""Operators and comparisons. Changes with their list."""
+"""Operators and comparisons."""
 
 from __future__ import annotations
 

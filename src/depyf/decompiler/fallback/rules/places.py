@@ -1,4 +1,4 @@
-"""Constants, variables, attributes, items. Changes with the kinds of places."""
+"""Constants, variables, attributes, items."""
 
 from __future__ import annotations
 

@@ -1,17 +1,21 @@
-"""Is simplified code still the same program?  A symbolic evaluation of both, side by side.
+"""The proof of equivalence: two programs do the same in the same order, shown on symbolic values.
 
-Both canonical programs are run on symbolic values from their entries.  Each side runs on silently while
-it only moves values about: constants, bound locals, the stack, lists and tuples that it built and that
-nobody else has seen.  It stops at the next *event*: something another part of the program, or its user,
-can observe.  Events must come in the same order with equal operands on both sides; both ways out of each
-branch, and each exception handler, are followed.  Nothing is shared with ``simplify``.
+Both run from their entries. Each goes on unobserved while it only moves values about: constants, bound locals, the
+stack, lists and tuples that it built and that nobody else has seen (:mod:`.unobservable`). It stops at the next
+*event*: something that another part of the program, or its user, can observe (:mod:`.events`). Events must come in the
+same order with equal operands; both edges of each branch, and each exception handler, are followed (:mod:`.prover`)::
 
-Values are compared by name: equal events give both sides the same symbol for their result.  A container
-that escapes must have the same items on both sides, and is one symbol from then on.
+    original: ``t = [f, x]; t[0](t[1])``    text: ``f(x)``
+    event LOAD_GLOBAL f -> event 1          event LOAD_GLOBAL f -> event 1
+    (BUILD_LIST, STORE_FAST, GETITEM)
+    event CALL (event 1)(argument x)        event CALL (event 1)(argument x)
 
-Where control flow joins, the walk forgets values and keeps a relation: which places of one side (locals,
-stack slots) hold the same value as which places of the other.  The relation is computed as a fixpoint:
-the first arrival states it, later arrivals can only weaken it, and a weaker one is walked again.
+Values are compared by name: equal events give both programs the same symbol for their result. A container that escapes
+must have the same items in both, and is one symbol from then on.
+
+At a merge point the walk forgets values (havoc) and keeps a relation: which places of one program (locals, stack slots)
+hold the same value as which places of the other (:mod:`.merge`). The relation is computed as a fixpoint: the first
+arrival states it, later arrivals can only weaken it, and a weaker one is walked again.
 
 What is assumed, and said in ``Verdict.notes`` when it was used:
 

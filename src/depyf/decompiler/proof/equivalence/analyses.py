@@ -1,4 +1,4 @@
-"""What is known of a program before it is evaluated."""
+"""Facts about a program that are known before it is evaluated."""
 
 from __future__ import annotations
 
