@@ -113,7 +113,7 @@ class Writer:
         return f"{self.prefix}constant_{len(self.constants) - 1}"
 
     def name(self, name: str) -> str:
-        """Return a variable of the program: under its own name, but for those of the compiler (``.0``, ``.type_params``)."""
+        """Return a variable of the program, under its own name unless it is of the compiler (``.type_params``)."""
         if not is_name(name) and not of_the_compiler(name):
             raise Untranslatable(f"{shown(name)} is not the name of a variable")
         return legal(name)

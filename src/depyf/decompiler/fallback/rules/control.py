@@ -135,6 +135,6 @@ def _(w: Writer, op: Op) -> None:
 
 @rule(o.WITH_EXCEPT_START)
 def _(w: Writer, op: Op) -> None:
-    leave = w.slot(4 if w.tags[-3] == LASTI else 3)
+    leave = w.slot(4 if LASTI in w.tags[-3:-2] else 3)  # (hostile code may have nothing there)
     exception = w.slot(1)
     w.new(f"{leave}({w.py('type')}({exception}), {exception}, {exception}.__traceback__)")
