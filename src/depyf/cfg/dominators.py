@@ -87,7 +87,7 @@ class DominatorTree:
         return a
 
     def _number_visits(self, entry: int) -> None:
-        """Number entering and leaving each subtree: one block is above another if its interval encloses the other's."""
+        """Count visits through the tree: one block is above another if its interval encloses the other's."""
         clock = 0
         stack = [(entry, False)]
         while stack:

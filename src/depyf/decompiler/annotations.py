@@ -58,7 +58,7 @@ class Annotation:
 
 
 def deferred(code: Code) -> Program | None:
-    """The program of a compiled annotation scope without its test of ``format``; ``None`` for other code."""
+    """Return the program of a compiled annotation scope without its test of ``format``; ``None`` for other code."""
     if code.version < (3, 14) or code.argcount != 1 or code.posonlyargcount != 1:
         return None
     ops = canonicalise(code).ops
@@ -71,7 +71,7 @@ def deferred(code: Code) -> Program | None:
 
 
 def expression(code: Code, parent: CodeScope) -> ast.expr:
-    """The one expression that an annotation scope returns (a function's annotations, a bound, an alias)."""
+    """Return the one expression that an annotation scope returns (a function's annotations, a bound, an alias)."""
     from .scopes import as_expression
 
     program = deferred(code) if code.version >= (3, 14) else canonicalise(code)
@@ -81,7 +81,7 @@ def expression(code: Code, parent: CodeScope) -> ast.expr:
 
 
 def _merged(node: ast.expr) -> ast.expr:
-    """``{"a": x, "return": y if t else z}``, of which the compiler makes two dictionaries."""
+    """Return ``{"a": x, "return": y if t else z}``, of which the compiler makes two dictionaries."""
     if isinstance(node, ast.IfExp):
         one, other = _merged(node.body), _merged(node.orelse)
         if isinstance(one, ast.Dict) and isinstance(other, ast.Dict) and one.keys and (
@@ -93,7 +93,7 @@ def _merged(node: ast.expr) -> ast.expr:
 
 
 def find(code: Code) -> Code | None:
-    """The annotation function of a class or module body."""
+    """Return the annotation function of a class or module body."""
     if code.version < (3, 14):
         return None
     ops = canonicalise(code).ops
@@ -106,7 +106,7 @@ def find(code: Code) -> Code | None:
 
 
 def of_body(code: Code, parent: CodeScope) -> list[Annotation]:
-    """The annotations that the function of a class or module body makes, in order."""
+    """Return the annotations that the function of a class or module body makes, in order."""
     program = deferred(code)
     if program is None:
         raise Unliftable("an __annotate__ that no compiler wrote")
@@ -140,7 +140,10 @@ def _statements(code: Code, program: Program, parent: CodeScope) -> list[ast.stm
 
 
 def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int | None]]]:
-    """The dictionary gets a name, the tests of ``__conditional_annotations__`` go; name, number, line of each."""
+    """Return the dictionary gets a name, the tests of ``__conditional_annotations__`` go.
+
+    Name, number, line of each.
+    """
     ops = list(program.ops)
     dropped: set[int] = set()
     entries: list[tuple[str, int | None, int | None]] = []
@@ -170,7 +173,10 @@ def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int 
 
 
 def _without(program: Program, dropped: set[int], added: dict[int, Op] | None = None) -> Program:
-    """The program without some operations, and with others before some. A jump to one goes to what is there now."""
+    """Return the program without some operations, and with others before some.
+
+    A jump to one goes to what is there now.
+    """
     places: list[int] = []
     ops: list[Op] = []
     for at, op in enumerate(program.ops):
@@ -187,7 +193,7 @@ def _without(program: Program, dropped: set[int], added: dict[int, Op] | None = 
 
 
 def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Callable[[str], str]) -> list[ast.stmt]:
-    """The body with the annotations that left no trace in it, in their order among the others.
+    """Return the body with the annotations that left no trace in it, in their order among the others.
 
     An assignment to the name on the annotation's line becomes an annotated one; else the annotation stands by
     itself, before what comes after it in the source. Either way it compiles to the same program: only the order

@@ -51,7 +51,7 @@ def strip_preamble(body: Unfinished) -> None:
 
 
 def strip_return(body: Unfinished) -> None:
-    """Drop the ``return None`` that falling off the end does anyway. (That of a class is part of its preamble.)"""
+    """Drop the ``return None`` that falling off the end does anyway; that of a class is part of its preamble."""
     if body.scope.kind != "class":
         _strip_tail(body.statements)
 
@@ -116,6 +116,9 @@ def _stored_by_compiler(code: Code, name: str, value: ast.expr | None, index: in
     """Return whether the compiler added the statement ``name = value`` of a class body.
 
     Args:
+        code: of the class.
+        name: the target.
+        value: the value.
         index: of the statement.
         is_last: it is one of the last two.
     """

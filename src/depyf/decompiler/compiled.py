@@ -94,6 +94,6 @@ class CompiledScope(Scope):
 
 
 def decided(node: ast.expr) -> ast.expr:
-    """A constant as a condition that it decides: from 3.10 on only the constant is left of it."""
+    """Return a constant as a condition that it decides: from 3.10 on only the constant is left of it."""
     assert isinstance(node, Literal)
     return ast.BoolOp(ast.Or() if node.literal else ast.And(), [node, ast.Constant(0)])

@@ -35,7 +35,7 @@ def is_literal(value: Any) -> bool:
 
 
 def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
-    """The program with such constants as globals, and ``{name: what it stands for}``.
+    """Return the program with such constants as globals, and ``{name: what it stands for}``.
 
     The given program comes back when there are none.
 
@@ -47,7 +47,7 @@ def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
 
 
 def constant_values(code: CodeType) -> dict[str, Any]:
-    """The objects behind the names that the text of a code object has for its constants.
+    """Return the objects behind the names that the text of a code object has for its constants.
 
     Args:
         code: of the running interpreter.
@@ -64,7 +64,7 @@ class CellOf(str):
 
 
 def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str, Any]]:
-    """The program, what each name stands for in words, and the object itself."""
+    """Return the program, what each name stands for in words, and the object itself."""
     limits.check(program)
     ops = list(program.ops)
     names: dict[str, str] = {}

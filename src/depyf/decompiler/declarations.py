@@ -77,7 +77,7 @@ class _Uses:
 
 
 def declarations(scope: CodeScope) -> list[ast.stmt]:
-    """The declarations at the beginning of a scope's body.
+    """Return the declarations at the beginning of a scope's body.
 
     Args:
         scope: what the body is of.
@@ -123,7 +123,7 @@ def _unread(code: Code, program: Program, uses: _Uses) -> list[str]:
 def _dead(
     scope: CodeScope, program: Program, shown: Sequence[Op], uses: _Uses, unread: Sequence[str]
 ) -> list[ast.stmt]:
-    """Statements for what the compiler counted, and dropped."""
+    """Return statements for what the compiler counted, and dropped."""
     dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
     if scope.kind == "function":
         dead += _lost_in_function(scope, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
@@ -137,7 +137,7 @@ def _dead(
 def _declared_global(
     scope: CodeScope, program: Program, shown: Sequence[Op], loaded: Iterable[str]
 ) -> dict[str, None]:
-    """Names that are read as globals, and would not be without a declaration."""
+    """Return names that are read as globals, and would not be without a declaration."""
     if scope.kind == "class":
         names: Iterable[str] = loaded
         if any(op.kind == "LOAD_FAST_AND_CLEAR" for op in shown):
@@ -207,7 +207,7 @@ def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
 
 
 def _static_attributes(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
-    """Stores to ``self.x`` that a dispatch loop does through other names.
+    """Return stores to ``self.x`` that a dispatch loop does through other names.
 
     3.13 lists the attributes that the functions of a class store to a variable called ``self`` in the class's
     ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class`` in compile.c).

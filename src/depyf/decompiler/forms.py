@@ -83,7 +83,7 @@ class Forms:
         return self._form.get(code, Form.STRUCTURED)
 
     def give_up(self, code: Code, reason: str) -> bool:
-        """The code object gets its next form; ``False`` if there is none."""
+        """Give the code object its next form; ``False`` if there is none."""
         form = self.of(code)
         self.reasons.setdefault(code, []).append(reason)
         if form is Form.DISPATCH:
@@ -114,7 +114,7 @@ class Forms:
             self._form, self.reasons = before
 
     def around_and_inside(self, code: Code) -> tuple[Form, ...]:
-        """The forms that decide how a code object is written."""
+        """Return the forms that decide how a code object is written."""
         if not self._families:
             for each in self.names:
                 here = each

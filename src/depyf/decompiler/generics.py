@@ -73,7 +73,7 @@ class TypeAlias(ast.expr):
 
 
 def parameters_of(node: Any) -> list[TypeParameter] | None:
-    """The type parameters in a tuple of them; ``None`` if it holds anything else."""
+    """Return the type parameters in a tuple of them; ``None`` if it holds anything else."""
     if not isinstance(node, ast.Tuple):
         return None
     parameters = [element for element in node.elts if isinstance(element, TypeParameter)]
@@ -90,14 +90,14 @@ def _since(parameters: list[TypeParameter]) -> tuple[int, int]:
 
 
 def with_parameters(node: ast.stmt, parameters: list[TypeParameter]) -> ast.stmt:
-    """A ``def`` or ``class`` with type parameters: they are written behind its name."""
+    """Write type parameters behind the name of a ``def`` or ``class``."""
     if parameters and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return newer(node, bracket(parameters), _since(parameters))
     return node
 
 
 def lazy(code: Code) -> list[Code]:
-    """The functions in a code object that are a bound, a default or the value of a ``type`` statement."""
+    """Return the functions in a code object that are a bound, a default or the value of a ``type`` statement."""
     if code.version < (3, 12):
         return []
     ops = canonicalise(code).ops

@@ -100,7 +100,7 @@ def _check_here(name: str, node: ast.AST) -> None:
 
 
 def _without_parameters(name: str) -> str:
-    """``f`` for ``f[T: int]``, which is how type parameters are written; the text in brackets is ours."""
+    """Return ``f`` for ``f[T: int]``, which is how type parameters are written; the text in brackets is ours."""
     base, bracket, inside = name.partition("[")
     depth = len(bracket)
     for place, character in enumerate(inside):
@@ -161,7 +161,7 @@ def legal(name: str) -> str:
 
 
 def checked(name: str) -> str:
-    """The name, if it can be written and is read as itself.
+    """Return the name, if it can be written and is read as itself.
 
     Raises:
         Unwritable: it cannot.
@@ -172,7 +172,7 @@ def checked(name: str) -> str:
 
 
 def checked_text(node: ast.expr) -> str:
-    """The text of an expression that is put into other text, where :func:`check` no longer sees it.
+    """Return the text of an expression that is put into other text, where :func:`check` no longer sees it.
 
     Raises:
         Unwritable: it has none.

@@ -30,7 +30,7 @@ def refinement(kind: type[Node]) -> type[Node]:
 
 
 def refined(node: ast.AST, kind: type[Node]) -> Node:
-    """A node with the fields of another, as a refinement of its class. (They share what lies below them.)"""
+    """Return a node with the fields of another, as a refinement of its class. They share what lies below them."""
     made = kind.__new__(kind)
     made.__dict__.update(node.__dict__)
     return made
@@ -38,7 +38,10 @@ def refined(node: ast.AST, kind: type[Node]) -> Node:
 
 # --- lines of statements ----------------------------------------------------------------------------
 def at_line(stmt: Statement, line: int | None) -> Statement:
-    """The statement, said to stand on a line of the source; one that is known already stays where ``line`` is none."""
+    """Return the statement, said to stand on a line of the source.
+
+    One that is known already stays where ``line`` is none.
+    """
     if line is not None:
         stmt.lineno = line
     return stmt
@@ -51,7 +54,7 @@ def line_of(stmt: ast.stmt) -> int | None:
 
 # --- order of expressions ---------------------------------------------------------------------------
 def in_order(expr: Expression, number: int) -> Expression:
-    """The expression, said to be the ``number``-th that the program evaluates.
+    """Mark an expression as the ``number``-th that the program evaluates.
 
     It is of no text yet: its column is free to say so.
     """
@@ -111,7 +114,7 @@ _LITERALS: dict[type[ast.expr], type[ast.expr]] = {
 
 
 def as_literal(expr: ast.expr, value: Any) -> ast.expr:
-    """The expression as a :class:`Literal` of the constant ``value``."""
+    """Return the expression as a :class:`Literal` of the constant ``value``."""
     made = refined(expr, _LITERALS[type(expr)])
     assert isinstance(made, Literal)
     made.literal = value

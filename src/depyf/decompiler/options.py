@@ -46,7 +46,7 @@ class Options:
         self.rename: dict[str, str] = {}
 
     def graph(self, code: Code) -> Cfg | None:
-        """The graph that stands in for the code's own, if one does."""
+        """Return the graph that stands in for the code's own, if one does."""
         form = self.forms.of(code)
         if form > Form.SIMPLIFIED_SPILLED:
             return self.graphs.get(code)
@@ -62,7 +62,7 @@ class Options:
         return self.forms.of(code) in (Form.SIMPLIFIED_SPILLED, Form.SPILLED)
 
     def search(self, code: Code) -> Search:
-        """The search for a way to write a code object in its form."""
+        """Return the search for a way to write a code object in its form."""
         key = code, self.forms.of(code)
         if key not in self._searches:
             self._searches[key] = Search(len(code.bytecode) // 2)

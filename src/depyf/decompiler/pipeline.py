@@ -181,7 +181,7 @@ class _Job:
         self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
         rename: Mapping[str, str] | None,
     ) -> Cfg:
-        """The graph without torch.compile's list juggling; as it is where nothing could be done without facts.
+        """Return the graph without torch.compile's list juggling; as it is where nothing could be done without facts.
 
         Raises:
             CannotSimplify, StackMismatch: with facts, what is known of them cannot be used.
@@ -198,7 +198,7 @@ class _Job:
         return work.graph
 
     def release(self) -> None:
-        """Lets go of facts: live objects must not wait for the garbage collector."""
+        """Let go of facts: live objects must not wait for the garbage collector."""
         self.options.readable.clear()
         self.options.simplified.clear()
         self.facts = self.readable = None
@@ -218,7 +218,7 @@ class _Job:
         return before and self.can_fold
 
     def written(self) -> tuple[str, ast.Module, Code | None]:
-        """The whole as text, and what that compiles to if it is to be proven."""
+        """Return the whole as text, and what that compiles to if it is to be proven."""
         self.runs, self.can_fold = None, False
         text, tree = emit(top_level(self.code, self.options, self.name), self.options.has_marks)
         if self.options.is_readable(self.code):
@@ -231,7 +231,7 @@ class _Job:
         return text, tree, self.compiled(runs, self.code, bool(self.constants)) if self.verify else None
 
     def in_user_words(self, tree: ast.Module) -> str:
-        """The text with the forms of :mod:`.dynamo`. What it stands for becomes :attr:`runs`."""
+        """Return the text with the forms of :mod:`.dynamo`; what it stands for becomes :attr:`runs`."""
         assert self.facts is not None
         parameters = (*self.code.arguments, *self.code.freevars)
         global_names = frozenset(op.arg for op in self.program.ops if op.kind is o.LOAD_GLOBAL)
@@ -289,7 +289,7 @@ class _Job:
             self.give_up(self.code, reason)
 
     def at_fault(self) -> Code | None:
-        """The innermost code object that cannot be written alone."""
+        """Return the innermost code object that cannot be written alone."""
         return next((code for code in reversed(self.forms.names) if code is not self.code
                      and self.forms.holder(code) is code and not self.can_be_written(code)), None)
 

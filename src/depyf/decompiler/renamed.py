@@ -38,7 +38,7 @@ class Renamed:
     names: dict[str, str] = field(default_factory=dict)
 
     def of(self, code: Code) -> dict[str, str]:
-        """The changed names of one code object of the new tree."""
+        """Return the changed names of one code object of the new tree."""
         if not self.names:
             return {}
         here = {*code.varnames, *code.cellvars, *code.freevars}
@@ -58,15 +58,18 @@ class Renamed:
         return note
 
     def visible(self, code: Code) -> list[str]:
-        """Changed names that are asked for from outside: of parameters that may be passed by keyword, and of variables
-        that a class looks for among its own names first."""
+        """Return changed names that are asked for from outside.
+
+        These are of parameters that may be passed by keyword, and of variables that a class looks for among its own
+        names first.
+        """
         changed = self.of(code)
         asked_for = _asked_for(code) if changed else set()
         return [old for old, new in changed.items() if new in asked_for]
 
 
 def renamed(code: Code) -> Renamed:
-    """The tree of a code object with other names for variables that source cannot name.
+    """Return the tree of a code object with other names for variables that source cannot name.
 
     Args:
         code: the outermost code object; itself if all its variables can be written.
@@ -94,17 +97,19 @@ def renamed(code: Code) -> Renamed:
 
 
 def can_be_a_variable(name: str, mangles: bool = False) -> bool:
-    """Return whether a variable can be written under its name, or is one of the compiler's (``.0``), which have names
-    of ours.
+    """Return whether a variable can be written under its name, or is one of the compiler's (``.0``).
+
+    Those have names of ours.
 
     Args:
+        name: of the variable.
         mangles: it stands in a class.
     """
     return not (mangles and is_private(name)) and (is_name(name) or of_the_compiler(name))
 
 
 def _tree(code: Code) -> list[tuple[Code, bool]]:
-    """Every code object, what is held before what holds it, and whether it stands in a class."""
+    """Return every code object, what is held before what holds it, and whether it stands in a class."""
     done: dict[tuple[Code, bool], None] = {}
     pending = [(code, False)]
     while pending:

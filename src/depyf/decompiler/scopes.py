@@ -83,7 +83,7 @@ class CodeScope(CompiledScope):
 
     # --- bodies -----------------------------------------------------------------------------------
     def restructured(self, hidden: dict[str, Any] | None = None) -> Body:
-        """The body with what the compiler does to structured code undone.
+        """Return the body with what the compiler does to structured code undone.
 
         Args:
             hidden: expressions that stand for parameters.
@@ -113,7 +113,7 @@ class CodeScope(CompiledScope):
                     raise
 
     def body(self) -> list[ast.stmt]:
-        """The body in the first of its forms that can be written."""
+        """Return the body in the first of its forms that can be written."""
         options = self.options
         if options.fallback is None:
             return self.structured()
@@ -125,7 +125,7 @@ class CodeScope(CompiledScope):
         return options.fallback(self.code, self)
 
     def statements(self) -> list[ast.stmt]:
-        """The statements of the body, declarations and docstring included."""
+        """Return the statements of the body, declarations and docstring included."""
         body = self.body()
         if self.kind in ("class", "module") and self.options.forms.of(self.code) is Form.DISPATCH:
             return future_imports(self) + body
@@ -290,7 +290,7 @@ def make_function(
 
 
 def as_expression(stmts: list[ast.stmt]) -> ast.expr:
-    """The expression of a lambda's body."""
+    """Return the expression of a lambda's body."""
     if stmts and isinstance(stmts[0], ast.Return):
         return stmts[0].value or ast.Constant(None)
     if len(stmts) == 2 and isinstance(stmts[0], ast.Expr) and isinstance(stmts[1], ast.Return):
@@ -302,7 +302,7 @@ def as_expression(stmts: list[ast.stmt]) -> ast.expr:
 
 
 def top_level(code: Code, options: Options, name: str | None = None) -> ast.Module:
-    """A module that holds the definition of ``code`` (or is it)."""
+    """Return a module that holds the definition of ``code`` (or is it)."""
     if code.name == "<module>":
         options.future_annotations = bool(code.flags & CO_FUTURE_ANNOTATIONS)
         return ast.Module(CodeScope(code, options, None, "module").statements(), [])

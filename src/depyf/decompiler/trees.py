@@ -18,7 +18,7 @@ KINDS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
 
 def copied(tree: Tree, lines: int = 0) -> Tree:
-    """A copy that shares no node with a place, and no list, with the tree.
+    """Return a copy that shares no node with a place, and no list, with the tree.
 
     Args:
         tree: what is copied.
@@ -83,6 +83,7 @@ class Transformer(ast.NodeTransformer):
         return made
 
     def generic_visit(self, node: Tree) -> Tree:
+        """Visit the fields of a node that hold nodes."""
         kind = type(node)
         if kind is ast.Name or kind is ast.Constant:
             return node

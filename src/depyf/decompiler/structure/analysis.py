@@ -101,7 +101,7 @@ class Analysis:
         return body
 
     def handler_of(self, id: int) -> int | None:
-        """The running handler a ``POP_EXCEPT`` ends."""
+        """Return the running handler that a ``POP_EXCEPT`` ends."""
         at = id
         while True:
             if self.cfg.kinds.get(at) in ("except", "except*", "finally"):

@@ -42,7 +42,7 @@ NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 def build_comprehension(
     build: str, element: Element, generators: list[ast.comprehension], iterable: Entry
 ) -> ast.expr:
-    """The comprehension, with the iterable of its first loop put in."""
+    """Return the comprehension, with the iterable of its first loop put in."""
     if not isinstance(iterable, Iter):
         raise Unliftable("a comprehension over something else")
     first = generators[0]
@@ -60,12 +60,17 @@ def build_comprehension(
 def parse_loops(
     reducer: Reducer, head: int, stack: list[Entry], accumulator: Accumulator | None
 ) -> tuple[list[ast.comprehension], Element, int] | None:
-    """The ``for`` and ``if`` parts of a comprehension whose first loop has its head at ``head``, its element (a key
-    and a value for a dict), and the node behind the loop; ``None`` if the loop does anything else.
+    """Read the loops of a comprehension.
 
     Args:
-        stack: the stack at the head, an iterator on top.
-        accumulator: where on the stack elements are collected; ``None`` for a generator expression.
+        reducer: knows the graph.
+        head: the head of its first loop.
+        stack: the values on the symbolic stack there.
+        accumulator: what the elements are added to; ``None`` for a generator expression.
+
+    Returns:
+        The ``for`` and ``if`` parts, the element (a key and a value for a dict), and the block behind the loop; ``None``
+        if the loop does anything else.
     """
     parser = _Parser(reducer, list(stack), accumulator)
     if not parser.follow(head):
@@ -198,12 +203,12 @@ class _Parser:
         return True
 
     def comprehensions(self) -> list[ast.comprehension] | None:
-        """The loops; ``None`` if one does not store its item."""
+        """Return the loops; ``None`` if one does not store its item."""
         made = [loop.comprehension() for loop in self.loops]
         return None if None in made else [loop for loop in made if loop is not None]
 
     def collected(self, generators: list[ast.comprehension]) -> Element:
-        """The element of the comprehension with these loops."""
+        """Return the element of the comprehension with these loops."""
         element = self.element if self.accumulator is None else self.accumulator.element
         if element is not None:
             return element
@@ -269,6 +274,7 @@ def reducer_follow(nodes: dict[int, Block], id: int, asynchronous: bool = False)
 
 
 def async_head(reducer: Reducer, node: Block) -> bool:
+    """Return whether a block is the head of an ``async for``."""
     return node.handler is not None and reducer.cfg.kinds.get(node.handler) == "async for" and any(
         op.kind == "GET_ANEXT_AWAIT" for op in node.ops
     )

@@ -102,7 +102,7 @@ def while_else(
 
 
 def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
-    """``while True: if not c: break ...`` is ``while c: ...``."""
+    """Write ``while True: if not c: break ...`` as ``while c: ...``."""
     if stmts and isinstance(stmts[-1], ast.Continue):
         stmts = stmts[:-1]
     first = stmts[0] if stmts else None

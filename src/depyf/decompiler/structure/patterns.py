@@ -59,6 +59,7 @@ class Value:
         self.twins: list[Value] = []
 
     def bind(self, store: Op) -> None:
+        """Have an operation bind the value, and its twins."""
         if self.store is not None:
             raise _NoPattern
         self.store = store
@@ -67,8 +68,13 @@ class Value:
 
 
 class Case:
-    """The argument of ``CASE``: a pattern, whether the subject stays on the stack, and whether a guard that the
-    compiler has decided lets the case never succeed."""
+    """The argument of ``CASE``.
+
+    Attributes:
+        pattern: of the case.
+        keeps: whether the subject stays on the stack.
+        never: whether a guard that the compiler has decided lets the case never succeed.
+    """
 
     def __init__(self, pattern: Value, keeps: bool, never: bool = False) -> None:
         self.pattern = pattern
@@ -108,7 +114,7 @@ class _Way:
     def follow(
         self, at: int, index: int, stack: _Stack, other: _Way | None = None
     ) -> tuple[_Place, _Stack]:
-        """Runs until the pattern is through, or until the ``other`` way is met; the place and the stack there."""
+        """Run until the pattern is through, or until the ``other`` way is met; return the place and the stack there."""
         begun = False
         seen: set[int] = set()
         while True:
@@ -169,7 +175,7 @@ class _Way:
         return entry
 
     def held(self, entry: Any, kind: str) -> Value:
-        """The value, which is held against a pattern of the kind."""
+        """Return the value, which is held against a pattern of the kind."""
         value = self.value(entry)
         if value.kind not in (None, kind):
             raise _NoPattern
@@ -365,7 +371,7 @@ def write_cases(body: Body) -> None:
 
 
 def find_patterns(cfg: RegionCfg) -> bool:
-    """Replaces the code of patterns by tests; whether there was any."""
+    """Replace the code of patterns by tests; return whether there was any."""
     found = False
     pending = sorted(cfg.blocks, key=cfg.order.__getitem__)
     tried: set[tuple[int, int, bool]] = set()
@@ -418,7 +424,7 @@ def _starts(node: Block, follows: bool) -> list[tuple[int, bool]]:
 
 
 def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int, Case]:
-    """``(where success leads, where failure leads, the case)`` of the pattern that starts there."""
+    """Return ``(where success leads, where failure leads, the case)`` of the pattern that starts there."""
     subject = Value()
     way = _Way(cfg, int(keeps))
     end, _ = way.follow(at, index, [subject])
@@ -496,8 +502,10 @@ _IN_GUARDS = {"branch": (-1, -1), "jump": (0,), "for": (1, -1)}
 
 
 def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]:
-    """The index of the first operation that takes, or looks at, what lay on the stack before, if one does; that of the
-    first which makes what this one needs; and how much more lies on the stack at the end."""
+    """Return the index of the first operation that takes, or looks at, what lay on the stack before, if one does.
+
+    That of the first which makes what this one needs; and how much more lies on the stack at the end.
+    """
     begins = start
     for index in range(start, len(ops)):
         op = ops[index]
@@ -537,8 +545,10 @@ def _is_wildcard(cfg: RegionCfg, way: _Way, at: int, stack: _Stack) -> bool:
 
 
 def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
-    """Return the place that a failed test leads to once what the pattern had on the stack is popped as far as it is,
-    and the stack there."""
+    """Return the place that a failed test leads to, and the stack there.
+
+    What the pattern had on the stack is popped on the way, as far as it is.
+    """
     index = 0
     for _ in range(10_000):
         node = cfg.blocks[at]
@@ -553,7 +563,9 @@ def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, 
 
 def _same_place(cfg: RegionCfg, a: _Place, b: _Place) -> bool:
     """Return whether two places go on in the same way: since 3.12 small blocks that leave the function are copied.
-    (Such copies have the same lines; two cases may have equal bodies.)"""
+
+    (Such copies have the same lines; two cases may have equal bodies.)
+    """
     (x, i), (y, j) = _settled(cfg, a), _settled(cfg, b)
     if (x, i) == (y, j):
         return True
@@ -569,7 +581,10 @@ def _alternative_follows(cfg: RegionCfg, place: _Place) -> bool:
 
 
 def _take_alternative(cfg: RegionCfg, way: _Way, place: _Place, stack: _Stack, end: _Place) -> bool:
-    """``|``: a failed test leads to another pattern for the same value, and that to where the first led."""
+    """Take an alternative, ``|``: a failed test leads to another pattern for the same value.
+
+    That one's failures lead to where the first led.
+    """
     if not stack or not isinstance(stack[-1], Value) or not _alternative_follows(cfg, place):
         return False
     owner = stack[-1]
@@ -612,7 +627,7 @@ def _settled(cfg: RegionCfg, place: _Place) -> _Place:
 
 # --- writing them ---------------------------------------------------------------------------------
 def case_of(test: ast.expr) -> tuple[CaseTest, ast.expr | None] | None:
-    """``(the case, its guard)`` of a test."""
+    """Return ``(the case, its guard)`` of a test."""
     if isinstance(test, CaseTest):
         return test, ast.Constant(False) if test.never else None
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and isinstance(test.values[0], CaseTest):
@@ -622,7 +637,7 @@ def case_of(test: ast.expr) -> tuple[CaseTest, ast.expr | None] | None:
 
 
 def cases(stmts: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements with ``match`` in place of tests of cases, at any depth."""
+    """Return the statements with ``match`` in place of tests of cases, at any depth."""
     out: list[ast.stmt] = []
     for stmt in reversed(stmts):
         for field in ("body", "orelse", "finalbody"):

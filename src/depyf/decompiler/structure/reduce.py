@@ -54,6 +54,14 @@ def fold_expressions(body: Body) -> None:
 
 
 class Reducer:
+    """Folds the control flow of expressions in a graph, from the inside out.
+
+    Attributes:
+        preds: blocks that control comes from, kept up to date.
+        cache: what each block does by itself.
+        fixed: blocks that other passes refer to, which must stay.
+    """
+
     def __init__(self, cfg: RegionCfg, executor: SymbolicExecutor, is_lambda: bool) -> None:
         self.cfg = cfg
         self.executor = executor
@@ -66,6 +74,7 @@ class Reducer:
 
     # --- bookkeeping ------------------------------------------------------------------------------
     def single(self, id: int) -> bool:
+        """Return whether only one edge leads to a block."""
         return len(self.preds[id]) == 1 and id != self.cfg.entry
 
     def changed(self, node: Block, succs: list[int], end: str) -> None:
@@ -87,9 +96,11 @@ class Reducer:
                     work.extend((succ, s) for s in gone.successors)
 
     def is_handler(self, id: int) -> bool:
+        """Return whether a block begins a handler."""
         return id in self.cfg.kinds
 
     def summary(self, id: int) -> Summary:
+        """Return what a block does by itself."""
         found = self.cache.get(id)
         if found is None:
             node = self.cfg.blocks[id]
@@ -106,7 +117,7 @@ class Reducer:
         return found
 
     def value(self, id: int) -> ast.expr | None:
-        """The expression, if all a block does is to push one."""
+        """Return the expression, if all a block does is to push one."""
         found = self.summary(id)
         if found.pure and not found.inputs and len(found.stack) == 1:
             try:
@@ -117,6 +128,7 @@ class Reducer:
 
     # --- the loop ---------------------------------------------------------------------------------
     def run(self) -> None:
+        """Fold until nothing is found any more."""
         nodes = self.cfg.blocks
         rounds = 0
         again = True
@@ -135,8 +147,11 @@ class Reducer:
             again = again or self.merge_tests()
 
     def merge_tests(self) -> bool:
-        """The test of a loop stands twice, before it and at its end (see ``loops``). What was found to be one only now,
-        as it has conditions inside, is made one: it begins the node that both lead to."""
+        """Return the test of a loop stands twice, before it and at its end (see ``loops``).
+
+        What was found to be one only now, as it has conditions inside, is made one: it begins the node that both lead
+        to.
+        """
         for id, head in self.cfg.blocks.items():
             ways = [self.cfg.blocks[pred] for pred in self.preds[id]]
             order = self.cfg.order
@@ -170,6 +185,7 @@ class Reducer:
         return found
 
     def only_values(self, ops: list[Op], count: int) -> bool:
+        """Return whether operations do nothing but push values."""
         state = State(inputs=True)
         try:
             self.executor.run(state, ops)
@@ -178,6 +194,7 @@ class Reducer:
         return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
 
     def step(self, node: Block) -> bool:
+        """Fold what ends in a block, if anything does."""
         if node.end == "branch":
             return (
                 self.chain(node) or self.value_bool(node) or self.ternary(node) or self.condition(node)
@@ -190,7 +207,7 @@ class Reducer:
         return False
 
     def merge(self, node: Block) -> bool:
-        """A block and the only one that leads to it are one."""
+        """Join a block with the only one that leads to it."""
         succ = node.successors[0]
         if succ == node.id or not self.single(succ) or self.is_handler(succ) or succ in self.fixed:
             return False
@@ -221,11 +238,12 @@ class Reducer:
         return True
 
     def is_loop_head(self, id: int) -> bool:
+        """Return whether more than one edge leads to a block."""
         return len(self.preds[id]) > 1
 
     # --- conditions -------------------------------------------------------------------------------
     def condition(self, x: Block) -> bool:
-        """``a and b``, ``a or b`` as a condition: two tests that share a way out."""
+        """Fold ``a and b``, ``a or b`` as a condition: two tests that share a way out."""
         t, f = x.successors
         if t == f:
             return False
@@ -281,12 +299,13 @@ class Reducer:
                 return
 
     def fold(self, x: Block, kind: str, arg: Any, y: Block, succs: list[int]) -> None:
+        """Make one operation of the tests in two blocks."""
         x.ops = [*x.ops, Op(kind, arg, -1, y.line)]
         x.line = y.line if y.line is not None else x.line
         self.changed(x, succs, "branch")
 
     def condition_ternary(self, x: Block) -> bool:
-        """``(b if a else c)`` as a condition."""
+        """Fold ``(b if a else c)`` as a condition."""
         t, f = x.successors
         if not self.single(t) or not self.single(f) or tests_case(x):
             return False
@@ -311,7 +330,7 @@ class Reducer:
         )
 
     def value_bool(self, x: Block) -> bool:
-        """``a and b``, ``a or b`` as a value: ``COPY 1; BRANCH; POP; b``."""
+        """Fold ``a and b``, ``a or b`` as a value: ``COPY 1; BRANCH; POP; b``."""
         if not x.ops or not is_copied(x.ops[-1]):
             return False
         t, f = x.successors
@@ -342,7 +361,7 @@ class Reducer:
         return False
 
     def value_bool_threaded(self, x: Block) -> bool:
-        """``(a and b) or c`` as a value, where the test of ``a`` jumps to ``POP; c`` at once (3.14).
+        """Fold ``(a and b) or c`` as a value, where the test of ``a`` jumps to ``POP; c`` at once (3.14).
 
         Versions before let it test the value of ``a and b`` again on the way there. In the middle of an expression
         they jump, too.
@@ -372,7 +391,7 @@ class Reducer:
         return False
 
     def value_condition(self, x: Block) -> bool:
-        """``(a and b) or c`` as a value: the test of ``a`` jumps straight to ``c``."""
+        """Fold ``(a and b) or c`` as a value: the test of ``a`` jumps straight to ``c``."""
         t, f = x.successors
         nodes = self.cfg.blocks
         if x.ops and x.ops[-1].kind == "COPY" and x.ops[-1].arg == 1:
@@ -412,15 +431,18 @@ class Reducer:
         return self.single(id) and only_drops and node.successors == [goal]
 
     def goes_on_elsewhere(self, id: int) -> bool:
-        """Return whether a value is only dropped here, and other edges too lead to what comes then: ``b`` in
-        ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11, 3.14)."""
+        """Return whether a value is only dropped here, and other edges too lead to what comes then.
+
+        So it is with ``b`` in ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11,
+        3.14).
+        """
         node = self.cfg.blocks[id]
         if [op.kind for op in node.ops[:1]] != ["POP"]:
             return False
         return not self.single(id) or node.end == "jump" and len(node.ops) == 1 and not self.single(node.successors[0])
 
     def tested(self, found: Summary) -> ast.expr | None:
-        """The value, if all a block does is to push one twice: once for the test, once to be kept."""
+        """Return the value, if all a block does is to push one twice: once for the test, once to be kept."""
         if not found.pure or len(found.stack) != 2:
             return None
         shared = found.stack[0]
@@ -432,7 +454,7 @@ class Reducer:
             return None
 
     def ternary(self, x: Block) -> bool:
-        """``b if a else c`` as a value: two blocks that only push one, and meet."""
+        """Fold ``b if a else c`` as a value: two blocks that only push one, and meet."""
         t, f = x.successors
         if t == f or not self.single(t) or not self.single(f) or tests_case(x):
             return False
@@ -508,6 +530,7 @@ class Reducer:
         return depth < (1 if node.end == "return" else node.arg or 0)
 
     def only_value(self, ops: list[Op]) -> bool:
+        """Return whether operations do nothing but push one value."""
         state = State(inputs=True)
         try:
             self.executor.run(state, ops)
@@ -545,7 +568,7 @@ class Reducer:
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Block) -> bool:
-        """``a < b < c``: the second operand is kept on the stack for the second comparison."""
+        """Fold ``a < b < c``: the second operand is kept on the stack for the second comparison."""
         nodes = self.cfg.blocks
         ops = x.ops
         as_value = bool(ops) and is_copied(ops[-1])
@@ -597,7 +620,7 @@ class Reducer:
         return self.cfg.same_way(y.successors[1], k.id, 1)
 
     def compared_with(self, found: Summary) -> ast.Compare | None:
-        """The comparison of a value from before the block, if that is all that the block does."""
+        """Return the comparison of a value from before the block, if that is all that the block does."""
         rest = found.stack[0] if len(found.stack) == 1 else None
         if not isinstance(rest, ast.Compare) or not isinstance(rest.left, StackParameter):
             return None
@@ -608,7 +631,7 @@ class Reducer:
 
     # --- comprehensions ---------------------------------------------------------------------------
     def comprehension(self, head: Block) -> bool:
-        """An inlined comprehension: a loop that does nothing but add to the list below its iterator."""
+        """Fold an inlined comprehension: a loop that does nothing but add to the list below its iterator."""
         before = [p for p in self.preds[head.id] if self.cfg.order[p] < self.cfg.order[head.id]]
         if len(before) != 1:
             return False
@@ -643,8 +666,10 @@ class Reducer:
         return True
 
     def restoring(self, id: int, count: int) -> list[Op]:
-        """Return the operations that give the variables of a comprehension their values back, where two comprehensions
-        lead to one copy; none elsewhere."""
+        """Return the operations that give the variables of a comprehension their values back.
+
+        They are looked for where two comprehensions lead to one copy; there are none elsewhere.
+        """
         ops = self.cfg.blocks[id].ops[: count + 1]
         kinds = [op.kind for op in ops]
         return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
@@ -683,7 +708,7 @@ def tests_case(node: Block) -> bool:
 
 
 def effect_of(op: Op) -> tuple[int, int]:
-    """``(popped, pushed)`` of an operation of the compiler or of ours."""
+    """Return ``(popped, pushed)`` of an operation of the compiler or of ours."""
     if op.kind == "CASE":
         return 1, 1 + op.arg.keeps
     return FOLDED.get(op.kind) or effect(op)

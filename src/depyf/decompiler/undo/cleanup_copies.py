@@ -115,7 +115,7 @@ def outline_cleanups(cfg: RegionCfg) -> None:
 
 
 def _leave_empty_named(cfg: RegionCfg) -> None:
-    """``except E as n: pass``: no instruction is left that the region of the body could cover, only its clean-up."""
+    """Cut the clean-up of ``except E as n: pass``: no instruction is left that its region could cover."""
     blocks = cfg.blocks
     for test in list(blocks.values()):
         if test.end != "branch" or not test.ops or test.ops[-1].kind != "CHECK_EXC_MATCH":
@@ -135,7 +135,7 @@ def _leave_empty_named(cfg: RegionCfg) -> None:
 
 
 def _end_finally(cfg: RegionCfg, region: int) -> None:
-    """All ends of the clean-up of a ``finally`` lead to one block."""
+    """Lead all ends of the clean-up of a ``finally`` to one block."""
     blocks = cfg.blocks
     head = blocks[region]
     end = cfg.add(head, [], "reraise", [], head.region)
@@ -368,7 +368,7 @@ class _Copy:
 
 
 def _ahead(cfg: RegionCfg, id: int, index: int, count: int) -> list[Op]:
-    """The next operations, over plain jumps."""
+    """Return the next operations, over plain jumps."""
     block = cfg.blocks[id]
     ops = block.ops[index : index + count]
     for _ in range(count):
@@ -380,7 +380,7 @@ def _ahead(cfg: RegionCfg, id: int, index: int, count: int) -> list[Op]:
 
 
 def _further(cfg: RegionCfg, id: int, index: int, count: int) -> tuple[int, int]:
-    """The place so many operations on, over plain jumps."""
+    """Return the place so many operations on, over plain jumps."""
     while index + count > len(cfg.blocks[id].ops):
         count -= len(cfg.blocks[id].ops) - index
         id, index = cfg.blocks[id].successors[0], 0

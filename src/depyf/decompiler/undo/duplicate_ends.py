@@ -14,7 +14,7 @@ from ..structure.region_cfg import RegionCfg, copied_op, handler_steps
 
 
 def merge_ends(cfg: RegionCfg) -> None:
-    """All ends become one block, and so do copies of the ways out of handlers and bodies that lead to one place."""
+    """Make one block of all ends, and of copies of the ways out of handlers and bodies that lead to one place."""
     blocks = cfg.blocks
     ends: dict[tuple[object, ...], int] = {}
     for id in list(blocks):
@@ -37,7 +37,7 @@ def merge_ends(cfg: RegionCfg) -> None:
 
 
 def _merge_last_statements(cfg: RegionCfg, end: int) -> None:
-    """Copies of the last statements before an end become one.
+    """Make one of copies of the last statements before an end.
 
     Where they are short enough they are copied together with the end (``inline_small_exit_blocks``).
     """
@@ -161,7 +161,7 @@ _OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
 
 
 def _running_handlers(cfg: RegionCfg) -> dict[int, tuple[int, ...]]:
-    """The handlers that are running when control reaches a block, innermost last."""
+    """Return the handlers that are running when control reaches a block, innermost last."""
     found: dict[int, tuple[int, ...]] = {}
     work: list[tuple[int, tuple[int, ...]]] = [(cfg.entry, ())]
     while work:

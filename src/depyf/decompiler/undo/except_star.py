@@ -55,7 +55,7 @@ def _start(block: Block) -> int:
 
 
 def _merge_list_appends(cfg: RegionCfg) -> None:
-    """``LIST_APPEND 1`` behind the last clause is too small a block for 3.13: it puts a copy at each way there."""
+    """Merge the copies of ``LIST_APPEND 1`` behind the last clause: 3.13 puts one at each way there."""
     predecessors = cfg.predecessors()
     for id, block in cfg.blocks.items():
         if not block.ops or block.ops[0].kind != "PREP_RERAISE_STAR":
@@ -126,7 +126,7 @@ class _Statement:
         end.ops, end.end, end.successors, end.arg = [], "reraise", [], None
 
     def test(self, start: int) -> Block:
-        """The test of the clause that starts there; its types may be any expression."""
+        """Return the test of the clause that starts there; its types may be any expression."""
         blocks = self.cfg.blocks
         seen: set[int] = set()
         work = [start]
@@ -140,7 +140,7 @@ class _Statement:
         raise Untangled("a clause of except* without a test")
 
     def after_first(self, id: int, kind: str) -> int:
-        """The block behind the first operation of one, which must be of that kind."""
+        """Return the block behind the first operation of one, which must be of that kind."""
         block = self.cfg.blocks[id]
         if not block.ops or block.ops[0].kind != kind:
             raise Untangled("a way through except*")
@@ -155,7 +155,7 @@ class _Statement:
         return self.cfg.blocks[after].region, self.after_first(after, "POP_EXCEPT")
 
     def end_body(self, matched: int, missed: int, following: int, region: Region | None, outside: int) -> None:
-        """The body of a clause no longer leads to what follows the clause but out of the statement."""
+        """Lead the body of a clause out of the statement, no longer to what follows the clause."""
         cfg = self.cfg
         first = cfg.blocks[matched].ops[0]
         ends: list[Block] = []
@@ -178,7 +178,7 @@ class _Statement:
                 block.successors = [left.id if succ == following else succ for succ in block.successors]
 
     def end_handler(self, id: int, block: Block) -> None:
-        """The handler of a clause's body: one that forgets the name, or none."""
+        """End the handler of a clause's body: one that forgets the name, or none."""
         if _forgets(block.ops[:-2]):
             block.ops, block.end, block.successors = block.ops[:-2], "reraise", []
             return

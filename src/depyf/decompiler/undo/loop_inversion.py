@@ -24,7 +24,7 @@ from ..structure.region_cfg import RegionCfg
 
 
 def undo_loop_inversion(cfg: RegionCfg) -> None:
-    """Makes the copies of each loop's test one."""
+    """Make one of the copies of each loop's test."""
     _split_returns(cfg)
     again = True
     rounds = 0
@@ -70,7 +70,7 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
 
 
 def _merge_comprehensions(cfg: RegionCfg) -> bool:
-    """Copies of a comprehension that stands inline (3.12 on) in the test of a loop are one.
+    """Make one of copies of a comprehension that stands inline (3.12 on) in the test of a loop.
 
     The rest of the test, behind them, has been found before: both loops leave to it.
     """
@@ -118,7 +118,7 @@ def _same_graph(cfg: RegionCfg, a: int, b: int) -> bool:
 
 
 def _merge_before(cfg: RegionCfg, id: int) -> None:
-    """Two blocks that go on to one place after the same operations are one from where these begin."""
+    """Make one of two blocks that go on to one place after the same operations, from where these begin."""
     ways = [cfg.blocks[pred] for pred in cfg.predecessors()[id]]
     ways = sorted((n for n in ways if n.end == "jump" and n.ops), key=lambda block: cfg.order[block.id])
     arms = _arms(cfg)
@@ -143,7 +143,7 @@ def _merge_before(cfg: RegionCfg, id: int) -> None:
 
 
 def _arms(cfg: RegionCfg) -> set[frozenset[int]]:
-    """The two ways of each test that nothing else leads to: they are no copies (``a if x else a``)."""
+    """Return the two edges of each test that nothing else leads to: they are no copies (``a if x else a``)."""
     preds = cfg.predecessors()
     return {
         frozenset(block.successors) for block in cfg.blocks.values()
@@ -212,7 +212,7 @@ def _common(a: Block, b: Block) -> int:
 
 
 def _merge_equal(cfg: RegionCfg) -> bool:
-    """Copies of what a way out does, on one line and leading to one place, are one.
+    """Make one of copies of what a way out does, on one line and leading to one place.
 
     CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
     and writes the end of a protected body on each way out of it.  Merged are blocks that only take values off the
@@ -270,7 +270,7 @@ def _returning_arms(cfg: RegionCfg) -> dict[int, tuple[object, ...]]:
 
 
 def _split_returns(cfg: RegionCfg) -> None:
-    """A ``return`` that stands behind other statements and alone elsewhere becomes a block of its own.
+    """Make a block of its own of a ``return`` that stands behind other statements and alone elsewhere.
 
     Where CPython copies a ``return``, the copy is joined to the statements that led to it (see :func:`_merge_equal`).
     """
