@@ -69,8 +69,8 @@ def parse_loops(
         accumulator: what the elements are added to; ``None`` for a generator expression.
 
     Returns:
-        The ``for`` and ``if`` parts, the element (a key and a value for a dict), and the block behind the loop; ``None``
-        if the loop does anything else.
+        The ``for`` and ``if`` parts, the element (a key and a value for a dict), and the block behind the loop;
+        ``None`` if the loop does anything else.
     """
     parser = _Parser(reducer, list(stack), accumulator)
     if not parser.follow(head):
