@@ -30,7 +30,7 @@ from _shared import TooLong, code_objects, find_interpreter, time_limit
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
-from depyf.decompiler.forms import Forms
+from depyf.decompiler.tiers import Tiers
 from depyf.decompiler.options import Options
 from depyf.decompiler.proof.exact import same_code
 from depyf.decompiler.proof.interpreter import ForeignError, Interpreter
@@ -94,7 +94,7 @@ def reason(code: Code, where: str) -> str:
     """The class of a failure: why there is no structured form, or what differs."""
     if not code.name.startswith("<") and code.flags & 1:
         try:
-            top_level(code, Options(Forms(code)))
+            top_level(code, Options(Tiers(code)))
         except Exception as error:  # whatever it is, it is counted
             return f"{type(error).__name__}: {str(error)[:70]}"
     said = where.partition(": ")[2] or where

@@ -39,7 +39,7 @@ from _shared import TooLong, code_objects, time_limit
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
-from depyf.decompiler.forms import Forms
+from depyf.decompiler.tiers import Tiers
 from depyf.decompiler.proof.exact import same_code
 
 MODULE_SECONDS = 120
@@ -120,7 +120,7 @@ def _roundtrip(code: Code, row: Row) -> None:
         if part.fidelity is not Fidelity.EXACT:
             place = f"{row.file}:{part.line} {part.name}"
             row.reasons.append((f"{part.fidelity.value}: {_class_of(part.reason)}", place))
-    for original, part in zip(Forms(code).names, found.parts):
+    for original, part in zip(Tiers(code).names, found.parts):
         if part.fidelity is Fidelity.EXACT and part.verdict is not None and original.origin is not None:
             with_line = {offset for begin, end, line in original.origin.co_lines() if line is not None
                          for offset in range(begin, end, 2)}

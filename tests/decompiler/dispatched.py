@@ -10,9 +10,9 @@ from types import CodeType
 from depyf.bytecode.code import Code
 from depyf.decompiler.emit.text import emit
 from depyf.decompiler.fallback.scope import dispatch_loop
-from depyf.decompiler.forms import Form, Forms
 from depyf.decompiler.options import Options
 from depyf.decompiler.scopes import top_level
+from depyf.decompiler.tiers import Tier, Tiers
 
 
 def as_loops(original: CodeType | Code) -> CodeType:
@@ -22,11 +22,11 @@ def as_loops(original: CodeType | Code) -> CodeType:
 
 def text_as_loops(original: CodeType | Code) -> str:
     code = original if isinstance(original, Code) else Code.of(original)
-    forms = Forms(code, Form.DISPATCH)
-    for inner in forms.names:
-        while forms.of(inner) is not Form.DISPATCH:
-            forms.give_up(inner, "a test")
-    return emit(top_level(code, Options(forms, dispatch_loop)))[0]
+    tiers = Tiers(code, Tier.DISPATCH)
+    for inner in tiers.names:
+        while tiers.of(inner) is not Tier.DISPATCH:
+            tiers.demote(inner, "a test")
+    return emit(top_level(code, Options(tiers, dispatch_loop)))[0]
 
 
 #: What all of them may use.

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeGuard
 from ..bytecode.code import CO_FUTURE_ANNOTATIONS, CO_HAS_DOCSTRING, Code
 from . import annotations as deferred
 from .declarations import declarations
-from .forms import held_by
 from .lift import STORE
 from .nodes import AnnotateDefinition
+from .tiers import codes_in
 
 if TYPE_CHECKING:
     from .scopes import CodeScope
@@ -196,7 +196,7 @@ def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     if not scope.annotates:
         return []
     if scope.code.version >= (3, 14):
-        captured = {name for held in held_by(scope.code) for name in held.freevars}
+        captured = {name for held in codes_in(scope.code) for name in held.freevars}
         if not set(scope.code.cellvars) & _CELLS_OF_ANNOTATIONS - captured:
             return []
     elif scope.program is None or not any(op.kind == "SETUP_ANNOTATIONS" for op in scope.program.ops):

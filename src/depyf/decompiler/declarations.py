@@ -16,11 +16,11 @@ from ..bytecode.code import CO_ASYNC_GENERATOR, CO_GENERATOR, Code
 from ..bytecode.operations import Op, Program
 from ..cfg.graph import build
 from . import annotations as deferred
-from .forms import Form, held_by
 from .generics import HIDDEN, lazy
 from .lift import LOAD, STORE
 from .names import is_name
 from .structure.comprehensions import BUILDS, NO_ARGUMENTS
+from .tiers import Tier, codes_in
 
 if TYPE_CHECKING:
     from .scopes import CodeScope
@@ -188,7 +188,7 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
 
     Such a scope sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c).
     """
-    pending = [held for held in held_by(code) if held.name.startswith(HIDDEN)] + lazy(code)
+    pending = [held for held in codes_in(code) if held.name.startswith(HIDDEN)] + lazy(code)
     while pending:
         here = pending.pop()
         pending += lazy(here)
@@ -197,7 +197,7 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
 
 def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     """Closures over variables that nothing shares any more: what did was dropped by the compiler."""
-    if not Form.SIMPLIFIED_SPILLED < scope.options.forms.of(scope.code) < Form.DISPATCH:
+    if not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
         return []
     captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
     return [
@@ -212,7 +212,7 @@ def _static_attributes(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     3.13 lists the attributes that the functions of a class store to a variable called ``self`` in the class's
     ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class`` in compile.c).
     """
-    if scope.code.version < (3, 13) or scope.options.forms.of(scope.code) is not Form.DISPATCH:
+    if scope.code.version < (3, 13) or scope.options.tiers.of(scope.code) is not Tier.DISPATCH:
         return []
     names = {
         op.arg: None for before, op in zip(shown, shown[1:])
@@ -229,7 +229,7 @@ def _enclosing_local(scope: CodeScope, name: str) -> bool:
     here = scope.parent
     while here is not None:
         # the body of a class written as a dispatch loop is run by a function
-        if here.kind in ("function", "lambda") or scope.options.forms.of(here.code) is Form.DISPATCH:
+        if here.kind in ("function", "lambda") or scope.options.tiers.of(here.code) is Tier.DISPATCH:
             code = here.code
             if name in code.varnames or name in code.cellvars or name in code.freevars:
                 return True

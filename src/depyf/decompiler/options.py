@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..bytecode.code import Code
 from ..cfg.graph import Cfg
-from .forms import Form, Forms
 from .structure.search import Search
+from .tiers import Tier, Tiers
 
 if TYPE_CHECKING:
     from .passes import Trace
@@ -20,26 +20,26 @@ class Options:
     """Options of one decompilation.
 
     Args:
-        forms: the form each code object is written in; a form that fails is given up here.
+        tiers: the output tier of each code object; one that fails is demoted here.
         fallback: writes the body of a scope as a dispatch loop; without it, failing to structure one is an error.
     """
 
     def __init__(
-        self, forms: Forms, fallback: Callable[[Code, CodeScope], list[ast.stmt]] | None = None,
+        self, tiers: Tiers, fallback: Callable[[Code, CodeScope], list[ast.stmt]] | None = None,
     ) -> None:
-        self.forms = forms
+        self.tiers = tiers
         self.fallback = fallback
         self.future_annotations = False
         #: called after each pass
         self.trace: Trace | None = None
-        #: graphs that stand in for those of their code in its readable form, its simplified forms (made when they are
+        #: graphs that stand in for those of their code in its readable tier, its simplified tiers (made when they are
         #: first asked for), and all others
         self.readable: dict[Code, Callable[[], Cfg]] = {}
         self.simplified: dict[Code, Callable[[], Cfg]] = {}
         self.graphs: dict[Code, Cfg] = {}
-        #: The attempts to write each code object in each form. (They are kept, as what is nested is written once more
+        #: The attempts to write each code object in each tier. (They are kept, as what is nested is written once more
         #: with each attempt at what is around it.)
-        self._searches: dict[tuple[Code, Form], Search] = {}
+        self._searches: dict[tuple[Code, Tier], Search] = {}
         #: whether expressions were marked for :func:`~depyf.decompiler.emit.text.emit`
         self.has_marks = False
         #: global names that are shown differently
@@ -47,23 +47,23 @@ class Options:
 
     def graph(self, code: Code) -> Cfg | None:
         """Return the graph that stands in for the code's own, if one does."""
-        form = self.forms.of(code)
-        if form > Form.SIMPLIFIED_SPILLED:
+        tier = self.tiers.of(code)
+        if tier > Tier.SIMPLIFIED_SPILLED:
             return self.graphs.get(code)
-        make = (self.readable if form is Form.READABLE else self.simplified).get(code)
+        make = (self.readable if tier is Tier.READABLE else self.simplified).get(code)
         return make() if make is not None else None
 
     def is_readable(self, code: Code) -> bool:
         """Return whether nothing stands in the text for the compiler's sake: what runs is another text (``dynamo``)."""
-        return code in self.readable and self.forms.of(code) <= Form.SIMPLIFIED_SPILLED
+        return code in self.readable and self.tiers.of(code) <= Tier.SIMPLIFIED_SPILLED
 
     def spills(self, code: Code) -> bool:
         """Return whether values that no Python expression would keep on the stack get names."""
-        return self.forms.of(code) in (Form.SIMPLIFIED_SPILLED, Form.SPILLED)
+        return self.tiers.of(code) in (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
 
     def search(self, code: Code) -> Search:
-        """Return the search for a way to write a code object in its form."""
-        key = code, self.forms.of(code)
+        """Return the search for a way to write a code object in its tier."""
+        key = code, self.tiers.of(code)
         if key not in self._searches:
             self._searches[key] = Search(len(code.bytecode) // 2)
         return self._searches[key]

@@ -1,4 +1,4 @@
-"""Puts the stages together: write, prove, write what was not proven in its next form."""
+"""Puts the stages together: write, prove, write what was not proven in its next tier."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from .emit.layout import WIDTH, laid_out
 from .emit.text import emit
 from .fallback.scope import dispatch_loop
 from .faults import why
-from .forms import Form, Forms
 from .options import Options
 from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
@@ -36,6 +35,7 @@ from .proof.recompile import Compiler, compile_function, compile_here
 from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
 from .scopes import top_level
+from .tiers import Tier, Tiers
 from .trees import nodes_of
 
 __all__ = ["Decompiled", "Failed", "Fidelity", "Part", "decompile_code"]
@@ -117,7 +117,7 @@ def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
 class _Job:
     """One decompilation.
 
-    Code objects that cannot be written, compiled or proven get their next form (:class:`Form`) and all is written
+    Code objects that cannot be written, compiled or proven get their next tier (:class:`Tier`) and all is written
     again, until what is left is proven.
     """
 
@@ -138,10 +138,10 @@ class _Job:
         self.verify = verify and self.compiler is not None
         self.program, self.constants = name_constants(canonicalise(code))
         self.facts = facts if simplify and self.verify else None
-        first = Form.READABLE if self.facts is not None else Form.SIMPLIFIED if simplify else Form.STRUCTURED
-        self.forms = Forms(code, first, self.verify)
-        self.alone: dict[tuple[Code, tuple[Form, ...]], bool] = {}
-        self.options = Options(self.forms, dispatch_loop)
+        first = Tier.READABLE if self.facts is not None else Tier.SIMPLIFIED if simplify else Tier.STRUCTURED
+        self.tiers = Tiers(code, first, self.verify)
+        self.alone: dict[tuple[Code, tuple[Tier, ...]], bool] = {}
+        self.options = Options(self.tiers, dispatch_loop)
         self.options.rename = dict(rename or {})
         if self.constants:
             self.options.graphs[code] = build(self.program)
@@ -166,7 +166,7 @@ class _Job:
                 continue
             if recompiled is None:
                 return self.result(text, tree, [])
-            proofs = prove(self.program, recompiled, self.forms, self.options.rename, self.facts)
+            proofs = prove(self.program, recompiled, self.tiers, self.options.rename, self.facts)
             self.refused = self.long_forms()
             failed = [(each.code, each.verdict) for each in proofs if each.verdict is not None and not each.verdict]
             if not failed:
@@ -175,7 +175,7 @@ class _Job:
                 continue
             for failing, verdict in failed:
                 if not self.proven_otherwise(failing):
-                    self.give_up(failing, verdict.where)
+                    self.demote(failing, verdict.where)
 
     def simplified(
         self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
@@ -224,7 +224,7 @@ class _Job:
         if self.options.is_readable(self.code):
             self.can_fold = True
             text = self.in_user_words(tree)
-        elif self.forms.of(self.code) <= Form.SIMPLIFIED_SPILLED and len(max(text.splitlines(), key=len)) > WIDTH:
+        elif self.tiers.of(self.code) <= Tier.SIMPLIFIED_SPILLED and len(max(text.splitlines(), key=len)) > WIDTH:
             text = laid_out(tree)
             tree = ast.parse(text)
         runs = self.runs or tree
@@ -237,7 +237,7 @@ class _Job:
         global_names = frozenset(op.arg for op in self.program.ops if op.kind is o.LOAD_GLOBAL)
         self.readable = Readable(
             tree, self.facts, parameters, self.options.rename, self.constants, global_names,
-            self.folds and self.forms.of(self.code) is Form.READABLE)
+            self.folds and self.tiers.of(self.code) is Tier.READABLE)
         passes.run(passes.USER_WORDS, self.readable, self.options.trace)
         text = laid_out(tree)
         self.runs = self.readable.written_out(ast.parse(text))
@@ -251,7 +251,7 @@ class _Job:
 
         (Of a class or an expression there is no text of its own.)
         """
-        if self.forms.of(code) is not Form.STRUCTURED or self.forms.holder(code) is not code or not code.flags & 0x2:
+        if self.tiers.of(code) is not Tier.STRUCTURED or self.tiers.owner(code) is not code or not code.flags & 0x2:
             return False
         search = self.options.search(code)
         while search.advance():
@@ -265,33 +265,33 @@ class _Job:
                 why(error)
         return False
 
-    def give_up(self, code: Code, reason: str) -> None:
-        holder = self.forms.holder(code)
-        if holder is not code:
+    def demote(self, code: Code, reason: str) -> None:
+        owner = self.tiers.owner(code)
+        if owner is not code:
             reason = f"{code.name}: {reason}"
-        if not self.forms.give_up(holder, reason):
-            raise Failed(self.forms.why(holder), holder)
+        if not self.tiers.demote(owner, reason):
+            raise Failed(self.tiers.why(owner), owner)
 
     def blame(self, reason: str) -> None:
-        """Give the code object its next form because of which the whole could not be written or compiled.
+        """Give the code object its next tier because of which the whole could not be written or compiled.
 
         It is the innermost one to which that happens alone. Where there is none (a class body is no text of its own),
         the whole decides.
         """
         code = self.at_fault()
         if code is not None:
-            self.give_up(code, reason)
+            self.demote(code, reason)
             return
-        steps = self.enough(self.forms.steps(), reason)
+        steps = self.enough(self.tiers.steps(), reason)
         for code, because in steps:
-            self.give_up(code, because)
+            self.demote(code, because)
         if not steps:
-            self.give_up(self.code, reason)
+            self.demote(self.code, reason)
 
     def at_fault(self) -> Code | None:
         """Return the innermost code object that cannot be written alone."""
-        return next((code for code in reversed(self.forms.names) if code is not self.code
-                     and self.forms.holder(code) is code and not self.can_be_written(code)), None)
+        return next((code for code in reversed(self.tiers.names) if code is not self.code
+                     and self.tiers.owner(code) is code and not self.can_be_written(code)), None)
 
     def enough(self, steps: list[Code], reason: str) -> list[tuple[Code, str]]:
         """Return the steps of giving up after which the whole can be written, or shows what is at fault.
@@ -317,7 +317,7 @@ class _Job:
         if not steps:
             return []
         last = [code for code in steps[:number] if code is steps[number - 1]]
-        if len(last) < number and self.forms.holder(last[0]) is last[0] and not self.trouble(last):
+        if len(last) < number and self.tiers.owner(last[0]) is last[0] and not self.trouble(last):
             return [(code, reasons[too_few]) for code in last]
         known = sorted(at for at in reasons if at <= too_few)
         return [(code, reasons[known[bisect.bisect(known, at) - 1]]) for at, code in enumerate(steps[:number])]
@@ -327,7 +327,7 @@ class _Job:
 
         Empty if it can, or if it is known what is at fault.
         """
-        with self.forms.tried(steps):
+        with self.tiers.tried(steps):
             try:
                 self.written()
             except ForeignError:
@@ -338,9 +338,9 @@ class _Job:
 
     def can_be_written(self, code: Code) -> bool:
         """Return whether a code object can be written and compiled alone."""
-        if self.forms.of(code) is Form.DISPATCH or not code.flags & 0x2:
+        if self.tiers.of(code) is Tier.DISPATCH or not code.flags & 0x2:
             return True  # a class body is no text of its own: it is blamed on what is around it
-        key = code, self.forms.around_and_inside(code)
+        key = code, self.tiers.around_and_inside(code)
         if key not in self.alone:
             self.alone[key] = self.tried_alone(code)
         return self.alone[key]
@@ -360,7 +360,7 @@ class _Job:
     # --- the result -------------------------------------------------------------------------------
     def result(self, text: str, tree: ast.Module, proofs: Sequence[Proof]) -> Decompiled:
         by_code = {proof.code: proof for proof in proofs}
-        parts = tuple(self.part(code, by_code.get(code)) for code in self.forms.names)
+        parts = tuple(self.part(code, by_code.get(code)) for code in self.tiers.names)
         fidelity = max((part.fidelity for part in parts), key=tuple(Fidelity).index)
         inner = [f"{part.name}: {part.reason}" for part in parts[1:] if part.reason]
         if len(inner) > _REASONS_SHOWN:
@@ -369,27 +369,27 @@ class _Job:
         return Decompiled(text, fidelity, "; ".join(notes), tree if self.runs is None else None, parts, self.runs)
 
     def part(self, code: Code, proof: Proof | None) -> Part:
-        name, units = self.forms.names[code], len(code.bytecode) // 2
-        form = self.forms.of(code)
+        name, units = self.tiers.names[code], len(code.bytecode) // 2
+        tier = self.tiers.of(code)
         changed = self.renamed.note(code)
         if not self.verify:
-            fidelity = Fidelity.FALLBACK if form is Form.DISPATCH else Fidelity.UNPROVEN
-            reason = "; ".join(filter(None, [changed, self.forms.why(code)]))
+            fidelity = Fidelity.FALLBACK if tier is Tier.DISPATCH else Fidelity.UNPROVEN
+            reason = "; ".join(filter(None, [changed, self.tiers.why(code)]))
             return Part(name, code.firstlineno, units, fidelity, reason)
         if proof is None:
             # No way through the program leads to it: the text has nothing to show for it, and loses nothing.
             return Part(name, code.firstlineno, units, Fidelity.EXACT, "")
         if proof.verdict is None:
-            reason = "; ".join(filter(None, [changed, *self.stated_constants(code), self.forms.why(code)]))
+            reason = "; ".join(filter(None, [changed, *self.stated_constants(code), self.tiers.why(code)]))
             reason = reason or "is inside one that fell back"
             return Part(name, code.firstlineno, units, Fidelity.FALLBACK, reason)
         notes: list[str] = []
         if not proof.exact:
-            if form is Form.READABLE:
+            if tier is Tier.READABLE:
                 # (Items of a graph's result are read as those of any tuple.)
                 notes = [*self.forms_used(), *(note for note in proof.verdict.notes if note != ITEMS_NOTE)]
             else:
-                notes = [_SIMPLIFICATION[form], *proof.verdict.notes]
+                notes = [_SIMPLIFICATION[tier], *proof.verdict.notes]
         notes += [changed] * bool(changed) + self.stated_constants(code)
         if code is self.code and self.runs is not None:
             notes += self.refused
@@ -419,5 +419,5 @@ _SPILLED = "values kept on the stack have names"
 _MEMBERS = "self.layer stands for reads of module dictionaries (checked)"
 _MADE_AGAIN = "new(class, ...) does not call the class"
 _SIMPLIFICATION = {
-    Form.SIMPLIFIED: _SIMPLIFIED, Form.SIMPLIFIED_SPILLED: _SIMPLIFIED, Form.STRUCTURED: "", Form.SPILLED: _SPILLED,
+    Tier.SIMPLIFIED: _SIMPLIFIED, Tier.SIMPLIFIED_SPILLED: _SIMPLIFIED, Tier.STRUCTURED: "", Tier.SPILLED: _SPILLED,
 }

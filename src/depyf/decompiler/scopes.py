@@ -16,7 +16,6 @@ from .body import Body
 from .compiled import CompiledScope
 from .emit.literals import constant
 from .faults import why
-from .forms import Form
 from .generics import TypeAlias
 from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor, Unliftable
 from .names import legal
@@ -25,6 +24,7 @@ from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.reduce import SET_ASIDE
 from .structure.region_cfg import Untangled
+from .tiers import Tier
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
 
@@ -113,21 +113,21 @@ class CodeScope(CompiledScope):
                     raise
 
     def body(self) -> list[ast.stmt]:
-        """Return the body in the first of its forms that can be written."""
+        """Return the body in the first of its tiers that can be written."""
         options = self.options
         if options.fallback is None:
             return self.structured()
-        while options.forms.of(self.code) is not Form.DISPATCH:
+        while options.tiers.of(self.code) is not Tier.DISPATCH:
             try:
                 return self.structured()
             except Exception as error:
-                options.forms.give_up(self.code, why(error))
+                options.tiers.demote(self.code, why(error))
         return options.fallback(self.code, self)
 
     def statements(self) -> list[ast.stmt]:
         """Return the statements of the body, declarations and docstring included."""
         body = self.body()
-        if self.kind in ("class", "module") and self.options.forms.of(self.code) is Form.DISPATCH:
+        if self.kind in ("class", "module") and self.options.tiers.of(self.code) is Tier.DISPATCH:
             return future_imports(self) + body
         unfinished = Unfinished(self, body)
         passes.run(passes.FINISH, unfinished, self.options.trace)

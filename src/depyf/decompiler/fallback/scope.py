@@ -11,11 +11,11 @@ from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ...bytecode.opspec import ON_CELLS, ON_GLOBALS, ON_NAMES
 from ...cfg.graph import build
 from ..faults import why
-from ..forms import Form, inside
 from ..generics import HIDDEN, TypeAlias
 from ..lift import ClassExpr, FunctionExpr, Iter, SymbolicExecutor, Unliftable, definition
 from ..names import legal
 from ..scopes import CodeScope, make_function
+from ..tiers import Tier, inside
 from . import dispatch
 
 
@@ -44,12 +44,12 @@ class _Nested:
             only = ast.arguments([], [ast.arg(legal(".0"))], None, [], [], None, [])
             return [make_function(name, only, *self.comprehension(code, asynchronous))]
         if code.name.startswith(HIDDEN):
-            forms = self.scope.options.forms
-            while forms.of(code) is not Form.DISPATCH:
+            tiers = self.scope.options.tiers
+            while tiers.of(code) is not Tier.DISPATCH:
                 try:
                     return [self.generic(code, name)]
                 except Exception as error:
-                    forms.give_up(code, why(error))
+                    tiers.demote(code, why(error))
         scope = self.scope.nested(code, "function")
         arguments, _ = scope.arguments(code, {}, scope)
         return [make_function(name, arguments, scope.statements(), [], None, asynchronous)]
@@ -59,15 +59,15 @@ class _Nested:
 
         An asynchronous one is given an iterator that need not be iterable itself: it is always a loop.
         """
-        forms = self.scope.options.forms
-        while not asynchronous and forms.of(code) is not Form.DISPATCH:
+        tiers = self.scope.options.tiers
+        while not asynchronous and tiers.of(code) is not Tier.DISPATCH:
             try:
                 iterator = Iter(ast.Name(legal(".0"), ast.Load()))
                 return [ast.Return(self.scope.comprehension(FunctionExpr(code, {}), iterator))], [], None, False
             except Exception as error:
-                forms.give_up(code, why(error))
-        while forms.of(code) is not Form.DISPATCH:
-            forms.give_up(code, "an asynchronous comprehension inside one that fell back")
+                tiers.demote(code, why(error))
+        while tiers.of(code) is not Tier.DISPATCH:
+            tiers.demote(code, "an asynchronous comprehension inside one that fell back")
         return self.scope.nested(code, "function").statements(), [], None, asynchronous
 
     def generic(self, code: Code, name: str) -> ast.stmt:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...bytecode.code import Code
 from ...bytecode.operations import Program
 from ..dynamo.facts import Facts
-from ..forms import Form, Forms, held_by, inside
+from ..tiers import Tier, Tiers, codes_in, inside
 from .equivalence import equivalent
 from .exact import Pair, Verdict, conflated, docstring, same_code
 
@@ -17,7 +17,7 @@ class Proof:
 
     Attributes:
         code: the original.
-        verdict: the proof; for a code object whose form is the dispatch loop, and all inside it, ``None``.
+        verdict: the proof; for a code object whose tier is the dispatch loop, and all inside it, ``None``.
         exact: whether it is the same program instruction by instruction, not only an equivalent one.
         recompiled: what it was compared with.
     """
@@ -30,14 +30,14 @@ class Proof:
 
 
 def prove(
-    original: Program, recompiled: Code, forms: Forms, rename: Mapping[str, str], facts: Facts | None = None,
+    original: Program, recompiled: Code, tiers: Tiers, rename: Mapping[str, str], facts: Facts | None = None,
 ) -> list[Proof]:
     """Verdicts on the original code object and on all that it holds, outermost first.
 
     Args:
         original: the outermost program.
         recompiled: the code object of its text.
-        forms: the form each code object was written in.
+        tiers: the output tier of each code object.
         rename: ``{global name in the original: name in the text}``.
         facts: what is known of the live objects that the outermost was compiled for.
     """
@@ -54,14 +54,14 @@ def prove(
         known = proofs.get(code)
         if known is not None and (known.recompiled is other or not known.verdict):
             continue
-        if forms.of(code) is Form.DISPATCH:
+        if tiers.of(code) is Tier.DISPATCH:
             proofs[code] = Proof(code, None, False, None)
             work.extend(reversed(_inside_fallen(code, other, proofs, outers)))
             continue
         outer = None if code is original.code else outers.get(code, (original.code, recompiled))
         verdict, nested = same_code(left, right, path=path, outer=outer, ignore_name=True, rename=rename)
         exact = bool(verdict)
-        if not exact and forms.of(code) is not Form.STRUCTURED:
+        if not exact and tiers.of(code) is not Tier.STRUCTURED:
             nested = []
             try:
                 found = equivalent(left, right, rename=rename, nested=nested,
@@ -96,7 +96,7 @@ def _inside_fallen(
     pending = [code]
     while pending:
         here = pending.pop()
-        for const in held_by(here):
+        for const in codes_in(here):
             if const in proofs:
                 continue
             for match in pool:

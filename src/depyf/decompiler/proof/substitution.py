@@ -12,8 +12,8 @@ from ...bytecode.canonical import canonicalise
 from ...bytecode.code import Code
 from ..constants import name_constants
 from ..dynamo.facts import Facts
-from ..forms import Form, Forms
 from ..renamed import renamed
+from ..tiers import Tier, Tiers
 from .parts import prove
 
 
@@ -31,7 +31,7 @@ def first_mismatch(
     """
     code = renamed(Code.of(original)).code
     program, _ = name_constants(canonicalise(code))
-    proofs = prove(program, Code.of(running), Forms(code, Form.SIMPLIFIED, True), rename, facts)
+    proofs = prove(program, Code.of(running), Tiers(code, Tier.SIMPLIFIED, True), rename, facts)
     for proof in proofs:
         if not proof.verdict:
             return proof.verdict.where if proof.verdict is not None else f"{proof.code.name} is not proven"

@@ -1,4 +1,4 @@
-"""The forms in which a code object can be written, from the most readable to the one that never fails."""
+"""Output tiers: the forms in which a code object can be written, from the most readable to the one that never fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .annotations import deferred
 from .generics import HIDDEN, lazy
 
 
-class Form(enum.IntEnum):
+class Tier(enum.IntEnum):
     """Tried in this order; each is given up when it cannot be written, compiled or proven."""
 
     READABLE = 0  # torch.compile's code in the user's words (``dynamo``); only the outermost, only with facts
@@ -24,13 +24,13 @@ class Form(enum.IntEnum):
     DISPATCH = 5  # a loop over block numbers
 
 
-#: Forms that move values about: they are not tried without a proof.
-_WITH_NAMES = (Form.SIMPLIFIED_SPILLED, Form.SPILLED)
-#: Names of code that is part of an expression: it has no form of its own.
+#: Tiers that move values about: they are not tried without a proof.
+_WITH_NAMES = (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
+#: Names of code that is part of an expression: it has no tier of its own.
 _EXPRESSIONS = frozenset({"<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
-def held_by(code: Code) -> list[Code]:
+def codes_in(code: Code) -> list[Code]:
     """Return the code objects that the code loads, in its order.
 
     Not ``consts``: before 3.11 the qualified name of a function is known where it is made only.
@@ -41,22 +41,22 @@ def held_by(code: Code) -> list[Code]:
 
 def inside(code: Code) -> Iterator[Code]:
     """Code objects that a code object holds, at any depth, each before what it holds itself."""
-    for held in held_by(code):
+    for held in codes_in(code):
         yield held
         yield from inside(held)
 
 
-class Forms:
-    """The form that each code object of a tree is written in, with the reasons against the earlier ones.
+class Tiers:
+    """The tier that each code object of a tree is written in, with the reasons against the earlier ones.
 
     Args:
         root: the outermost code object.
-        first: its first form.
-        proven: the result will be proven. Without a proof no forms with named values are tried: they move
+        first: its first tier.
+        proven: the result will be proven. Without a proof no tiers with named values are tried: they move
             values about, and a loop over block numbers is right without one.
     """
 
-    def __init__(self, root: Code, first: Form = Form.STRUCTURED, proven: bool = True) -> None:
+    def __init__(self, root: Code, first: Tier = Tier.STRUCTURED, proven: bool = True) -> None:
         self.root = root
         self.proven = proven
         self.names: dict[Code, str] = {}
@@ -64,57 +64,57 @@ class Forms:
         self.reasons: dict[Code, list[str]] = {}
         #: code that is part of what is written around it: expressions, annotations, type parameters
         self.parts: set[Code] = set()
-        self._form = {root: first}
+        self._tier = {root: first}
         self._families: dict[Code, list[Code]] = {}
         pending = [root]
         while pending:
             here = pending.pop()
             self.names[here] = here.qualname
             called_later = lazy(here)
-            for held in reversed(held_by(here)):
+            for held in reversed(codes_in(here)):
                 self.parents[held] = here
                 if (held.name in _EXPRESSIONS or held.name.startswith(HIDDEN) or held in called_later
                         or deferred(held) is not None):
                     self.parts.add(held)
                 pending.append(held)
 
-    def of(self, code: Code) -> Form:
-        """Return the form of a code object."""
-        return self._form.get(code, Form.STRUCTURED)
+    def of(self, code: Code) -> Tier:
+        """Return the tier of a code object."""
+        return self._tier.get(code, Tier.STRUCTURED)
 
-    def give_up(self, code: Code, reason: str) -> bool:
-        """Give the code object its next form; ``False`` if there is none."""
-        form = self.of(code)
+    def demote(self, code: Code, reason: str) -> bool:
+        """Give the code object its next tier; ``False`` if there is none."""
+        tier = self.of(code)
         self.reasons.setdefault(code, []).append(reason)
-        if form is Form.DISPATCH:
+        if tier is Tier.DISPATCH:
             return False
-        form = Form(form + 1)
-        if not self.proven and form in _WITH_NAMES:
-            form = Form(form + 1)
-        self._form[code] = form
+        tier = Tier(tier + 1)
+        if not self.proven and tier in _WITH_NAMES:
+            tier = Tier(tier + 1)
+        self._tier[code] = tier
         return True
 
     def steps(self) -> list[Code]:
-        """Return the code objects that can still be given up, outermost first: each once for each form left to it.
+        """Return the code objects that can still be given up, outermost first: each once for each tier left to it.
 
-        (Where all before it are given up, each is its own holder.)
+        (Where all before it are given up, each is its own owner.)
         """
-        return [code for code in self.names for form in Form
-                if form > self.of(code) and (self.proven or form not in _WITH_NAMES)]
+        return [code for code in self.names for tier in Tier
+                if tier > self.of(code) and (self.proven or tier not in _WITH_NAMES)]
 
     @contextlib.contextmanager
     def tried(self, steps: Iterable[Code]) -> Iterator[None]:
         """Inside of it these are given up; afterwards all is as it was."""
-        before = self._form.copy(), {code: list(reasons) for code, reasons in self.reasons.items()}
+        before = self._tier.copy(), {code: list(reasons) for code, reasons in self.reasons.items()}
         try:
             for code in steps:
-                self.give_up(code, "")
+                self.demote(code, "")
             yield
         finally:
-            self._form, self.reasons = before
+            self._tier, self.reasons = before
 
-    def around_and_inside(self, code: Code) -> tuple[Form, ...]:
-        """Return the forms that decide how a code object is written."""
+    def around_and_inside(self, code: Code) -> tuple[Tier, ...]:
+        """Return the tiers that decide how a code object is written."""
         if not self._families:
             for each in self.names:
                 here = each
@@ -125,18 +125,18 @@ class Forms:
                     self._families[here].append(each)
         return tuple(map(self.of, self._families[code]))
 
-    def holder(self, code: Code) -> Code:
-        """Return the code object whose form decides how this one is written.
+    def owner(self, code: Code) -> Code:
+        """Return the code object whose tier decides how this one is written.
 
         That is the one around a lambda, comprehension, annotation or type parameter.
         """
         while code in self.parts and code is not self.root:
             parent = self.parents.get(code, self.root)
-            if self.of(parent) is Form.DISPATCH:
+            if self.of(parent) is Tier.DISPATCH:
                 break  # there it is a function of its own
             code = parent
         return code
 
     def why(self, code: Code) -> str:
-        """Return the reasons against the earlier forms of a code object, in one line."""
+        """Return the reasons against the earlier tiers of a code object, in one line."""
         return "; ".join(dict.fromkeys(self.reasons.get(code, ())))
