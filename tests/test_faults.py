@@ -24,7 +24,7 @@ from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, touchpoints, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
-from depyf.records import store  # noqa: E402
+from depyf.records import log, store  # noqa: E402
 from depyf.torch_text.recorded import read_records  # noqa: E402
 from depyf.views.dump import directory  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
@@ -217,15 +217,15 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
 #: What is called on the way in or out, where the program does not run, and answers to the user.
 ASKED_BY_THE_USER = {
     "prepare_debug", "_directory_of", "run_directory", "_claimed", "Directory.__init__", "FileNames.__init__", "Session.__init__",
-    "Linker.__init__", "EventReader.__init__", "GraphDrafts.__init__", "CodeDrafts.__init__", "Shelf.__init__",
-    "Kept.__init__", "GuardReader.__init__", "FullPaths.__init__", "session_started", "session_ended", "standing", "numbers",
+    "Linker.__init__", "EventReader.__init__", "Graphs.__init__", "Codes.__init__", "RecordLog.__init__",
+    "Recorder.__init__", "GuardReader.__init__", "FullPaths.__init__", "session_started", "session_ended", "standing", "numbers",
     "rank_and_world"}
 #: A line or two around the guard itself (``Session._safely``).
 OUTSIDE_THE_GUARD = {"_TraceHandler.handle"}
 #: What takes hooks back.
 TAKES_BACK = {"Session.detach", "_rebind", "_forget"}
 #: How our code says that something is wrong: not what is tried.
-SAYS_SO = {"attempt", "Session._report", "Session.note", "Session.attempt", "Directory._failed", "Linker._note"}
+SAYS_SO = {"guarded_call", "Session._report", "Session.note", "Session.attempt", "Directory._failed", "Linker._note"}
 
 
 def functions_of_ours():
@@ -382,6 +382,9 @@ class _File:
         if self.disk is not None and self.disk.when == "close" and kind is None:
             self.disk.fail()
 
+    def close(self):
+        self.__exit__(None)
+
     def __getattr__(self, name):
         return getattr(self.file, name)
 
@@ -398,6 +401,7 @@ def written_with(disk, path, monkeypatch, program):
         run = depyf.prepare_debug(str(path))
         with run:
             patch.setattr(directory, "open", disk.open, raising=False)
+            patch.setattr(log, "open", disk.open, raising=False)
             values = program()
     return run.path, values
 

@@ -1,12 +1,12 @@
-"""A program that compiles on and on: what is kept in a file meanwhile comes back whole."""
+"""A program that compiles on and on: what lies in records.jsonl meanwhile comes back whole."""
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.capture import shelf
-from depyf.records import store  # noqa: E402
+from depyf.records import log, store  # noqa: E402
+from depyf.torch_text import events  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
 
@@ -27,22 +27,28 @@ def many():
 
 @pytest.fixture
 def two(tmp_path, monkeypatch):
-    """Two dumps of one run: of a session that puts away all that it can, and of one that keeps all."""
-    put_away = shelf.Kept._put_away
-    put = []
+    """Two dumps of one run: of a session that keeps all in memory, and of one that reads all back."""
+    read, real = [], log.RecordLog.read
 
-    def if_wanted(self, where):
-        if where._folder.endswith("away"):
-            put.append(self)
-            put_away(self, where)
+    def read_back(self, recorded):
+        if isinstance(recorded, log.Extent) and self._path.startswith(str(tmp_path / "away")):
+            self._recent.clear()
+            self._size = 0
+            read.append(recorded)
+        return real(self, recorded)
 
-    monkeypatch.setattr(shelf, "AT_HAND", 1)
-    monkeypatch.setattr(shelf.Kept, "_put_away", if_wanted)
+    def ended(self, compile_id, real=events.EventReader.ended):
+        away = self._spill._log._path.startswith(str(tmp_path / "away"))
+        monkeypatch.setattr(events, "AT_HAND", 1 if away else 1000)
+        real(self, compile_id)
+
+    monkeypatch.setattr(log.RecordLog, "read", read_back)
+    monkeypatch.setattr(events.EventReader, "ended", ended)
     with depyf.prepare_debug(str(tmp_path / "kept"), link=False):
         with depyf.prepare_debug(str(tmp_path / "away"), link=False):
             many()
     torch._dynamo.reset()
-    assert len({id(each) for each in put}) >= 4 and len(put) > 100
+    assert len(set(read)) > 80
     return tmp_path / "kept", tmp_path / "away"
 
 
@@ -64,13 +70,13 @@ def test_so_are_the_files(two):
             assert (kept / name).read_text() == (away / name).read_text(), name
 
 
-def test_a_shelf_that_cannot_be_read(tmp_path, monkeypatch):
+def test_records_that_cannot_be_read_back(tmp_path, monkeypatch):
     """One warning; the dump is what was written while the program ran."""
 
-    def take(self, place):
+    def read(self, recorded):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(shelf.Shelf, "take", take)
+    monkeypatch.setattr(log.RecordLog, "read", read)
     with pytest.warns(RuntimeWarning, match="the disk is gone") as seen:
         with depyf.prepare_debug(str(tmp_path / "d")):
             many()

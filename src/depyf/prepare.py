@@ -75,6 +75,7 @@ class prepare_debug:
         from .capture.session import Session
         from .capture.torch_private import versions
         from .link import Linker
+        from .records.log import RecordLog
         from .views.dump.directory import Directory, run_directory
 
         if self._session is not None:
@@ -88,9 +89,9 @@ class prepare_debug:
         self._linker = Linker()
         self._debug = session_started(self.path)
         self._session = Session(
-            self._directory, self._linker if self.link else None, internal_stages=self.internal_stages,
-            caches=self.caches, log_bytecode=self.log_bytecode, unsimplified=self.unsimplified,
-            folder=self.path)
+            RecordLog(self.path, self._directory.record_failed), self._directory, self._linker if self.link else None,
+            internal_stages=self.internal_stages, caches=self.caches, log_bytecode=self.log_bytecode,
+            unsimplified=self.unsimplified)
         if untested:
             self._session.note(untested)
         try:

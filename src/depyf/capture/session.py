@@ -1,8 +1,8 @@
 """A session: all that is on while ``prepare_debug`` is on.
 
-A session listens (hooks of ``torch_private``), keeps drafts of records, and hands every text to its
-``sink`` as soon as it is complete, so that a killed run leaves what it had.  Nothing of torch's is kept
-alive but code objects; an error in here is reported once and never reaches the program.
+A session listens (hooks of ``torch_private``) and builds records of what it hears. Each goes to the recorder as soon as
+it is complete, so that a killed run leaves what it had. Nothing of torch's is kept alive but code objects; an error in
+here is reported once and never reaches the program.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from ..attempt import Made, attempt
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..decompiler.dynamo.facts import RememberedFacts
+from ..guarded import Result, guarded_call
 from ..provenance.sources import collect
 from ..records import stages
 from ..records.environment import environment
+from ..records.log import RecordLog
 from ..records.model import (
     Caller,
     Capture,
@@ -42,12 +43,11 @@ from ..torch_text.legal import legal_graph
 from ..torch_text.modules import callers, module_calls
 from . import collector
 from .caches import watch_caches
-from .code_drafts import CodeDrafts
+from .codes import Codes
 from .frames import code_text, names_without_ids, user_function
-from .graph_drafts import GraphDraft, GraphDrafts
+from .graphs import GraphBuilder, Graphs
 from .live_facts import LiveFacts
-from .shelf import Kept, Shelf
-from .sink import GraphLinker, Sink
+from .recorder import DumpWriter, Linker, Recorder
 from .torch_private import hooks, resume_factories, touchpoints
 from .user_function import Meant, of_frame
 
@@ -56,24 +56,23 @@ class Session:
     """Watches from :meth:`start` to :meth:`stop`, which returns the :class:`Capture`.
 
     Args:
-        sink: takes each text as it is complete.
+        log: takes each record as it is complete.
+        writer: writes the files that running code names.
         linker: ties running code to the files; ``None`` to link nothing.
         internal_stages: hand on torch's internal graphs too.
         caches: ``"separate"`` (default) keeps entries of torch's compile caches made under the tool apart,
             so that they always hold the graphs (and uses no cache up to torch 2.8, whose entries do not);
             ``"bypass"`` uses no cache; ``"use"`` changes nothing, and graphs that a cache entry lacks are missing.
-        log_bytecode: hand code objects to the sink.
+        log_bytecode: hand code objects to the writer.
         unsimplified: decompile transformed code once more with nothing simplified (``TransformedCode.exact``).
-        folder: what is complete is kept on its disk until the session ends (:mod:`depyf.capture.shelf`); ``None``:
-            where temporary files are.
     """
 
     def __init__(
-        self, sink: Sink, linker: GraphLinker | None = None, *, internal_stages: bool = False,
-        caches: str = "separate", log_bytecode: bool = False, unsimplified: bool = False, folder: str | None = None,
+        self, log: RecordLog, writer: DumpWriter, linker: Linker | None = None, *, internal_stages: bool = False,
+        caches: str = "separate", log_bytecode: bool = False, unsimplified: bool = False,
     ) -> None:
         self.unsimplified = unsimplified
-        self.sink = sink
+        self.writer = writer
         self.linker = linker
         self.internal_stages = internal_stages
         self.caches = caches
@@ -83,16 +82,15 @@ class Session:
         self.undo: list[hooks.Undo] = []
         self.on: set[str] = set()  # what could be switched on
         self.lacking: list[touchpoints.Touchpoint] = []
-        self.shelf = Shelf(folder)
+        self.recorder = Recorder(log, writer, linker, self.attempt)
         full_path = hooks.FullPaths(lambda: self.codes.known_files())
-        self.events = events.EventReader(hooks.interned_string, full_path, shelf=self.shelf)
-        self.graphs = GraphDrafts(sink, linker, self.shelf, self.attempt)
-        self.codes = CodeDrafts(self.shelf, self.events, full_path, self.attempt, self.note)
+        self.events = events.EventReader(hooks.interned_string, full_path, self.recorder)
+        self.graphs = Graphs(self.recorder, self.attempt)
+        self.codes = Codes(self.recorder, self.events, full_path, self.attempt, self.note)
         #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
         self.captured_texts: dict[tuple[int, int, int, int], str] = {}
         #: In which attempt Dynamo came to which lines, ``(file, line)``, by ``CompileId.key``, while it traces.
         self.tracing: dict[tuple[int, int, int], tuple[int, set[tuple[str, int]]]] = {}
-        self.traced: Kept[tuple[int, int, int], tuple[TracedLines, ...]] = Kept(self.shelf)
         self.process = os.getpid()
         self.warned = False
         self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
@@ -143,7 +141,7 @@ class Session:
         with self.lock:
             self.graphs.name_the_rest()
             capture = self._capture()
-            self.shelf.close()
+            self.recorder.close()
             return capture
 
     def note(self, text: str) -> None:
@@ -175,9 +173,9 @@ class Session:
 
         return hook
 
-    def attempt(self, action: Callable[[], Made], otherwise: Made) -> Made:
+    def attempt(self, action: Callable[[], Result], otherwise: Result) -> Result:
         """Run an action and return its result; where it raises, report that and return ``otherwise``."""
-        return attempt(action, otherwise, self._report)
+        return guarded_call(action, otherwise, self._report)
 
     def _report(self, error: Exception) -> None:
         self.note(f"internal error: {type(error).__name__}: {error}")
@@ -202,17 +200,18 @@ class Session:
         return known[1].add
 
     # --- graphs -----------------------------------------------------------------------------------
-    def _draft(self, new: bool = False) -> GraphDraft | None:
+    def _graph(self, new: bool = False) -> GraphBuilder | None:
+        """The graph that this thread's compilation works on."""
         found = hooks.compile_id()
         return None if found is None else self.graphs.current(self.events.compile_id(*found), new)
 
     def _before_backend(self, gm: Any, backend: Any) -> None:
-        draft = self._draft(new=True)
-        if draft is None:
+        graph = self._graph(new=True)
+        if graph is None:
             return
-        draft.backend = hooks.backend_name(backend)
+        graph.backend = hooks.backend_name(backend)
         # Torch's trace has printed it a moment ago.
-        text = self.captured_texts.pop((*draft.ids.key, draft.ids.attempt), None)
+        text = self.captured_texts.pop((*graph.ids.key, graph.ids.attempt), None)
         if text is None:
             text = legal_graph(hooks.readable_graph(gm))
         nothing: list[tuple[str, str]] = []
@@ -220,36 +219,45 @@ class Session:
         none: tuple[Caller, ...] = ()
         calls = self.attempt(lambda: callers(hooks.calls_into_torch(gm)), none)
         self.graphs.add_stage(
-            draft, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)), inputs=inputs, callers=calls)
+            graph, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)), inputs=inputs, callers=calls)
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
-        draft = self._draft()
-        owner = getattr(compiled, "__self__", compiled)
-        if draft is None or self.linker is None or owner is not gm:
-            return
-        # The graph runs as it was captured. (The module is let go once the file is written.)
-        captured = draft.of_stage("Captured_Graph")
-        if captured:
-            self.graphs.link(draft, captured[-1], gm)
+        graph = self._graph()
+        if graph is not None and self.linker is not None and getattr(compiled, "__self__", compiled) is gm:
+            # The graph runs as it was captured. (The module is let go once the file is written.)
+            self.graphs.runs(graph, "Captured_Graph", gm)
 
     def _before_aot(self, stages: frozenset[str]) -> None:
-        draft = self._draft()
-        if draft is not None:
-            draft.printed_later = stages
+        graph = self._graph()
+        if graph is not None:
+            graph.printed_later = stages
 
     def _on_aot_graph(self, stage: str, gm: Any, compiled: Any) -> None:
-        draft = self._draft()
-        if draft is None:
+        graph = self._graph()
+        if graph is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        record = self.graphs.replace_stage(draft, stage, legal_graph(hooks.readable_graph(gm)))
+        self.graphs.replace_stage(graph, stage, legal_graph(hooks.readable_graph(gm)))
         if compiled is None:
             return
         if hooks.interprets(compiled):
             self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
         else:
-            self.graphs.link(draft, record, gm)
+            self.graphs.runs(graph, stage, gm)
 
+    def _on_kernel(self, module: Any, path: str) -> None:
+        graph = self._graph()
+        if graph is None:
+            return
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except OSError as error:
+            self.note(f"a generated module could not be read: {error}")
+            return
+        self.graphs.add_kernel(graph, text, path, module)
+
+    # --- torch's trace ----------------------------------------------------------------------------
     def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
         if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stages.EVENTS.get(event, "")):
             return "metadata"
@@ -262,8 +270,8 @@ class Session:
             or (self.internal_stages and stages.may_be_internal(artifact))
 
     def _is_printed_later(self, stage: str) -> bool:
-        draft = self._draft() if stage in ("Forward_graph", "Backward_graph") else None
-        return draft is not None and stage in draft.printed_later
+        graph = self._graph() if stage in ("Forward_graph", "Backward_graph") else None
+        return graph is not None and stage in graph.printed_later
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
@@ -274,12 +282,16 @@ class Session:
         compile_id = self.events.compile_id(
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
         if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:
-            self._hand_on_records(compile_id)
+            self._ended(compile_id)
         if not isinstance(payload, str):
             return
         if "dynamo_cpp_guards_str" in metadata:
             self.codes.guarded_by(compile_id, payload)
-            return
+        else:
+            self._on_printed_graph(compile_id, metadata, payload)
+
+    def _on_printed_graph(self, compile_id: CompileId, metadata: dict[str, Any], payload: str) -> None:
+        """Take the graph that an event holds, if it holds one."""
         stage, internal = stages.stage_of(metadata), False
         if not stage and self.internal_stages:
             stage, internal = stages.internal_stage_of(metadata, payload), True
@@ -289,90 +301,88 @@ class Session:
         if stage == "Captured_Graph" and "captured graphs" in self.on:
             self.captured_texts[(*compile_id.key, compile_id.attempt)] = text
             return
-        draft = self._draft(new=stage == "Captured_Graph")
-        if draft is not None and all(known.text != text for known in draft.of_stage(stage)):
-            self.graphs.add_stage(draft, stage, text, internal)
+        graph = self._graph(new=stage == "Captured_Graph")
+        if graph is not None and not graph.has(stage, text):
+            self.graphs.add_stage(graph, stage, text, internal)
 
-    def _hand_on_records(self, compile_id: CompileId) -> None:
-        """A compilation is over: the sink gets all that is known of it, in case the process is killed."""
+    def _ended(self, compile_id: CompileId) -> None:
+        """A compilation is over, or its backward one."""
         tracing = self.tracing.pop(compile_id.key, None)
         if tracing is not None:
-            self.traced[compile_id.key] = _in_order(tracing[1])
-        compilation = self.events.compilation(compile_id)
-        if compilation is not None:
-            self.sink.record(self._with_lines(compilation))
-        for draft in self.graphs.named(compile_id):
-            self.sink.record(draft.record())
-        for code in self.codes.complete(compile_id):
-            self.sink.record(code)
-
-    def _on_kernel(self, loaded: Any, path: str) -> None:
-        draft = self._draft()
-        if draft is None:
-            return
-        try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        except OSError as error:
-            self.note(f"a generated module could not be read: {error}")
-            return
-        self.graphs.add_kernel(draft, text, path, loaded)
+            self.events.traced(compile_id.key, _in_order(tracing[1]))
+        self.events.ended(compile_id)
 
     # --- transformed code -------------------------------------------------------------------------
     def _on_bytecode(self, original: CodeType, transformed: CodeType) -> CodeType | None:
-        found = hooks.compile_id() or (-1, self.codes.count(), 0)
-        ids = self.events.compile_id(*found)
-        names = transformed.co_names
-        graph_names = [n for n in names if hooks.GRAPH_NAME.match(n)]
-        new = [n for n in graph_names if n not in self.graphs.names]
-        for torch_name, draft in zip(new, self.graphs.unnamed(ids)):
-            self.graphs.name(draft, torch_name)
+        ids = self.events.compile_id(*(hooks.compile_id() or (-1, self.codes.count(), 0)))
         frame = hooks.compiled_frame()
         meant = self._meant(original, frame)
         resumes = hooks.resume_functions(transformed, frame.namespace if frame is not None else {})
-        shown = self.codes.shown_resumes(resumes)
-        rename = {n: self.graphs.names.get(n, n) for n in graph_names}
-        rename.update(names_without_ids(transformed))
-        rename.update({n: first for n, first in shown.items() if n != first and first not in names})
-        parameters = {n: resume.parameters for n, resume in resumes.items()}
-        name = self.codes.transformed_name(original, meant)
-        frame_facts = None
+        graph_names = [name for name in transformed.co_names if hooks.GRAPH_NAME.match(name)]
+        rename = self._shown_names(ids, transformed, graph_names, resumes)
+        facts = None
         if frame is not None:
-            frame_facts = RememberedFacts(LiveFacts(frame.values, frame.namespace), self.attempt)
-        decompiled = self._decompiled(transformed, name, parameters, rename, frame_facts)
-        source = code_text(decompiled)
-        arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
-        exact = None
+            facts = RememberedFacts(LiveFacts(frame.values, frame.namespace), self.attempt)
+        decompiled, text = self._text(ids, original, transformed, meant, resumes, rename, facts)
+        compilation = self.events.compilation(ids)
+        code, place = self.codes.add(
+            original, transformed, text, tuple(rename[name] for name in graph_names),
+            tuple((rename.get(name, name), resume.code) for name, resume in resumes.items()), meant,
+            compilation.breaks if compilation is not None else ())
+        recompiled, runs = transformed, False
+        if place is not None and self.linker is not None:
+            recompiled, runs = self._linked(original, transformed, decompiled, place, rename, facts)
+        if runs:
+            code.running = weakref.ref(recompiled)
+        if self.log_bytecode:
+            name = os.path.basename(place[0]) if place is not None else text.function_name
+            for kind, each in (("original", original), ("transformed", transformed), ("recompiled", recompiled)):
+                self.writer.code_object(name, kind, each)
+        if facts is not None:
+            facts.release()
+        return recompiled if runs else None
+
+    def _shown_names(
+        self, ids: CompileId, code: CodeType, graph_names: list[str], resumes: dict[str, hooks.Resume],
+    ) -> dict[str, str]:
+        """Name the graphs that transformed code calls; return by what names its text shows torch's own globals."""
+        new = [name for name in graph_names if name not in self.graphs.names]
+        for torch_name, graph in zip(new, self.graphs.unnamed(ids)):
+            self.graphs.name(graph, torch_name)
+        rename = {name: self.graphs.names.get(name, name) for name in graph_names}
+        rename.update(names_without_ids(code))
+        shown = self.codes.shown_resumes(resumes)
+        rename.update({n: first for n, first in shown.items() if n != first and first not in code.co_names})
+        return rename
+
+    def _text(
+        self, ids: CompileId, original: CodeType, code: CodeType, meant: Meant, resumes: dict[str, hooks.Resume],
+        rename: dict[str, str], facts: RememberedFacts | None,
+    ) -> tuple[Decompiled, TransformedCode]:
+        """Decompile transformed code."""
+        name = self.codes.transformed_name(original, meant)
+        parameters = {name: resume.parameters for name, resume in resumes.items()}
+        decompiled = self._decompiled(code, name, parameters, rename, facts)
+        source, exact = code_text(decompiled), None
         if self.unsimplified and source.fidelity == "equivalent":
-            exact = code_text(decompile_code(transformed, name=name, rename=rename))
-        record = TransformedCode(
+            exact = code_text(decompile_code(code, name=name, rename=rename))
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        return decompiled, TransformedCode(
             ids, self.codes.name_of(original, meant), source, exact, tuple(arguments),
             old_name=self.codes.old_name(original))
-        code = self.codes.add(  # whatever happens to its files
-            original, transformed, record, tuple(rename[n] for n in graph_names),
-            tuple((rename.get(n, n), resume.code) for n, resume in resumes.items()), meant)
-        running = recompiled = transformed
-        compilation = self.events.compilation(ids)
-        place = self.sink.transformed(
-            record, user_function(meant), compilation.breaks if compilation is not None else (),
-            self.codes.branch_of(original))
-        if place is not None:
-            self.codes.written(code, place[0])
-            if self.linker is not None:
-                link = original, transformed, decompiled, place, rename, frame_facts
-                later = self.linker.link_when_debugging(*link)
-                if not later or self.log_bytecode:
-                    recompiled = self.linker.link_transformed(*link) or transformed
-                if not later and recompiled is not transformed:
-                    running = recompiled
-                    code.running = weakref.ref(recompiled)
-        if self.log_bytecode:
-            file = os.path.basename(place[0]) if place is not None else record.function_name
-            for kind, each in (("original", original), ("transformed", transformed), ("recompiled", recompiled)):
-                self.sink.code_object(file, kind, each)
-        if frame_facts is not None:
-            frame_facts.release()
-        return None if running is transformed else running
+
+    def _linked(
+        self, original: CodeType, transformed: CodeType, decompiled: Decompiled, place: tuple[str, int, str],
+        rename: dict[str, str], facts: RememberedFacts | None,
+    ) -> tuple[CodeType, bool]:
+        """Link transformed code to its file; return it recompiled, as far as it is made now, and whether that runs."""
+        assert self.linker is not None
+        link = original, transformed, decompiled, place, rename, facts
+        later = self.linker.link_when_debugging(*link)
+        if later and not self.log_bytecode:
+            return transformed, False
+        recompiled = self.linker.link_transformed(*link) or transformed
+        return recompiled, not later and recompiled is not transformed
 
     def _meant(self, code: CodeType, frame: hooks.CompiledFrame | None) -> Meant:
         """The function that the user means by a code object that torch compiles; itself, where that cannot be told."""
@@ -401,21 +411,16 @@ class Session:
     # --- the whole --------------------------------------------------------------------------------
     def _capture(self) -> Capture:
         """The records. One that cannot be made is not in it, and that is reported."""
-        graphs: list[CompiledGraph | None] = [self.attempt(draft.record, None) for draft in self.graphs.all()]
+        graphs: list[CompiledGraph | None] = [
+            self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
         versions: dict[str, str] = self.attempt(environment, {})
+        for key, (_, lines) in self.tracing.items():  # of compilations that did not end
+            self.attempt(lambda: self.events.traced(key, _in_order(lines)), None)
         compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
-        compilations = tuple(
-            self.attempt(lambda: self._with_lines(compilation), compilation) for compilation in compilations)
         functions: tuple[CompiledFunction, ...] = self.attempt(self.codes.functions, ())
         capture = Capture(
             functions, tuple(filter(None, graphs)), tuple(self.notes), versions, compilations)
         return replace(capture, sources=self.attempt(lambda: collect(capture), ()))
-
-    def _with_lines(self, compilation: Compilation) -> Compilation:
-        key = compilation.compile_id.key
-        if key in self.tracing:
-            return replace(compilation, traced=_in_order(self.tracing[key][1]))
-        return replace(compilation, traced=self.traced.looked_at(key)) if key in self.traced else compilation
 
 
 def _in_order(lines: set[tuple[str, int]]) -> tuple[TracedLines, ...]:

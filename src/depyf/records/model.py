@@ -566,13 +566,38 @@ class Compilation:
 
 
 @dataclass(frozen=True)
+class SourceFile:
+    """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
+
+    path: str
+    text: str
+
+
+# --- while the run goes on ------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class StageOfGraph:
+    """A stage of the graph of that name, once it is complete."""
+
+    graph: str
+    stage: GraphStage
+
+
+@dataclass(frozen=True)
+class KernelOfGraph:
+    """A generated module of the graph of that name."""
+
+    graph: str
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
 class CompiledCode:
-    """The code of a cache entry, as known when its compilation ends: a run that was killed has this of it.
+    """The code of a cache entry: a run that was killed has this of it.
 
     Attributes:
         frame: name of its function in texts; ``code_name``, ``location``, ``title`` and ``wrappers`` as in
             :class:`Frame`.
-        guards: torch's printed guard tree.
+        guards: torch's printed guard tree, where it is known already (:class:`GuardsOfEntry`).
     """
 
     frame: str
@@ -587,13 +612,14 @@ class CompiledCode:
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
+class GuardsOfEntry:
+    """Torch's printed guard tree of a cache entry."""
 
-    path: str
+    compile_id: CompileId
     text: str
 
 
+# --- the whole ------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Capture:
     functions: tuple[CompiledFunction, ...] = ()

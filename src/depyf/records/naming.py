@@ -7,6 +7,8 @@ import keyword
 import re
 import unicodedata
 
+from .model import TransformedCode
+
 LONGEST = 120
 
 
@@ -72,3 +74,18 @@ class FileNames:
         self._taken.add(candidate.lower())
         self._given[key] = candidate
         return candidate
+
+    def of_stage(self, graph: str, stage: str, index: int) -> str:
+        wanted = f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.py"
+        return self.give(("graph", graph, stage, index), wanted)
+
+    def of_kernel(self, graph: str, index: int) -> str:
+        return self.give(("kernel", graph, index), f"{legal_identifier(graph)}.kernel_{index}.py")
+
+    def of_transformed(self, code: TransformedCode) -> str:
+        wanted = code.source.text.partition("def ")[2].partition("(")[0].strip()
+        if not wanted.startswith("__transformed_code_"):
+            wanted = f"__transformed_code_0_for_{legal_identifier(code.function_name)}"
+        number, _, of = wanted.removeprefix("__transformed_code_").partition("_for_")
+        wanted = f"__transformed_code_{number}_for_{legal_identifier(of)}.py"
+        return self.give(("transformed", code.compile_id, code.function_name), wanted)

@@ -1,8 +1,8 @@
 """``records.jsonl``: the records of a run, a line each, to make every view again later and elsewhere.
 
-The first line names the schema. While the run goes on, each compilation adds its lines as soon as it is complete, so
-that a killed process leaves what it had; when the run ends, the file is written once more in its final form.
-docs/records.md describes the lines.
+The first line names the schema. While the run goes on, each record is appended as soon as it is complete
+(:mod:`depyf.records.log`), so that a killed process leaves what it had; when the run ends, the file is written once
+more in its final form. docs/records.md describes the lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import os
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from . import model as records
@@ -24,7 +24,12 @@ from .model import (
     CompiledFunction,
     CompiledGraph,
     CompileId,
+    GraphStage,
+    GuardsOfEntry,
+    Kernel,
+    KernelOfGraph,
     SourceFile,
+    StageOfGraph,
 )
 
 #: Counted up when a line of an older file would be misread.
@@ -44,8 +49,9 @@ class RecordsError(ValueError):
 
 #: Kinds of lines and what they hold.
 _KINDS: dict[str, type] = {
-    "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "code": CompiledCode,
-    "source": SourceFile}
+    "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "source": SourceFile,
+    # while the run goes on
+    "stage": StageOfGraph, "kernel": KernelOfGraph, "code": CompiledCode, "guards": GuardsOfEntry}
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -138,6 +144,19 @@ def read(path: str) -> Capture:
         raise RecordsError(f"{path!r} is not a file of records ({error}).") from error
 
 
+def read_line(text: str) -> Any:
+    """Return the record of one line.
+
+    Raises:
+        RecordsError: it is none.
+    """
+    try:
+        value = json.loads(text)
+        return _built(_KINDS[value.pop("record")], value)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordsError(f"a line of {FILE} is not a record of depyf ({error}).") from error
+
+
 def filled(capture: Capture, streamed: Capture) -> Capture:
     """The capture with what it lacks of that which was written while the run went on."""
     entries = {entry.compile_id for function in capture.functions for frame in function.frames
@@ -195,12 +214,32 @@ def _read(path: str, file: Iterable[str]) -> Capture:
     if not ended:
         notes.append(NOT_ENDED)
     return Capture(
-        tuple(found["function"].values()), tuple(found["graph"].values()), tuple(notes), environment,
-        tuple(found["compilation"].values()), tuple(found["source"].values()), tuple(found["code"].values()))
+        tuple(found["function"].values()), tuple(map(_put_together(found), found["graph"].values())), tuple(notes),
+        environment, tuple(found["compilation"].values()), tuple(found["source"].values()),
+        tuple(map(_with_guards(found["guards"]), found["code"].values())))
+
+
+def _put_together(found: Mapping[str, Mapping[Any, Any]]) -> Callable[[CompiledGraph], CompiledGraph]:
+    """Make a function that adds to a graph what came in lines of its own while the run went on."""
+    stages: dict[str, dict[Any, GraphStage]] = {}
+    kernels: dict[str, list[Kernel]] = {}
+    for each in found["stage"].values():
+        stages.setdefault(each.graph, {})[each.stage.stage, each.stage.index] = each.stage
+    for each in found["kernel"].values():
+        kernels.setdefault(each.graph, []).append(each.kernel)
+    return lambda graph: dataclasses.replace(
+        graph, stages=(*graph.stages, *stages.get(graph.name, {}).values()),
+        kernels=(*graph.kernels, *kernels.get(graph.name, ())))
+
+
+def _with_guards(guards: Mapping[Any, GuardsOfEntry]) -> Callable[[CompiledCode], CompiledCode]:
+    texts = {each.compile_id.key: each.text for each in guards.values()}
+    return lambda code: dataclasses.replace(
+        code, guards=code.guards or texts.get(code.transformed.compile_id.key, ""))
 
 
 def _identity(record: Any, number: int) -> Any:
-    """Lines of the same record: the last one counts (a graph gets its backward later)."""
+    """Lines of the same record: the last one counts (a compilation gets its backward later)."""
     if isinstance(record, CompiledGraph):
         return record.name
     if isinstance(record, Compilation):

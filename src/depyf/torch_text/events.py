@@ -10,13 +10,13 @@ What an event lacks, because its torch is older or the log was cut off, is left 
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
-from ..capture.shelf import Kept, Shelf
 from ..records.model import (
     CacheLookup,
     Compilation,
@@ -28,6 +28,7 @@ from ..records.model import (
     SourceLocation,
     Span,
     SymbolDecision,
+    TracedLines,
     UserFunction,
 )
 from .guard_failures import FRAME, Seen, guard_failures
@@ -45,6 +46,8 @@ ARTIFACTS = frozenset({
 #: Artifacts of which it is enough to know that they were: their texts are long.
 WITHOUT_PAYLOAD = frozenset({"fx_graph_cache_miss", "aotautograd_cache_miss"})
 
+#: Events inside of which the frame that is compiled can be seen.
+_BEGINNING = ("dynamo_start", "artifact")
 _CACHE = re.compile(r"(?P<cache>fx_graph|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
 #: Fields of ``CompilationMetrics`` (torch/_dynamo/utils.py) that are times, in microseconds, and their names here.
 _PHASES = {
@@ -69,12 +72,26 @@ _COUNTS = {
 }
 #: Shorter ones are left out of the timeline, in seconds.
 _SHORTEST = 0.001
+#: So many compilations that are over stay in memory: they nest, and a backward graph follows its forward graph.
+AT_HAND = 8
 _LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded")
 
 
+class Spill(Protocol):
+    """Where records lie that are complete (:class:`depyf.records.log.RecordLog`)."""
+
+    def append(self, record: Any) -> Any: ...
+
+    def read(self, recorded: Any) -> Any: ...
+
+
 @dataclass
-class _Draft:
-    """A compilation while its events come in."""
+class _Builder:
+    """A compilation while its events come in.
+
+    Attributes:
+        changed: there is more than in its record.
+    """
 
     ids: CompileId
     function: str = ""
@@ -87,7 +104,6 @@ class _Draft:
     breaks: list[GraphBreak] = field(default_factory=list)
     guard_failures: tuple[GuardFailure, ...] = ()
     symbols: list[SymbolDecision] = field(default_factory=list)
-    symbols_of_attempt: int = 0
     caches: list[CacheLookup] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
     start: float = 0.0
@@ -99,6 +115,18 @@ class _Draft:
     backward_failure: Failure | None = None
     custom_ops: tuple[str, ...] = ()
     user_function: UserFunction | None = None
+    traced: tuple[TracedLines, ...] = ()
+    changed: bool = True
+
+    @classmethod
+    def of(cls, record: Compilation) -> _Builder:
+        """Go on with a compilation that was over: its backward graph is compiled now."""
+        return cls(
+            record.compile_id, record.function, record.location, record.stack, True, record.outcome == "compiled",
+            record.failure, record.restarts, list(record.breaks), record.guard_failures, list(record.symbols),
+            list(record.caches), {phase.name: phase.seconds for phase in record.phases}, record.start, record.seconds,
+            dict(record.counts), list(record.timeline), {}, record.backward_failure, record.custom_ops,
+            record.user_function, record.traced)
 
     def record(self) -> Compilation:
         return Compilation(
@@ -107,7 +135,7 @@ class _Draft:
             self.guard_failures, tuple(self.symbols), tuple(self.caches),
             tuple(Phase(name, seconds) for name, seconds in self.phases.items()), self.start, self.seconds,
             dict(self.counts), tuple(span for span in self.spans if span is not None), self.backward_failure,
-            self.custom_ops, user_function=self.user_function)
+            self.custom_ops, self.traced, self.user_function)
 
     def _outcome(self) -> str:
         if self.guarded:
@@ -129,17 +157,21 @@ class EventReader:
         string_of: torch writes file names as numbers; the name of a number. Numbers that ``str`` events explain
             need no other source.
         full_path: path as torch shortened it -> path (see ``hooks.FullPaths``).
-        shelf: where compilations lie of which no events come now; ``None``: all stay in memory.
+        spill: takes the records of compilations that are over (:meth:`ended`), which need not stay in memory then.
     """
 
     def __init__(
         self, string_of: Callable[[int], str] | None = None, full_path: Callable[[str], str] = str,
-        shelf: Shelf | None = None,
+        spill: Spill | None = None,
     ) -> None:
         self._string_of = string_of
         self._strings: dict[int, str] = {}
         self._full_path = full_path
-        self._drafts: Kept[tuple[int, int, int], _Draft] = Kept(shelf)
+        self._spill = spill
+        #: Those in memory, by ``CompileId.key``; the one that was asked for last is the last.
+        self._builders: dict[tuple[int, int, int], _Builder] = {}
+        #: All in the order in which they began, with what the spill gave for their records, if it has one.
+        self._recorded: dict[tuple[int, int, int], Any] = {}
         #: Name and place of a frame's function, and what the user means by it, by ``CompileId.frame_key``.
         self._functions: dict[tuple[int, int], tuple[str, SourceLocation | None, UserFunction | None]] = {}
         self._resets = 0
@@ -150,7 +182,38 @@ class EventReader:
 
     def compilations(self) -> tuple[Compilation, ...]:
         """In the order in which they began."""
-        return tuple(map(self._record, self._drafts.all()))
+        return tuple(self._record(self._builders[key]) if key in self._builders else self._read(key)
+                     for key in self._recorded)
+
+    def _read(self, key: tuple[int, int, int]) -> Compilation:
+        assert self._spill is not None
+        found: Compilation = self._spill.read(self._recorded[key])
+        return found
+
+    def ended(self, compile_id: CompileId) -> None:
+        """A compilation is over, or its backward one: its record is complete as far as the run has come."""
+        builder = self._known(compile_id.key)
+        if builder is None or self._spill is None:
+            return
+        self._append(compile_id.key, builder)
+        for key in list(itertools.islice(self._builders, max(0, len(self._builders) - AT_HAND))):
+            builder = self._builders[key]
+            if builder.finished:
+                if builder.changed:  # torch's timeline goes on for a moment
+                    self._append(key, builder)
+                del self._builders[key]
+
+    def _append(self, key: tuple[int, int, int], builder: _Builder) -> None:
+        assert self._spill is not None
+        self._recorded[key] = self._spill.append(self._record(builder))
+        builder.changed = False
+
+    def _known(self, key: tuple[int, int, int]) -> _Builder | None:
+        if key not in self._recorded:
+            return None
+        builder = self._builders.pop(key, None) or _Builder.of(self._read(key))
+        self._builders[key] = builder
+        return builder
 
     def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> CompileId:
         """The id that torch's numbers stand for now: after ``torch._dynamo.reset()`` it counts from 0 again."""
@@ -158,20 +221,27 @@ class EventReader:
 
     def compilation(self, compile_id: CompileId) -> Compilation | None:
         """Return the record of a compilation so far; ``None`` if there is none."""
-        draft = self._drafts.get(compile_id.key)
-        return None if draft is None else self._record(draft)
+        builder = self._known(compile_id.key)
+        return None if builder is None else self._record(builder)
 
-    def _record(self, draft: _Draft) -> Compilation:
+    def traced(self, key: tuple[int, int, int], lines: tuple[TracedLines, ...]) -> None:
+        """Take the lines that the last attempt of a compilation came to."""
+        builder = self._known(key)
+        if builder is not None:
+            builder.traced, builder.changed = lines, True
+
+    def _record(self, builder: _Builder) -> Compilation:
         # A compilation that torch refused early does not say of which function; the frame is the same function.
-        if not draft.function and draft.ids.frame_key in self._functions:
-            draft.function, place, meant = self._functions[draft.ids.frame_key]
-            draft.location = draft.location or place
-            draft.user_function = draft.user_function or meant
-        return draft.record()
+        if not builder.function and builder.ids.frame_key in self._functions:
+            builder.function, place, meant = self._functions[builder.ids.frame_key]
+            builder.location = builder.location or place
+            builder.user_function = builder.user_function or meant
+        return builder.record()
 
-    def _know_function(self, draft: _Draft) -> None:
-        if draft.function:
-            self._functions.setdefault(draft.ids.frame_key, (draft.function, draft.location, draft.user_function))
+    def _know_function(self, builder: _Builder) -> None:
+        if builder.function:
+            self._functions.setdefault(
+                builder.ids.frame_key, (builder.function, builder.location, builder.user_function))
 
     def feed(
         self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen | None = None,
@@ -196,101 +266,103 @@ class EventReader:
             return
         if not isinstance(metadata.get("frame_id"), int):
             return
-        draft = self._draft(metadata)
-        if callers is not None and isinstance(metadata.get("dynamo_start"), dict) and not draft.stack:
-            draft.stack = tuple(SourceLocation(*place) for place in callers())
-        if meant is not None and draft.user_function is None and ("dynamo_start" in metadata or "artifact" in metadata):
-            draft.user_function = meant()
+        builder = self._builder(metadata)
+        if callers is not None and isinstance(metadata.get("dynamo_start"), dict) and not builder.stack:
+            builder.stack = tuple(SourceLocation(*place) for place in callers())
+        if meant is not None and builder.user_function is None and not metadata.keys().isdisjoint(_BEGINNING):
+            builder.user_function = meant()
         for kind in ("dynamo_start", "compilation_metrics", "bwd_compilation_metrics"):
             if isinstance(metadata.get(kind), dict):
-                getattr(self, "_" + kind)(draft, metadata[kind])
+                getattr(self, "_" + kind)(builder, metadata[kind])
                 return
         for kind in ("create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added",
                      "guard_added_fast"):
             if isinstance(metadata.get(kind), dict):
-                self._symbol(draft, kind, metadata[kind])
+                self._symbol(builder, kind, metadata[kind])
                 return
         if "chromium_event" in metadata:
-            self._timed(draft, payload)
+            self._timed(builder, payload)
             return
         artifact = metadata.get("artifact")
         if isinstance(artifact, dict):
             self._artifact(
-                draft, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at)
+                builder, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at)
 
-    def _draft(self, metadata: Mapping[str, Any]) -> _Draft:
+    def _builder(self, metadata: Mapping[str, Any]) -> _Builder:
         frame, recompile = metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)
-        draft = self._drafts.get(self.compile_id(frame, recompile).key)
-        if draft is not None and draft.finished and isinstance(metadata.get("dynamo_start"), dict):
+        builder = self._known(self.compile_id(frame, recompile).key)
+        if builder is not None and builder.finished and isinstance(metadata.get("dynamo_start"), dict):
             self._resets += 1  # torch counts anew: these numbers are another compilation's
-            draft = None
+            builder = None
         ids = self.compile_id(frame, recompile, int(metadata.get("attempt") or 0))
-        if draft is None:
-            draft = self._drafts[ids.key] = _Draft(ids)
-        if ids.attempt > draft.ids.attempt:
-            draft.ids = ids
-            draft.symbols.clear()  # tracing began again, and decides again
-        return draft
+        if builder is None:
+            builder = self._builders[ids.key] = _Builder(ids)
+            self._recorded[ids.key] = None
+        builder.changed = True
+        if ids.attempt > builder.ids.attempt:
+            builder.ids = ids
+            builder.symbols.clear()  # tracing began again, and decides again
+        return builder
 
     # --- one kind each ----------------------------------------------------------------------------
-    def _dynamo_start(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+    def _dynamo_start(self, builder: _Builder, event: Mapping[str, Any]) -> None:
         stack = self._stack(event.get("stack"))
-        if stack and draft.location is None:
-            draft.stack, draft.location = draft.stack or stack[:-1], stack[-1]
-            draft.function = draft.function or stack[-1].function
-            self._know_function(draft)
+        if stack and builder.location is None:
+            builder.stack, builder.location = builder.stack or stack[:-1], stack[-1]
+            builder.function = builder.function or stack[-1].function
+            self._know_function(builder)
 
-    def _compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
-        draft.finished = True
+    def _compilation_metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
+        builder.finished = True
         # (A frame in which there was nothing to compile counts as guarded, without the number of guards.)
-        draft.guarded = bool(event.get("has_guarded_code")) and event.get("guard_count", 0) is not None
-        draft.function = event.get("co_name") or draft.function
+        builder.guarded = bool(event.get("has_guarded_code")) and event.get("guard_count", 0) is not None
+        builder.function = event.get("co_name") or builder.function
         if event.get("co_filename"):
-            draft.location = SourceLocation(
-                event["co_filename"], int(event.get("co_firstlineno") or 0), draft.function)
-        self._know_function(draft)
-        draft.failure = _failure(event) or draft.failure
+            builder.location = SourceLocation(
+                event["co_filename"], int(event.get("co_firstlineno") or 0), builder.function)
+        self._know_function(builder)
+        builder.failure = _failure(event) or builder.failure
         ops = [*(event.get("compliant_custom_ops") or ()), *(event.get("non_compliant_ops") or ())]
-        draft.custom_ops = tuple(sorted(map(str, ops))) or draft.custom_ops
+        builder.custom_ops = tuple(sorted(map(str, ops))) or builder.custom_ops
         # (A set of torch's, which its trace makes a list of: in an order that is another one in each process.)
-        draft.restarts = tuple(sorted(map(str, event.get("restart_reasons") or ())))
-        draft.start = float(event.get("start_time") or 0.0)
-        draft.seconds += float(event.get("entire_frame_compile_time_s") or 0.0)
-        self._times(draft, event)
+        builder.restarts = tuple(sorted(map(str, event.get("restart_reasons") or ())))
+        builder.start = float(event.get("start_time") or 0.0)
+        builder.seconds += float(event.get("entire_frame_compile_time_s") or 0.0)
+        self._times(builder, event)
         for name, ours in _COUNTS.items():
             if isinstance(event.get(name), int):
-                draft.counts[ours] = event[name]
+                builder.counts[ours] = event[name]
 
-    def _bwd_compilation_metrics(self, draft: _Draft, event: Mapping[str, Any]) -> None:
-        draft.seconds += float(event.get("duration_us") or 0) / 1e6
-        draft.backward_failure = _failure(event) or draft.backward_failure
-        self._times(draft, event)
+    def _bwd_compilation_metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
+        builder.seconds += float(event.get("duration_us") or 0) / 1e6
+        builder.backward_failure = _failure(event) or builder.backward_failure
+        self._times(builder, event)
 
-    def _timed(self, draft: _Draft, payload: Any) -> None:
+    def _timed(self, builder: _Builder, payload: Any) -> None:
         """One event of torch's timeline: a part begins or ends (torch/_dynamo/utils.py, ``ChromiumEventLogger``)."""
         try:
             event = json.loads(payload) if isinstance(payload, str) else payload
             kind, name, moment, thread = event["ph"], str(event["name"]), float(event["ts"]) / 1e6, event.get("tid")
         except (ValueError, KeyError, TypeError):
             return
-        opened = draft.open_spans.setdefault(thread, [])
+        opened = builder.open_spans.setdefault(thread, [])
         if kind == "B":
-            opened.append((name, moment, len(draft.spans)))
-            draft.spans.append(None)
+            opened.append((name, moment, len(builder.spans)))
+            builder.spans.append(None)
         elif kind == "E" and any(begun[0] == name for begun in opened):
             while opened:
                 begun_name, start, place = opened.pop()
                 if begun_name == name:
                     if moment - start >= _SHORTEST:
-                        draft.spans[place] = Span(name, start, moment - start, len(opened))
+                        builder.spans[place] = Span(name, start, moment - start, len(opened))
                     break
 
-    def _times(self, draft: _Draft, event: Mapping[str, Any]) -> None:
+    def _times(self, builder: _Builder, event: Mapping[str, Any]) -> None:
         for name, ours in _PHASES.items():
             if isinstance(event.get(name), (int, float)):
-                draft.phases[ours] = draft.phases.get(ours, 0.0) + event[name] / 1e6
+                builder.phases[ours] = builder.phases.get(ours, 0.0) + event[name] / 1e6
 
-    def _symbol(self, draft: _Draft, kind: str, event: Mapping[str, Any]) -> None:
+    def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
         stack = self._stack(event.get("user_stack"))
         # (Layers of torch's ask for sizes; the user knows the line that called them.)
         users = [place for place in stack if not is_library(place.filename)] or stack
@@ -307,23 +379,23 @@ class EventReader:
                                    str(event.get("value", "")), "", str(event.get("reason", "")), location)
         else:
             found = SymbolDecision("guarded", str(event.get("expr", "")), location=location)
-        if found not in draft.symbols:
-            draft.symbols.append(found)
+        if found not in builder.symbols:
+            builder.symbols.append(found)
 
     def _artifact(
-        self, draft: _Draft, name: str, payload: str, seen: Seen | None,
+        self, builder: _Builder, name: str, payload: str, seen: Seen | None,
         broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None,
     ) -> None:
         cache = _CACHE.fullmatch(name)
         if cache is not None:
-            draft.caches.append(CacheLookup(cache["cache"], cache["outcome"], _bypass_reason(payload)))
+            builder.caches.append(CacheLookup(cache["cache"], cache["outcome"], _bypass_reason(payload)))
         elif name == "dynamo_graph_break_reason":
             inner = [SourceLocation(*place) for place in broken_at()] if broken_at is not None else []
-            found = graph_break(draft.ids, payload, inner)
-            if all(known.raw != found.raw for known in draft.breaks):
-                draft.breaks.append(found)
+            found = graph_break(builder.ids, payload, inner)
+            if all(known.raw != found.raw for known in builder.breaks):
+                builder.breaks.append(found)
         elif name == "recompile_reasons":
-            draft.guard_failures = tuple(
+            builder.guard_failures = tuple(
                 replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
                 if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen))
 

@@ -20,7 +20,7 @@ from types import CodeType
 from typing import Any
 
 from ...records import store
-from ...records.environment import environment, launch, rank_and_world
+from ...records.environment import launch, rank_and_world
 from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ...records.naming import FileNames, legal_identifier
 from ...torch_text.resumes import resumed_function
@@ -134,7 +134,7 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
 
 
 class Directory:
-    """Writes the files of a run (the ``Sink`` of a capture session).
+    """Writes the files of a run (the dump writer of a capture session).
 
     Attributes:
         path: the directory.
@@ -148,7 +148,6 @@ class Directory:
         self.lost: list[str] = []
         self._lock = threading.Lock()
         self._warned = False
-        self._recorded = False  # whether ``records.jsonl`` has its first line
 
     # --- writing ---
     def write(self, name: str, text: str | bytes) -> str | None:
@@ -179,6 +178,10 @@ class Directory:
         except OSError:
             pass
 
+    def record_failed(self, error: OSError) -> None:
+        """Told why a record could not be appended: it is written when the run ends."""
+        self._failed(store.FILE, error, lost=False)
+
     def _failed(self, name: str, error: OSError, lost: bool = True) -> None:
         with self._lock:
             if lost:
@@ -193,58 +196,42 @@ class Directory:
             except Exception:
                 pass  # warnings may be errors here
 
-    # --- the sink ---
-    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> str | None:
-        name = f"{legal_identifier(graph)}.{legal_identifier(stage.stage)}.{stage.index}.py"
-        name = self.names.give(("graph", graph, stage.stage, stage.index), name)
-        return self.write(name, graph_file(graph, stage, inputs).text)
+    def written(self, name: str) -> str | None:
+        """Return the path of a file that was written; ``None`` for one that was not."""
+        return os.path.join(self.path, name) if name in self.files else None
 
-    def kernel(self, graph: str, kernel: Kernel) -> str | None:
-        name = f"{legal_identifier(graph)}.kernel_{kernel.index}.py"
-        name = self.names.give(("kernel", graph, kernel.index), name)
-        return self.write(name, kernel.text)
+    # --- what must be there while the run goes on: running code names it ---
+    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
+        """Write a stage.
+
+        Args:
+            inputs: of the captured graph.
+        """
+        self.write(stage.file, graph_file(graph, stage, inputs).text)
+
+    def kernel(self, kernel: Kernel) -> None:
+        self.write(kernel.file, kernel.text)
 
     def transformed(
         self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
         branch: Branch | None = None,
     ) -> tuple[str, int, str] | None:
+        """Write transformed code; return ``(path, line of the file at which the text begins, text of the file)``.
+
+        Args:
+            code: its record.
+            function: that the user means.
+            breaks: where its graph ends before the function does.
+            branch: the branch that it continues.
+        """
         header = transformed_header(code, function, breaks, branch)
         text = header + code.source.text
-        wanted = code.source.text.partition("def ")[2].partition("(")[0].strip()
-        if not wanted.startswith("__transformed_code_"):
-            wanted = f"__transformed_code_0_for_{legal_identifier(code.function_name)}"
-        number, _, of = wanted.removeprefix("__transformed_code_").partition("_for_")
-        wanted = f"__transformed_code_{number}_for_{legal_identifier(of)}"
-        name = self.names.give(("transformed", code.compile_id, code.function_name), wanted + ".py")
-        path = self.write(name, text)
+        path = self.write(code.file, text)
         if code.exact is not None:
             whole = replace(code, source=code.exact)
             plain = transformed_header(whole, function, breaks, branch) + code.exact.text
-            self.write(name.removesuffix(".py") + ".unsimplified.py", plain)
+            self.write(code.file.removesuffix(".py") + ".unsimplified.py", plain)
         return None if path is None else (path, header.count("\n") + 1, text)
-
-    def record(self, record: Any) -> None:
-        """Adds a line to ``records.jsonl``, which the end of the run writes anew."""
-        path = os.path.join(self.path, store.FILE)
-        line = store.line(record)  # (made before there is a file)
-        try:
-            with self._lock:
-                data = ("" if self._recorded else store.first_line(environment())) + line
-                self._append(path, data.encode("utf-8", "surrogatepass"))
-                self._recorded = True
-        except OSError as error:
-            self._failed(store.FILE, error, lost=False)
-
-    @staticmethod
-    def _append(path: str, data: bytes) -> None:
-        with open(path, "ab", buffering=0) as file:
-            begin = file.tell()
-            try:
-                while data:
-                    data = data[file.write(data):]
-            except OSError:
-                file.truncate(begin)  # half a line would spoil those that come after it
-                raise
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
         stem = name.removesuffix(".py")

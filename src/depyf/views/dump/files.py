@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ...attempt import attempt
+from ...guarded import guarded_call
 from ...provenance.lines import Provenance
 from ...records import store
-from ...records.model import Capture, CompiledFunction, CompiledGraph, UserFunction
+from ...records.model import CacheEntry, Capture, CompiledFunction, CompiledGraph, Frame, UserFunction
 from ...records.naming import Numbers, legal_identifier
 from .. import page as pages
 from ..index import index
@@ -39,28 +39,50 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
         The capture with the names of the files.
     """
     graphs = []
+    names = directory.names
     for graph in capture.graphs:
-        stages = tuple(
-            replace(stage, file=_name(directory.graph(graph.name, stage, graph.inputs))) for stage in graph.stages)
-        kernels = tuple(replace(kernel, file=_name(directory.kernel(graph.name, kernel))) for kernel in graph.kernels)
+        stages = tuple(replace(stage, file=names.of_stage(graph.name, stage.stage, stage.index))
+                       for stage in graph.stages)
+        kernels = tuple(replace(kernel, file=names.of_kernel(graph.name, kernel.index)) for kernel in graph.kernels)
         graphs.append(replace(graph, stages=stages, kernels=kernels))
-    functions = []
+        for stage in stages:
+            directory.graph(graph.name, stage, graph.inputs)
+        for kernel in kernels:
+            directory.kernel(kernel)
     known = by_compile_id(capture.compilations)
-    for function in capture.functions:
-        frames = []
-        for frame in function.frames:
-            entries = []
-            for entry in frame.entries:
-                code = entry.transformed
-                if code.known:
-                    found = directory.transformed(code, UserFunction(
-                        frame.title or frame.name, frame.location, frame.wrappers),
-                        known[code.compile_id.key].breaks if code.compile_id.key in known else (), frame.branch)
-                    code = replace(code, file=_name(found[0] if found else None))
-                entries.append(replace(entry, transformed=code))
-            frames.append(replace(frame, entries=tuple(entries)))
-        functions.append(replace(function, frames=tuple(frames)))
-    return replace(capture, graphs=tuple(graphs), functions=tuple(functions))
+
+    def written(frame: Frame, entry: CacheEntry) -> CacheEntry:
+        code = entry.transformed
+        if code.known:
+            code = replace(code, file=names.of_transformed(code))
+            directory.transformed(
+                code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
+                known[code.compile_id.key].breaks if code.compile_id.key in known else (), frame.branch)
+        return replace(entry, transformed=code)
+
+    return _with_entries(replace(capture, graphs=tuple(graphs)), written)
+
+
+def _with_entries(capture: Capture, of: Callable[[Frame, CacheEntry], CacheEntry]) -> Capture:
+    """The capture with other cache entries."""
+    return replace(capture, functions=tuple(
+        replace(function, frames=tuple(
+            replace(frame, entries=tuple(of(frame, entry) for entry in frame.entries)) for frame in function.frames))
+        for function in capture.functions))
+
+
+def _without_lost(capture: Capture, directory: Directory) -> Capture:
+    """The capture without the names of files that could not be written."""
+
+    def name(file: str) -> str:
+        return file if directory.written(file) else ""
+
+    graphs = tuple(
+        replace(graph, stages=tuple(replace(stage, file=name(stage.file)) for stage in graph.stages),
+                kernels=tuple(replace(kernel, file=name(kernel.file)) for kernel in graph.kernels))
+        for graph in capture.graphs)
+    return _with_entries(replace(capture, graphs=graphs), lambda frame, entry: replace(
+        entry, transformed=replace(entry.transformed, file=name(entry.transformed.file))))
 
 
 def _name(path: str | None) -> str:
@@ -93,27 +115,28 @@ def write_views(
         report(error)
 
     given = capture
-    capture = attempt(lambda: _with_full_code(given, directory, noted, progress), given, noted)
+    found = guarded_call(lambda: _without_lost(given, directory), given, noted)
+    capture = guarded_call(lambda: _with_full_code(found, directory, noted, progress), found, noted)
     if clean:
         whole = capture
-        capture = attempt(lambda: _without_wild(whole, directory), whole, noted)
+        capture = guarded_call(lambda: _without_wild(whole, directory), whole, noted)
     known: dict[str, Provenance] = {}
     graphs = []
     for number, graph in enumerate(capture.graphs):
         progress("outlines", number, len(capture.graphs))
-        graphs.append(attempt(lambda: _with_outlines(graph, directory, known), graph, noted))
+        graphs.append(guarded_call(lambda: _with_outlines(graph, directory, known), graph, noted))
     capture = replace(capture, graphs=tuple(graphs))
     said = _notes(capture, notes, errors, directory)
     notes_file = _write_notes(said, directory)
     final = replace(capture, notes=said)
     progress("records", 0, 1)
     # Records that cannot be written leave what was written while the run went on.
-    attempt(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
+    guarded_call(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
     wanted = not pages.is_large(final) if page is None else page
     progress("the page" if wanted else "the index", 0, 1)
-    shown = attempt(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
+    shown = guarded_call(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
         if wanted else ""
-    attempt(lambda: directory.write(index.FILE, index.index(final, notes_file, shown)), None, noted)
+    guarded_call(lambda: directory.write(index.FILE, index.index(final, notes_file, shown)), None, noted)
     later = _notes(capture, notes, errors, directory)
     if later != said:
         _write_notes(later, directory)
@@ -148,10 +171,10 @@ def _with_full_code(
         name = numbers.next(f"full_code_for_{legal_identifier(function.name)}") + ".py"
         old_name = old_numbers.next(f"full_code_for_{legal_identifier(function.frames[0].code_name)}") + ".py"
         plain = function
-        function = attempt(lambda: _with_guards(plain, directory), plain, report)
-        written = attempt(lambda: directory.write(
+        function = guarded_call(lambda: _with_guards(plain, directory), plain, report)
+        written = guarded_call(lambda: directory.write(
             name, full_code(function, graphs, capture.compilations, capture.notes)), None, report)
-        function = attempt(lambda: _write_guards(function, directory, capture), plain, report)
+        function = guarded_call(lambda: _write_guards(function, directory, capture), plain, report)
         functions.append(replace(function, file=name if written is not None else "", old_file=old_name))
     return replace(capture, functions=tuple(functions))
 

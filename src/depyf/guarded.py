@@ -1,14 +1,14 @@
-"""Errors of ours cost what they happen in, and nothing else."""
+"""Guarded calls: an error of ours costs what it happens in, and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-def attempt(action: Callable[[], Made], otherwise: Made, report: Callable[[Exception], None]) -> Made:
+def guarded_call(action: Callable[[], Result], otherwise: Result, report: Callable[[Exception], None]) -> Result:
     """Run an action and return its result; where it raises, report that and return ``otherwise``."""
     try:
         return action()

@@ -1,26 +1,39 @@
-"""The transformed codes of a session, until they are records: which function each is of, and in which order torch
-tries them."""
+"""The transformed codes of a session: which function each is of, and in which order torch tries them.
+
+What is known of a code is recorded when Dynamo makes it; functions, with their resume functions, are put together when
+the run ends.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
-from ..records.model import Branch, CacheEntry, CompiledFunction, CompileId, Frame, Guard, TransformedCode
+from ..records.log import Recorded
+from ..records.model import (
+    Branch,
+    CacheEntry,
+    CompiledCode,
+    CompiledFunction,
+    CompileId,
+    Frame,
+    GraphBreak,
+    Guard,
+    GuardsOfEntry,
+    TransformedCode,
+)
 from ..records.naming import function_identifier, legal_identifier
-from ..records.store import CompiledCode
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import GuardReader, unread_guards
 from ..torch_text.resumes import resumed_function
 from .branch_conditions import branch_condition
 from .frames import location, make_frame, user_function
-from .shelf import Kept, Shelf
+from .recorder import Recorder
 from .stack_values import expressions_on_stack
 from .torch_private import hooks, touchpoints
 from .user_function import Meant, of_frame
@@ -31,53 +44,50 @@ Key = tuple[int, int]
 
 
 @dataclass(eq=False)
-class CodeDraft:
+class CodeBuilder:
     """One transformed code.
 
     Attributes:
-        number: of the transformed codes of the session.
         running: what torch runs. Torch lets go of a graph when nobody holds this code any more
             (torch/_dynamo/utils.py, ``CleanupManager``): we must not.
         resumes: the resume functions that it calls, by their shown names.
         meant: the function that the user means.
+        recorded: its record.
     """
 
-    __slots__ = ("number", "ids", "original", "running", "graph_names", "resumes", "meant")
+    __slots__ = ("ids", "original", "running", "resumes", "meant", "recorded")
 
-    number: int
     ids: CompileId
     original: CodeType
     running: weakref.ref[CodeType]
-    graph_names: tuple[str, ...]
     resumes: tuple[tuple[str, CodeType], ...]
     meant: Meant
+    recorded: Recorded[CompiledCode]
 
 
-class CodeDrafts:
+class Codes:
     """All transformed codes of a session.
 
     Args:
-        shelf: where texts lie that are written.
+        recorder: takes each code and each guard tree.
         events: says of which compilation since which reset torch's numbers are.
         attempt: what an action makes; an error of it is reported (``Session.attempt``).
         note: takes what could not be had.
     """
 
     def __init__(
-        self, shelf: Shelf, events: EventReader, full_path: Callable[[str], str],
+        self, recorder: Recorder, events: EventReader, full_path: Callable[[str], str],
         attempt: Callable[[Callable[[], Any], Any], Any], note: Callable[[str], None],
     ) -> None:
+        self._recorder = recorder
         self._events = events
         self._attempt = attempt
         self._note = note
         self._guard_reader = GuardReader(full_path)
-        self._of: dict[Key, list[CodeDraft]] = {}
+        self._of: dict[Key, list[CodeBuilder]] = {}
         self._files: tuple[tuple[int, int], list[Any]] = (0, 0), []
         self._versions: dict[int, int] = {}  # of each original by its id: how many
-        self._texts: Kept[int, TransformedCode] = Kept(shelf)
-        self._guards: Kept[tuple[int, int, int], str] = Kept(shelf)
-        #: Those that the sink has no record of, by ``CompileId.key``.
-        self._not_handed_on: dict[tuple[int, int, int], list[CodeDraft]] = {}
+        self._guards: dict[tuple[int, int, int], Recorded[GuardsOfEntry]] = {}
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
 
     # --- names ------------------------------------------------------------------------------------
@@ -108,34 +118,44 @@ class CodeDrafts:
         """Names of files that guards may mean; the same list until there may be more."""
         number = len(self._of), len(sys.modules)
         if self._files[0] != number:
-            files: list[Any] = [drafts[0].original.co_filename for drafts in self._of.values()]
+            files: list[Any] = [builders[0].original.co_filename for builders in self._of.values()]
             files += [getattr(module, "__file__", None) for module in list(sys.modules.values())]
             self._files = number, files
         return self._files[1]
 
     def count(self) -> int:
-        return len(self._texts)
+        return sum(map(len, self._of.values()))
 
     # --- what is known ----------------------------------------------------------------------------
     def add(
         self, original: CodeType, transformed: CodeType, text: TransformedCode, graph_names: tuple[str, ...],
-        resumes: tuple[tuple[str, CodeType], ...], meant: Meant,
-    ) -> CodeDraft:
-        draft = CodeDraft(
-            len(self._texts), text.compile_id, original, weakref.ref(transformed), graph_names, resumes, meant)
-        self._texts[draft.number] = text
-        self._of.setdefault(_key(original, meant), []).append(draft)
-        self._versions[id(original)] = self._versions.get(id(original), 0) + 1
-        self._not_handed_on.setdefault(draft.ids.key, []).append(draft)
-        return draft
+        resumes: tuple[tuple[str, CodeType], ...], meant: Meant, breaks: Sequence[GraphBreak],
+    ) -> tuple[CodeBuilder, tuple[str, int, str] | None]:
+        """Record a code; return with it the place of its text, if that was written (``DumpWriter.transformed``).
 
-    def written(self, draft: CodeDraft, path: str) -> None:
-        """Its text stands in this file."""
-        self._texts[draft.number] = replace(self._texts[draft.number], file=os.path.basename(path))
+        Args:
+            original: what torch compiled.
+            transformed: what it made of that.
+            text: as it stands in a record.
+            graph_names: the graphs that it calls.
+            resumes: the resume functions that it calls, by their shown names.
+            meant: the function that the user means.
+            breaks: where its graph ends before the function does.
+        """
+        text = replace(text, file=self._recorder.names.of_transformed(text))
+        code = CompiledCode(
+            self.name_of(original, meant), original.co_name, location(meant.code), text, graph_names,
+            tuple(name for name, _ in resumes), "", meant.name, user_function(meant).wrappers)
+        builder = CodeBuilder(text.compile_id, original, weakref.ref(transformed), resumes, meant, code)
+        self._of.setdefault(_key(original, meant), []).append(builder)
+        self._versions[id(original)] = self._versions.get(id(original), 0) + 1
+        builder.recorded, place = self._recorder.code(code, breaks, self.branch_of(original))
+        return builder, place
 
     def guarded_by(self, ids: CompileId, text: str) -> None:
         """Takes torch's printed guard tree, while the frame is being compiled."""
-        self._guards[ids.key] = self._attempt(lambda: self._named(text), text)
+        named = self._attempt(lambda: self._named(text), text)
+        self._guards[ids.key] = self._recorder.append(GuardsOfEntry(ids, named))
 
     def _named(self, text: str) -> str:
         frame = hooks.compiled_frame()
@@ -143,41 +163,32 @@ class CodeDrafts:
 
     def branch_of(self, resume: CodeType) -> Branch | None:
         """The branch that a function continues; ``None`` where it is no resume function of one."""
-        for drafts in list(self._of.values()) if id(resume) in self._resume_names else ():
-            for draft in drafts:
-                for name, code in draft.resumes:
+        for builders in list(self._of.values()) if id(resume) in self._resume_names else ():
+            for builder in builders:
+                for name, code in builder.resumes:
                     if code is resume:
-                        return self._attempt(lambda: _continued(draft.original, name, resume), _NOTHING)[1]
+                        return self._attempt(lambda: _continued(builder.original, name, resume), _NOTHING)[1]
         return None
 
     # --- records ----------------------------------------------------------------------------------
-    def complete(self, ids: CompileId) -> list[CompiledCode]:
-        """A compilation is over: what is known of its code and was not asked for."""
-        return [
-            CompiledCode(
-                self.name_of(found.original, found.meant), found.original.co_name, location(found.meant.code),
-                self._texts[found.number], found.graph_names, tuple(name for name, _ in found.resumes),
-                self._guards.get(ids.key, ""), found.meant.name, user_function(found.meant).wrappers)
-            for found in self._not_handed_on.pop(ids.key, ())]
-
     def functions(self) -> tuple[CompiledFunction, ...]:
         """Functions with their resume functions. One that cannot be made is not there, and that is reported."""
         resumed_by: dict[Key, list[CodeType]] = {}
         children: dict[int, tuple[CodeType, str]] = {}
-        for key, drafts in self._of.items():
-            for draft in drafts:
-                for name, code in draft.resumes:
+        for key, builders in self._of.items():
+            for builder in builders:
+                for name, code in builder.resumes:
                     resumed_by.setdefault(key, []).append(code)
-                    children.setdefault(id(code), (draft.original, name))
+                    children.setdefault(id(code), (builder.original, name))
         found: list[CompiledFunction | None] = [
-            self._attempt(lambda: self._function(drafts[0], resumed_by, children), None)
-            for drafts in list(self._of.values()) if id(drafts[0].original) not in children]
+            self._attempt(lambda: self._function(builders[0], resumed_by, children), None)
+            for builders in list(self._of.values()) if id(builders[0].original) not in children]
         return tuple(filter(None, found))
 
     def _function(
-        self, draft: CodeDraft, resumed_by: dict[Key, list[CodeType]], children: dict[int, tuple[CodeType, str]]
+        self, builder: CodeBuilder, resumed_by: dict[Key, list[CodeType]], children: dict[int, tuple[CodeType, str]]
     ) -> CompiledFunction:
-        frames, pending = [], [(draft.original, draft.meant)]
+        frames, pending = [], [(builder.original, builder.meant)]
         seen: set[Key] = set()
         while pending:
             code, meant = pending.pop(0)
@@ -196,19 +207,23 @@ class CodeDrafts:
 
     def _resumed(self, code: CodeType) -> Meant:
         """Return the function that a resume function means (it may never have been compiled)."""
-        drafts = self._of.get((id(code), id(code)))
-        return drafts[0].meant if drafts else of_frame(code, {}, {})
+        builders = self._of.get((id(code), id(code)))
+        return builders[0].meant if builders else of_frame(code, {}, {})
 
     def _frame(self, code: CodeType, meant: Meant) -> Frame:
         order = self._entry_order(code)
         mine = self._of.get(_key(code, meant), [])
-        placed = [(order.get(id(draft.running() or draft)), draft) for draft in mine]
+        placed = [(order.get(id(builder.running() or builder)), builder) for builder in mine]
         entries = [
-            CacheEntry(draft.ids, self._read_guards(draft.ids), self._texts.looked_at(draft.number), draft.graph_names,
-                       tuple(name for name, _ in draft.resumes), tried=place)
-            for place, draft in sorted(placed, key=lambda each: len(order) if each[0] is None else each[0])]
+            self._entry(builder, place)
+            for place, builder in sorted(placed, key=lambda each: len(order) if each[0] is None else each[0])]
         frame = make_frame(code, self.name_of(code, meant), tuple(entries), meant)
         return replace(frame, asked=bool(entries) or self._attempt(lambda: hooks.was_asked(code), False))
+
+    def _entry(self, builder: CodeBuilder, tried: int | None) -> CacheEntry:
+        code = self._recorder.read(builder.recorded)
+        return CacheEntry(builder.ids, self._read_guards(builder.ids), code.transformed, code.graph_names,
+                          code.resume_names, tried=tried)
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
         """The places of transformed codes, by id, in the order in which torch tries them."""
@@ -218,15 +233,15 @@ class CodeDrafts:
                 running, ids, print_guards = hooks.entry_facts(entry)
                 if not hooks.is_given_up(entry):
                     order[id(running)] = index
-                key = self._events.compile_id(*ids).key if ids is not None else None
-                if key is not None and key not in self._guards:
-                    self._guards[key] = without_ids(print_guards(), {}, {})
+                known = self._events.compile_id(*ids) if ids is not None else None
+                if known is not None and known.key not in self._guards:
+                    self._guards[known.key] = GuardsOfEntry(known, without_ids(print_guards(), {}, {}))
         except Exception as error:
             self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
 
     def _read_guards(self, ids: CompileId) -> tuple[Guard, ...]:
-        text = self._guards.looked_at(ids.key) if ids.key in self._guards else ""
+        text = self._recorder.read(self._guards[ids.key]).text if ids.key in self._guards else ""
         found: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
         return unread_guards(text) if found is None else found
 

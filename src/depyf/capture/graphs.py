@@ -1,0 +1,191 @@
+"""The graphs of a session: each is built of the events of its compilation, and has a name once code calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..decompiler.names import free_name
+from ..records.log import Recorded
+from ..records.model import (
+    Caller,
+    CompiledGraph,
+    CompileId,
+    GraphInput,
+    GraphStage,
+    Kernel,
+    KernelOfGraph,
+    ModuleCall,
+    StageOfGraph,
+)
+from .recorder import Recorder
+from .torch_private import hooks
+
+#: A stage and its index in the graph.
+StageKey = tuple[str, int]
+
+
+@dataclass
+class GraphBuilder:
+    """A graph while its compilation goes on. Texts are in it until it has a name, and are recorded then.
+
+    Attributes:
+        name: as shown; empty until the code that calls the graph is there, which says what torch calls it.
+        printed_later: stages that are printed once they are compiled: torch need not print them for its trace.
+        texts: hashes of the texts of its stages.
+        inputs_of: the stage that has the inputs.
+        kernels: by the paths of torch's own files.
+        waiting: what is done once it has a name.
+    """
+
+    ids: CompileId
+    backend: str = ""
+    torch_name: str = ""
+    name: str = ""
+    printed_later: frozenset[str] = frozenset()
+    stages: dict[StageKey, Recorded[StageOfGraph]] = field(default_factory=dict)
+    texts: dict[StageKey, int] = field(default_factory=dict)
+    inputs_of: StageKey | None = None
+    kernels: dict[str, Recorded[KernelOfGraph]] = field(default_factory=dict)
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+
+    def last(self, stage: str) -> StageKey | None:
+        """Return the latest text of a stage."""
+        return next((key for key in reversed(self.stages) if key[0] == stage), None)
+
+    def has(self, stage: str, text: str) -> bool:
+        return any(known == hash(text) for key, known in self.texts.items() if key[0] == stage)
+
+    def when_named(self, action: Callable[[], None]) -> None:
+        if self.name:
+            action()
+        else:
+            self.waiting.append(action)
+
+
+class Graphs:
+    """All graphs of a session.
+
+    Args:
+        recorder: takes each stage and kernel as soon as its graph has a name.
+        guarded: runs an action; an error of it is reported (``Session.attempt``).
+    """
+
+    def __init__(self, recorder: Recorder, guarded: Callable[[Callable[[], None], None], None]) -> None:
+        self._recorder = recorder
+        self._guarded = guarded
+        self._builders: dict[tuple[int, int, int], list[GraphBuilder]] = {}
+        self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
+        self._taken: set[str] = set()
+
+    # --- which ------------------------------------------------------------------------------------
+    def current(self, ids: CompileId, new: bool = False) -> GraphBuilder:
+        """The graph that the compilation works on.
+
+        Args:
+            new: one begins, unless there is one without anything in it.
+        """
+        builders = self._builders.setdefault(ids.key, [])
+        if builders and not builders[-1].name and builders[-1].ids.attempt != ids.attempt:
+            builders.pop()  # tracing started again: what it had is void
+        if not builders or new and builders[-1].stages:
+            builders.append(GraphBuilder(ids))
+        return builders[-1]
+
+    def unnamed(self, ids: CompileId) -> list[GraphBuilder]:
+        return [builder for builder in self._builders.get(ids.key, ()) if not builder.name]
+
+    def all(self) -> list[GraphBuilder]:
+        """In the order in which their compilations began."""
+        return [builder for builders in self._builders.values() for builder in builders]
+
+    # --- what is in them --------------------------------------------------------------------------
+    def add_stage(
+        self, builder: GraphBuilder, stage: str, text: str, internal: bool = False,
+        modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (), callers: tuple[Caller, ...] = (),
+    ) -> None:
+        key = stage, sum(known == stage for known, _ in builder.stages)
+        if inputs and builder.inputs_of is None:
+            builder.inputs_of = key
+        self._set_stage(builder, GraphStage(
+            *key, text, internal, builder.ids, modules=modules, inputs=inputs, callers=callers))
+
+    def replace_stage(self, builder: GraphBuilder, stage: str, text: str) -> None:
+        """The last text of a stage is this one."""
+        key = builder.last(stage) or (stage, 0)
+        self._set_stage(builder, GraphStage(*key, text, False, builder.ids))
+
+    def _set_stage(self, builder: GraphBuilder, stage: GraphStage) -> None:
+        key = stage.stage, stage.index
+        builder.texts[key] = hash(stage.text)
+        pending = builder.stages[key] = StageOfGraph(builder.name, stage)
+
+        def record() -> None:
+            if builder.stages[key] is pending:  # it was not replaced meanwhile
+                named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key))
+                builder.stages[key] = StageOfGraph(builder.name, named)  # (kept where it cannot be recorded)
+                builder.stages[key] = self._recorder.stage(builder.name, named, self._inputs(builder))
+
+        builder.when_named(record)
+
+    def _inputs(self, builder: GraphBuilder) -> tuple[GraphInput, ...]:
+        if builder.inputs_of is None:
+            return ()
+        return self._recorder.read(builder.stages[builder.inputs_of]).stage.inputs
+
+    def runs(self, builder: GraphBuilder, stage: str, target: Any) -> None:
+        """Told what runs of the last text of a stage."""
+        key = builder.last(stage)
+        if key is not None:
+            builder.when_named(lambda: self._recorder.runs(
+                builder.name, stage, self._recorder.names.of_stage(builder.name, *key), target))
+
+    def add_kernel(self, builder: GraphBuilder, text: str, path: str, module: Any) -> None:
+        """A module that Inductor generated; the same one counts once.
+
+        Args:
+            path: of torch's own file.
+            module: what runs.
+        """
+        if path in builder.kernels:
+            return
+        kernel = Kernel(len(builder.kernels), text, path, builder.ids)
+        builder.kernels[path] = KernelOfGraph(builder.name, kernel)
+
+        def record() -> None:
+            named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
+            builder.kernels[path] = KernelOfGraph(builder.name, named)
+            builder.kernels[path] = self._recorder.kernel(builder.name, named, module)
+
+        builder.when_named(record)
+
+    def record(self, builder: GraphBuilder) -> CompiledGraph:
+        """Return the whole graph."""
+        return replace(
+            self._head(builder), stages=tuple(self._recorder.read(each).stage for each in builder.stages.values()),
+            kernels=tuple(self._recorder.read(each).kernel for each in builder.kernels.values()))
+
+    @staticmethod
+    def _head(builder: GraphBuilder) -> CompiledGraph:
+        return CompiledGraph(builder.name, builder.torch_name, builder.ids, builder.backend)
+
+    # --- names ------------------------------------------------------------------------------------
+    def name(self, builder: GraphBuilder, torch_name: str) -> None:
+        found = hooks.GRAPH_NAME.match(torch_name)
+        shown = free_name(found.group(1) if found else torch_name, self._taken, first=2)
+        self._taken.add(shown)
+        builder.torch_name, builder.name = torch_name, shown
+        self.names[torch_name] = shown
+        self._recorder.append(self._head(builder))
+        waiting, builder.waiting = builder.waiting, []
+        for action in waiting:
+            self._guarded(action, None)
+
+    def name_the_rest(self) -> None:
+        """Graphs that no code calls: their compilation failed."""
+        for builder in self.all():
+            if not builder.name:
+                _, frame, recompile = builder.ids.key
+                torch_name = f"__graph_of_frame_{frame}_{recompile}"
+                self._guarded(lambda: self.name(builder, torch_name), None)

@@ -1,0 +1,146 @@
+"""The recorder: takes each record as it is complete, appends it to the log, and tells who waits for it.
+
+    recorder.stage("__compiled_fn_1", stage, inputs)
+        log     {"record":"stage","graph":"__compiled_fn_1",...} is a line more of records.jsonl
+        writer  __compiled_fn_1.Captured_Graph.0.py is there: running code may name it from now on
+    recorder.runs("__compiled_fn_1", "Captured_Graph", stage.file, gm)
+        linker  the graph's function has the lines of that file
+
+What was appended need not stay in memory: :meth:`Recorder.read` gives it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any, Protocol, TypeVar
+
+from ..decompiler import Decompiled
+from ..records.log import Recorded, RecordLog
+from ..records.model import (
+    Branch,
+    CompiledCode,
+    GraphBreak,
+    GraphInput,
+    GraphStage,
+    Kernel,
+    KernelOfGraph,
+    StageOfGraph,
+    TransformedCode,
+    UserFunction,
+)
+from ..records.naming import FileNames
+
+R = TypeVar("R")
+_IMPORTS = re.compile(r"(?m)^(import|from) ")
+
+
+class DumpWriter(Protocol):
+    """Writes the files that running code names (``depyf.views.dump.directory``). Records say what they are called."""
+
+    names: FileNames
+
+    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None: ...
+
+    def kernel(self, kernel: Kernel) -> None: ...
+
+    def transformed(
+        self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
+        branch: Branch | None = None,
+    ) -> tuple[str, int, str] | None: ...
+
+    def code_object(self, name: str, kind: str, code: CodeType) -> None: ...
+
+    def written(self, name: str) -> str | None: ...
+
+
+class Linker(Protocol):
+    """Ties running code to files (``depyf.link``)."""
+
+    def link_transformed(
+        self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
+        place: tuple[str, int, str], rename: Any = None, facts: Any = None,
+    ) -> CodeType | None: ...
+
+    def link_when_debugging(
+        self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
+        place: tuple[str, int, str], rename: Any = None, facts: Any = None,
+    ) -> bool: ...
+
+    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool: ...
+
+
+class Recorder:
+    """Args:
+        log: the file of records.
+        writer: writes what must be there at once.
+        linker: ties what runs to the files; ``None``: nothing is tied.
+        guarded: runs an action; an error of it is reported (``Session.attempt``).
+    """
+
+    def __init__(
+        self, log: RecordLog, writer: DumpWriter, linker: Linker | None,
+        guarded: Callable[[Callable[[], Any], Any], Any],
+    ) -> None:
+        self.writer = writer
+        self.linker = linker
+        self.names = writer.names
+        self._log = log
+        self._guarded = guarded
+
+    def append(self, record: R) -> Recorded[R]:
+        """Append a record. (Where that cannot be done, all else is.)"""
+        recorded: Recorded[R] = self._guarded(lambda: self._log.append(record), record)
+        return recorded
+
+    def read(self, recorded: Recorded[R]) -> R:
+        return self._log.read(recorded)
+
+    def stage(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> Recorded[StageOfGraph]:
+        """Args:
+            graph: its name.
+            inputs: of its captured graph.
+        """
+        recorded = self.append(StageOfGraph(graph, stage))
+        self.writer.graph(graph, stage, inputs)
+        return recorded
+
+    def kernel(self, graph: str, kernel: Kernel, module: Any) -> Recorded[KernelOfGraph]:
+        """Args:
+            module: what runs.
+        """
+        recorded = self.append(KernelOfGraph(graph, kernel))
+        self.writer.kernel(kernel)
+        path = self.writer.written(kernel.file)
+        if path is not None and self.linker is not None:
+            self.linker.link_graph(graph, f"kernel_{kernel.index}", module, kernel.text, path)
+        return recorded
+
+    def runs(self, graph: str, stage: str, file: str, target: Any) -> None:
+        """Told what runs of a stage whose file was written."""
+        path = self.writer.written(file)
+        if path is not None and self.linker is not None:
+            # The file as it stands on disk, header and all: its lines are what running code points at.
+            # But for its imports: CPython compiles ``torch.sin(x)`` in another way where it can see that
+            # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
+            with open(path, encoding="utf-8") as read:
+                text = _IMPORTS.sub(r"# \1 ", read.read())
+            self.linker.link_graph(graph, stage, target, text, path)
+
+    def code(
+        self, code: CompiledCode, breaks: Sequence[GraphBreak], branch: Branch | None,
+    ) -> tuple[Recorded[CompiledCode], tuple[str, int, str] | None]:
+        """Return with the record the place of its text (``DumpWriter.transformed``).
+
+        Args:
+            breaks: where its graph ends before the function does.
+            branch: the branch that it continues.
+        """
+        recorded = self.append(code)
+        function = UserFunction(code.title, code.location, code.wrappers)
+        place = self._guarded(lambda: self.writer.transformed(code.transformed, function, breaks, branch), None)
+        return recorded, place
+
+    def close(self) -> None:
+        self._log.close()
