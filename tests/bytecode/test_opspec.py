@@ -14,7 +14,10 @@ from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.operations import Op
 from depyf.bytecode.opspec import SPECS, effect
+from depyf.bytecode.rules import rules_for
+from depyf.bytecode.versions import SUPPORTED, table
 from depyf.decompiler.fallback import namespaces, translate
+from depyf.decompiler.lift import executor
 
 OPERATIONS = [name for name, value in vars(o).items() if name.isupper() and value == name]
 
@@ -63,7 +66,37 @@ def test_what_cannot_raise_looks_nothing_up():
 
 
 def test_every_operation_can_be_written_in_the_last_resort():
-    assert set(translate.RULES) | set(namespaces.RULES) | opspec.TERMINATORS == set(OPERATIONS)
+    known = set(translate.RULES) | set(namespaces.RULES) | opspec.TERMINATORS
+    assert known == set(OPERATIONS), "decompiler/fallback/rules lacks a rule"
+
+
+#: Operations that become no expression by themselves: what they stand for is found by its shape in the graph.
+BY_SHAPE = {
+    o.CHECK_EG_MATCH, o.COPY_DICT_WITHOUT_KEYS, o.END_ASYNC_FOR, o.GET_ANEXT_AWAIT, o.GET_LEN, o.MATCH_CLASS,
+    o.MATCH_KEYS, o.MATCH_MAPPING, o.MATCH_SEQUENCE, o.PREP_RERAISE_STAR, o.WITH_EXCEPT_START,
+}
+#: Operations that no source is for: interactive input, and what 3.14 loads where a loop stands in for a call.
+WITHOUT_SOURCE = {o.PRINT_EXPR, o.LOAD_COMMON_CONSTANT}
+
+
+def test_every_operation_can_be_lifted():
+    lifted = set(executor._RULES) & set(OPERATIONS)
+    others = BY_SHAPE | WITHOUT_SOURCE | opspec.TERMINATORS
+    assert lifted | others == set(OPERATIONS), "decompiler/lift lacks a rule"
+    assert not lifted & (BY_SHAPE | WITHOUT_SOURCE)
+
+
+#: Instructions that no rule is for: the instruction before them takes them (a SEND loop), or no code object has them.
+TAKEN = {"YIELD_FROM", "SEND", "CLEANUP_THROW", "END_SEND", "END_FOR", "SET_FUNCTION_ATTRIBUTE", "LOAD_SPECIAL"}
+NOT_IN_CODE = {"EXTENDED_ARG", "CACHE", "INTERPRETER_EXIT", "RESERVED", "ENTER_EXECUTOR", "EXIT_INIT_CHECK"}
+
+
+@pytest.mark.parametrize("version", [version for version in SUPPORTED if version >= (3, 9)])
+def test_every_instruction_has_a_rule(version):
+    """(Those of 3.7 and 3.8 become those of 3.9 before.)"""
+    numbers, rules = table(version).opcodes, rules_for(version)
+    missing = {name for name, number in numbers.items() if rules[number] is None}
+    assert not missing - TAKEN - NOT_IN_CODE, "bytecode/rules lacks a rule"
 
 
 def test_the_worked_example_of_the_operations():
