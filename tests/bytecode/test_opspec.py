@@ -23,7 +23,7 @@ OPERATIONS = [name for name, value in vars(o).items() if name.isupper() and valu
 
 
 def test_every_operation_has_one_row_and_every_row_is_an_operation():
-    assert sorted(SPECS) == sorted(OPERATIONS)
+    assert list(SPECS) == OPERATIONS
     text = Path(opspec.__file__).read_text(encoding="utf-8")
     assert [text.count(f"\n    o.{kind}: OpSpec(") for kind in OPERATIONS] == [1] * len(OPERATIONS)
 

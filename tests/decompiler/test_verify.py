@@ -15,7 +15,7 @@ from depyf.bytecode.code import Code
 from depyf.bytecode.operations import Program
 from depyf.bytecode.opspec import CANNOT_RAISE, NO_FALL_THROUGH
 from depyf.decompiler.proof.equivalence import equivalent
-from depyf.decompiler.proof.exact import _settle, line_map, same_constant, same_program
+from depyf.decompiler.proof.exact import _follow_jumps, line_map, same_constant, same_program
 
 MODULES = ["textwrap", "bisect", "heapq", "shlex", "fnmatch", "contextlib", "json.decoder", "csv"]
 
@@ -117,7 +117,7 @@ def mutants(program, rng):
             yield f"name at {index}", made(index, m.changed(op, arg=op.arg + "_"))
         if op.kind is o.CALL:
             yield f"keyword at {index}", made(index, m.changed(op, arg=(op.arg[0], (*op.arg[1], "k"))))
-        if op.kind is o.BRANCH and _settle(ops, op.target) != _settle(ops, index + 1):
+        if op.kind is o.BRANCH and _follow_jumps(ops, op.target) != _follow_jumps(ops, index + 1):
             yield f"sense at {index}", made(index, m.changed(op, arg=not op.arg))
             yield f"jump at {index}", made(index, m.changed(op, target=index + 1))
         if op.kind is o.FOR_ITER:

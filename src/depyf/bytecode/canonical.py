@@ -98,7 +98,7 @@ class Translator:
         next: index of the instruction that follows in control flow, -1 for none; rules may change it.
         stack: one number per physical slot: 1 visible in the canonical program, 0 not.
         ops: operations of the current run of instructions (rules may look back and take back).
-        fence: operations before this index must not be taken back: ways meet there.
+        fence: operations before this index must not be taken back: they lie before a merge point.
         handler: index of the canonical handler that covers the instruction at hand, or -1.
         blocks: the block stack (3.10 and before), innermost last; see ``rules/blocks.py``.
         names, locals, cells, consts: what arguments index.
@@ -135,7 +135,7 @@ class Translator:
         self.handlers: list[Handler] = []
         self._handler_ids: dict[tuple[Any, ...], int] = {}
         self._entry_states: dict[int, tuple[tuple[int, ...], tuple[Any, ...]]] = {}
-        #: For each instruction whether ways may meet there: jumps lead to it, or a state is known.
+        #: For each instruction whether it may be a merge point: jumps lead to it, or a state is known.
         self._is_entry = bytearray(len(self.instructions) + 1)
         self._pending: list[int] = []
         self._kept = 0

@@ -4,7 +4,7 @@ Up to 3.8 the body of a ``finally`` (and the exit of a ``with``, and what unbind
 name``) stands once, and whoever enters it says how to go on: 3.8 pushes a return address (``CALL_FINALLY``)
 or a NULL (``BEGIN_FINALLY``) and returns at ``END_FINALLY``; 3.7 pushes ``None`` or, when ``return``,
 ``break`` or ``continue`` unwinds the block stack at run time, a code that ``END_FINALLY`` reads to go on
-unwinding. 3.9 copies the body to each way of entry. :func:`unfold` does that to code of 3.7 and 3.8: it
+unwinding. 3.9 copies the body to each place of entry. :func:`unfold` does that to code of 3.7 and 3.8: it
 follows control together with what stands on the block stack (the *context*), and each instruction is
 written once for every context it runs in. Where a block stack says statically what the interpreter would
 do, the result says so explicitly, with the instructions of 3.9.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Entry(NamedTuple):
     """One thing on the block stack, or a value that the interpreter would unwind with it.
 
-    ``kind`` is one of the constants below. ``site`` is where the copy was entered (for ways of entry), ``at``
+    ``kind`` is one of the constants below. ``site`` is where the copy was entered (for copies), ``at``
     an instruction (its meaning is listed with the kinds).
     """
 
@@ -47,7 +47,7 @@ RAISED = "raised"  # a running handler of a ``finally`` (the exception is on the
 PLACEHOLDER = "placeholder"  # 3.8: a None below a ``finally`` that holds break, continue or return
 STORING = "storing"  # 3.7: the rest of what ``async for`` protects; 3.8 and later do not protect it
 EXHAUSTED = "exhausted"  # 3.7: the handler of an ``async for``; ``at``: its clean-up
-# ways of entry into a copy of a ``finally`` body
+# the reason for which a copy of a ``finally`` body was entered
 NORMAL = "normal"
 CALLED = "called"  # ``at``: where it returns to
 LEAVING = "leaving"  # 3.7; ``why`` is a Leave
@@ -77,7 +77,7 @@ class Leave(NamedTuple):
 
 
 class Key(NamedTuple):
-    """An instruction in a context. ``part`` 1 is the way on after a ``with`` has swallowed an exception."""
+    """An instruction in a context. ``part`` 1 goes on after a ``with`` has swallowed an exception."""
 
     at: int
     context: Context

@@ -7,7 +7,7 @@ from .graph import BRANCH, FOR_ITER, RAISE, RERAISE, RETURN, Block, Cfg
 
 
 class StackMismatch(ValueError):
-    """Two ways into a block bring stacks of different depths, or an operation finds too few values."""
+    """Two edges into a block bring stacks of different depths, or an operation finds too few values."""
 
 
 def entry_depths(graph: Cfg) -> dict[int, int]:

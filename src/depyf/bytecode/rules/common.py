@@ -110,7 +110,7 @@ class Known(int):
     """A visible slot (it is 1) that holds a constant: ``CALL_KW`` needs its tuple of names.
 
     Dynamo restores a stack by swaps, so that the tuple is not always loaded right before the call.
-    Forgotten wherever ways meet.
+    Forgotten at every merge point.
     """
 
     value: Any
@@ -146,7 +146,7 @@ def load_attr(t: Translator, i: Instruction) -> None:
 
 
 def load_method(t: Translator, i: Instruction) -> None:
-    """Pushes (function, self) or (NULL, function); either way one callable."""
+    """Push (function, self) or (NULL, function), which are one callable both."""
     t.pop(1)
     t.emit("LOAD_ATTR", t.names[i.arg])
     t.stack += (0, 1)

@@ -123,7 +123,8 @@ class _Arms:
         self.t = t
         self.instructions = t.instructions
 
-    def settle(self, index: int) -> int:
+    def follow_jumps(self, index: int) -> int:
+        """Return the instruction that control reaches from ``index`` without doing anything."""
         for _ in range(100):
             name = self.instructions[index].opname
             if name in ("NOP", "NOT_TAKEN"):
@@ -143,7 +144,7 @@ class _Arms:
         pending = [(left, right)]
         seen = set()
         while pending:
-            i, j = (self.settle(x) for x in pending.pop())
+            i, j = (self.follow_jumps(x) for x in pending.pop())
             if i == j or (i, j) in seen:
                 continue
             seen.add((i, j))
@@ -173,7 +174,7 @@ class _Arms:
     def expect(self, index: int, *names: str) -> int:
         """The instruction behind those of the given names, or -1."""
         for name in names:
-            index = self.settle(index)
+            index = self.follow_jumps(index)
             if index < 0 or self.instructions[index].opname != name:
                 return -1
             index += 1
@@ -184,13 +185,13 @@ class _Arms:
         test = self.expect(loop + 1, "TO_BOOL")
         if test < 0:
             return []
-        branch = self.instructions[self.settle(test)]
-        ways = {"POP_JUMP_IF_TRUE": (branch.target, test + 1), "POP_JUMP_IF_FALSE": (test + 1, branch.target)}
-        if branch.opname not in ways:
+        branch = self.instructions[self.follow_jumps(test)]
+        arms = {"POP_JUMP_IF_TRUE": (branch.target, test + 1), "POP_JUMP_IF_FALSE": (test + 1, branch.target)}
+        if branch.opname not in arms:
             return []
-        true, false = ways[branch.opname]
+        true, false = arms[branch.opname]
         found, other = (true, false) if wanted else (false, true)
-        if self.settle(other) != loop:
+        if self.follow_jumps(other) != loop:
             return []
         inside = self.constant(self.expect(found, "POP_ITER"), wanted)
         after = self.constant(self.expect(self.instructions[loop].target, "END_FOR", "POP_ITER"), not wanted)
@@ -202,7 +203,7 @@ class _Arms:
 
     def tuple_loop(self, loop: int) -> list[int]:
         back = self.expect(loop + 1, "LIST_APPEND")
-        if back < 0 or self.instructions[back - 1].arg != 2 or self.settle(back) != loop:
+        if back < 0 or self.instructions[back - 1].arg != 2 or self.follow_jumps(back) != loop:
             return []
         after = self.expect(self.instructions[loop].target, "END_FOR", "POP_ITER", "CALL_INTRINSIC_1")
         if after < 0 or common.INTRINSICS_1[self.instructions[after - 1].arg] != "list_to_tuple":

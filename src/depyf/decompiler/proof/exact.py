@@ -1,8 +1,8 @@
 """The exact proof: two code objects are the same program.
 
 A product walk: both canonical programs are followed together from their entries, and from every pair of
-exception handlers met on the way.  At each step the operation, its resolved argument and the handler
-that covers it must agree, and both ways out of each branch are followed.  Only layout may differ:
+exception handlers that they lie under.  At each step the operation, its resolved argument and the handler
+that covers it must agree, and both edges of each branch are followed.  Only layout may differ:
 
 * line numbers, and the order in which blocks stand;
 * unconditional jumps, so also blocks that are duplicated, merged or reached through other jumps;
@@ -227,7 +227,7 @@ def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
     return (True, qualname[len(start):]) if qualname.startswith(start) else (False, qualname)
 
 
-def _settle(ops: list[Op], index: int) -> int:
+def _follow_jumps(ops: list[Op], index: int) -> int:
     """Return the operation that control reaches from ``index`` through unconditional jumps."""
     seen = 0
     while ops[index].kind is o.JUMP:
@@ -268,9 +268,9 @@ class _Walk:
         ops, others, visited, pairs = self.ops, self.others, self.visited, self.pairs
         while True:
             if ops[i].kind is o.JUMP:
-                i = _settle(ops, i)
+                i = _follow_jumps(ops, i)
             if others[j].kind is o.JUMP:
-                j = _settle(others, j)
+                j = _follow_jumps(others, j)
             if (i, j) in visited:
                 return
             visited.add((i, j))
@@ -376,7 +376,7 @@ def _behind_not(ops: list[Op], index: int) -> int | None:
     """Return the branch behind a ``not`` at ``index``, if that is what stands there."""
     if ops[index].kind is not o.UNARY or ops[index].arg != "not" or index + 1 >= len(ops):
         return None
-    following = _settle(ops, index + 1)
+    following = _follow_jumps(ops, index + 1)
     return following if ops[following].kind is o.BRANCH else None
 
 
