@@ -1,7 +1,7 @@
 """From any callable to the Python function that it runs.
 
-    functools.partial(lru_cache(f), 1) -> lru_cache(f) -> f
-    torch.compile(model)               -> model        -> model.forward -> Model.forward
+functools.partial(lru_cache(f), 1) -> lru_cache(f) -> f
+torch.compile(model)               -> model        -> model.forward -> Model.forward
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _inside(obj: Any) -> Any:
 
 
 def _call_method(obj: Any) -> Any:
-    """The ``__call__`` of its class, if that is written in Python and ``obj`` has no code itself."""
+    """Return the ``__call__`` of its class, if that is written in Python and ``obj`` has no code itself."""
     if code_in(obj) is not None:
         return None
     call = inspect.getattr_static(type(obj), "__call__", None)
@@ -67,7 +67,7 @@ def _call_method(obj: Any) -> Any:
 
 
 def _own(obj: Any, name: str) -> Any:
-    """An attribute that ``obj`` really has; a ``__getattr__`` that answers to every name is not asked."""
+    """Return an attribute that ``obj`` really has; a ``__getattr__`` that answers to every name is not asked."""
     try:
         inspect.getattr_static(obj, name)
         return getattr(obj, name)
@@ -76,7 +76,7 @@ def _own(obj: Any, name: str) -> Any:
 
 
 def why_no_code(obj: Any) -> str:
-    """One sentence for the caller: what ``obj`` is, why it has no source, and what to give instead."""
+    """Return one sentence for the caller: what ``obj`` is, why it has no source, and what to give instead."""
     last = list(unwrapped(obj))[-1]
     name = getattr(last, "__qualname__", None) or getattr(last, "__name__", None) or type(last).__name__
     through = "" if last is obj else f" (reached through a {type(obj).__name__})"

@@ -1,4 +1,4 @@
-"""``depyf doctor``: what the installed torch offers, and what a dump will lack."""
+"""Run ``depyf doctor``."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Report:
 
 
 def examine() -> Report:
-    """Looks at the torch that would be imported here."""
+    """Look at the torch that would be imported here."""
     if importlib.util.find_spec("torch") is None:
         return Report(None, "torch is not installed (pip install torch): depyf decompile and depyf.decompile work, "
                             "prepare_debug does not.")
@@ -79,7 +79,7 @@ def examine() -> Report:
 
 
 def render(report: Report, width: int) -> str:
-    """The report for a terminal of ``width`` columns."""
+    """Return the report for a terminal of ``width`` columns."""
     lines = [f"depyf {__version__}, torch {report.torch or 'none'}, Python {platform.python_version()}"]
     if report.note:
         lines += textwrap.wrap(report.note[0].upper() + report.note[1:], width)
@@ -96,7 +96,7 @@ def render(report: Report, width: int) -> str:
 
 
 def bug_report(report: Report) -> str:
-    """All of it in one line."""
+    """Return all of it in one line."""
     parts = [f"depyf {__version__}", f"torch {report.torch or 'none'}",
              f"{platform.python_implementation()} {platform.python_version()}", platform.platform()]
     for state in ("missing", "changed") if report.findings else ():
@@ -135,7 +135,7 @@ def _table(findings: tuple[Finding, ...], width: int) -> list[str]:
 
 
 def _entry(head: str, text: str, column: int, width: int) -> list[str]:
-    """A heading, and a text that begins in a column beside it."""
+    """Return a heading, and a text that begins in a column beside it."""
     first, *rest = textwrap.wrap(text, max(width - column, 20)) or [""]
     return [f"{head:<{column - 1}} {first}", *(" " * column + line for line in rest)]
 
@@ -152,7 +152,7 @@ def _version_of(distribution: str) -> str:
 
 
 def run() -> int:
-    """Prints the report; returns the exit status."""
+    """Print the report; return the exit status."""
     report = examine()
     sys.stdout.write(render(report, shutil.get_terminal_size().columns))
     return report.status

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def dump_src(fn: Any, module: ModuleType | None = None) -> str:
-    """The full code of a compiled function, as text.
+    """Return the full code of a compiled function, as text.
 
     Works on any function that ``torch.compile`` returned and that has run, also outside
     :class:`depyf.prepare_debug`. Graphs are shown where the backend kept them (``eager``).
@@ -36,7 +36,7 @@ def dump_src(fn: Any, module: ModuleType | None = None) -> str:
 
 
 def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any) -> View:
-    """The page of a run (docs/page.md), for a notebook: Jupyter, VS Code, Colab. It needs no network.
+    """Show the page of a run (docs/page.md) in a notebook: Jupyter, VS Code, Colab. It needs no network.
 
     ``interactive(compiled, *args)`` calls the function and shows what that compiled; ``interactive(compiled)`` shows
     what torch still holds of a function that has run; ``interactive("dump")`` shows a dump, that of several ranks too.
@@ -106,7 +106,7 @@ def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: in
 
 
 def _module_of(fn: Any, code: CodeType) -> Any:
-    """The module of which the code is the ``forward``: ``fn``, or what ``torch.compile`` made it of."""
+    """Return the module of which the code is the ``forward``: ``fn``, or what ``torch.compile`` made it of."""
     modules = getattr(fn, "__dict__", {}).get("_modules")
     original = modules.get("_orig_mod") if isinstance(modules, dict) else None
     for each in (original, fn):
@@ -116,7 +116,7 @@ def _module_of(fn: Any, code: CodeType) -> Any:
 
 
 def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
-    """The records of a compiled function, as torch holds them."""
+    """Return the records of a compiled function, as torch holds them."""
     from .capture.live import capture_of
     from .capture.torch_private import hooks
     from .capture.user_function import of_frame, of_function, values_of

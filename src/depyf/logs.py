@@ -61,7 +61,7 @@ class _SourceInLog(logging.Filter):
                 self._handle = None
 
     def _write(self, original: CodeType, transformed: CodeType) -> None:
-        """A bytecode hook; ``None`` means: keep the code."""
+        """Print the source of transformed code, as a bytecode hook; ``None`` means: keep the code."""
         logger = logging.getLogger(hooks.BYTECODE_LOGGER)
         if not self._removed and logger.isEnabledFor(logging.DEBUG):
             logger.debug("%s", source_text(transformed))

@@ -58,7 +58,10 @@ class TorchCompileWrapperWithCustomDispatcher:
         self._forget_hook = weakref.finalize(self, hooks.on_bytecode(_passing_to(weakref.ref(self))))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The dispatcher; this one leaves the choice to torch. It may take other arguments than ``forward``."""
+        """Run the compiled version to be used; this one leaves the choice to torch.
+
+        It may take other arguments than ``forward``.
+        """
         return self.compiled_callable(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -70,7 +73,7 @@ class TorchCompileWrapperWithCustomDispatcher:
         raise NotImplementedError(f"{type(self).__name__} has no forward method")
 
     def bytecode_hook(self, old_code: CodeType, new_code: CodeType) -> None:
-        """Called by torch for each function it compiles; keeps the versions of this object's ``forward``."""
+        """Keep the versions of each function that torch compiles, which calls this."""
         frame = hooks.compiled_frame() if old_code is self.original_code_object else None
         if frame is not None and frame.values.get("self") is self:
             self.compiled_codes.append(new_code)

@@ -58,7 +58,7 @@ def _is_on_the_way(frame: FrameType) -> bool:
 
 
 def _pdb() -> Any:
-    """The pdb that the program is under, or a new one, which steps over our functions."""
+    """Return the pdb that the program is under, or a new one, which steps over our functions."""
     import pdb
 
     active = getattr(sys.gettrace(), "__self__", None)
@@ -71,8 +71,10 @@ def _pdb() -> Any:
 
 @contextlib.contextmanager
 def breakpoints_that_stop(insist: bool = False) -> Iterator[None]:
-    """Loaded, but with no editor connected, debugpy makes ``breakpoint()`` do nothing (every notebook loads it): where
-    somebody can answer, ``breakpoint()`` is pdb's again inside."""
+    """Make ``breakpoint()`` pdb's inside, where debugpy is loaded but no editor is connected.
+
+    Then it would do nothing, and every notebook loads debugpy.
+    """
     before = sys.breakpointhook
     if not (_is_idle(before) and _pdb_is_answered(insist)):
         yield
@@ -138,7 +140,7 @@ def _under_debugger() -> bool:
 
 
 def _is_debugger(trace: object) -> bool:
-    """A trace function may also be a coverage tool's."""
+    """Return whether the trace function is a debugger's: it may also be a coverage tool's."""
     import bdb
 
     if isinstance(getattr(trace, "__self__", None), bdb.Bdb):
@@ -148,7 +150,7 @@ def _is_debugger(trace: object) -> bool:
 
 
 def _custom_breakpoint() -> bool:
-    """``PYTHONBREAKPOINT`` or a tool (a notebook, a test runner) says what ``breakpoint()`` does."""
+    """Return whether ``PYTHONBREAKPOINT`` or a tool (a notebook, a test runner) says what ``breakpoint()`` does."""
     if os.environ.get("PYTHONBREAKPOINT") == "0":
         return False
     return sys.breakpointhook is not sys.__breakpointhook__ and not _is_idle(sys.breakpointhook)

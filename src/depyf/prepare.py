@@ -138,8 +138,9 @@ class prepare_debug:
             session_ended(self._debug, self._linker.files, self._linker.functions, unlinked)
 
     def _write(self, session: Session) -> dict[str, str]:
-        """Ends the session and writes what is made of the whole run. What could not be recorded in its final form is
-        there as it was written while the run went on.
+        """End the session and writes what is made of the whole run.
+
+        What could not be recorded in its final form is there as it was written while the run went on.
 
         Returns:
             The graphs that run without lines of a file (:func:`_unlinked`).
@@ -167,7 +168,7 @@ class prepare_debug:
 
     # --- for those who watch a whole program ---
     def _put_elsewhere(self, notice: str) -> None:
-        """Told that the directory held an earlier run."""
+        """Take note that the directory held an earlier run."""
         self._say(notice)
 
     def _chosen(self, capture: Capture, directory: Directory) -> Capture:
@@ -175,14 +176,14 @@ class prepare_debug:
         return capture
 
     def _progress(self, what: str, done: int, total: int) -> None:
-        """Told what is being written (:data:`depyf.views.dump.files.Progress`)."""
+        """Take note of what is being written (:data:`depyf.views.dump.files.Progress`)."""
 
     def _recorded(self, capture: Capture) -> None:
-        """Told what was written."""
+        """Take note of what was written."""
 
 
 def _unlinked(capture: Capture, linker: Linker) -> dict[str, str]:
-    """Graphs that run without lines of a file: ``{"__compiled_fn_1, Forward_graph": why}``."""
+    """Return graphs that run without lines of a file: ``{"__compiled_fn_1, Forward_graph": why}``."""
     linked = {(each.graph, each.stage) for each in linker.functions}
     found = {}
     called = {name for function in capture.functions for frame in function.frames for entry in frame.entries

@@ -23,7 +23,7 @@ _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
 
 
 def report(path: str, output: str | None = None, page: bool = True) -> str:
-    """Makes the files of a run that are made of records.
+    """Make the files of a run that are made of records.
 
     Args:
         path: the directory of a run (or of all its ranks), its ``records.jsonl``, or a log that ``TORCH_TRACE`` wrote
@@ -64,7 +64,7 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
 
 
 def captures_of(path: str) -> dict[str, Capture]:
-    """The records of a run by folder: of each rank (``"rank_0"``), or of one process (``""``).
+    """Return the records of a run by folder: of each rank (``"rank_0"``), or of one process (``""``).
 
     Args:
         path: as of :func:`report`.
@@ -83,13 +83,16 @@ def named(captures: dict[str, Capture]) -> Capture | dict[str, Capture]:
 
 
 def _directory_of(path: str) -> str:
-    """The directory that a file of records is in; any other path as it is."""
+    """Return the directory that a file of records is in; any other path as it is."""
     is_records = os.path.isfile(path) and os.path.basename(path) == store.FILE
     return os.path.dirname(path) or "." if is_records else path
 
 
 def _recorded(path: str) -> dict[str, Capture] | None:
-    """The records of a run by folder (``""`` for a run of one process); ``None`` where there is no file of records."""
+    """Return the records of a run by folder (``""`` for a run of one process).
+
+    ``None`` where there is no file of records.
+    """
     if not os.path.exists(path):
         raise RecordsError(f"{path!r} is not there. Give the directory that depyf.prepare_debug wrote, its "
                            "records.jsonl, or a log of TORCH_TRACE.")
@@ -102,7 +105,7 @@ def _recorded(path: str) -> dict[str, Capture] | None:
 
 
 def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
-    """The records of those ranks that have some. (One may have been killed before it compiled anything.)"""
+    """Return the records of those ranks that have some. (One may have been killed before it compiled anything.)"""
     found: dict[str, Capture] = {}
     problems: list[RecordsError] = []
     for name in folders:

@@ -23,7 +23,7 @@ def code_of(obj: Any) -> CodeType:
 
 
 def decompile(code: Any, *, verify: bool = True, simplify: bool = False) -> str:
-    """Source of a function or code object.
+    """Return source of a function or code object.
 
     Args:
         code: a function, method, generator, coroutine or code object; or what leads to one, to any depth: a

@@ -23,7 +23,7 @@ COMMANDS = (run, explain, diff, open, report, decompile, doctor)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="depyf", description="See what torch.compile does with a program; source for compiled Python.",
         epilog="depyf COMMAND --help tells about a command.")

@@ -1,4 +1,4 @@
-"""``depyf decompile``: source for compiled Python.
+"""Run ``depyf decompile``.
 
 Nothing that is given is executed or imported: a ``.pyc`` is read, a ``.py`` is compiled, a module is looked for by its
 name.
@@ -37,7 +37,7 @@ class BadInput(Exception):
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of the parser."""
+    """Add the command to those of the parser."""
     command = commands.add_parser(
         "decompile", help="write the source of .pyc files, modules and functions",
         description="Writes the source of .pyc files, modules and functions. Nothing is executed.",
@@ -105,7 +105,7 @@ class Settings:
 
 # --- what is asked for -----------------------------------------------------------------------------
 def find(inputs: Sequence[str], output: str | None) -> tuple[list[Task], list[str]]:
-    """The tasks that the inputs stand for, and a message for each that stands for nothing."""
+    """Return the tasks that the inputs stand for, and a message for each that stands for nothing."""
     into_folder = output is not None and (
         len(inputs) > 1 or os.path.isdir(output) or output.endswith(os.sep) or os.path.isdir(inputs[0]))
     tasks: list[Task] = []
@@ -133,7 +133,7 @@ def find(inputs: Sequence[str], output: str | None) -> tuple[list[Task], list[st
 
 
 def _in_folder(folder: Path, output: str | None) -> list[Task]:
-    """Every ``.pyc`` below a folder; where there is none for a ``.py``, the ``.py``."""
+    """Return every ``.pyc`` below a folder; where there is none for a ``.py``, the ``.py``."""
     compiled: dict[Path, Path] = {}
     for path in sorted(folder.rglob("*.pyc")):
         compiled[path.relative_to(folder).parent / _plain_name(path, "")] = path
@@ -152,13 +152,13 @@ def _in_folder(folder: Path, output: str | None) -> list[Task]:
 
 
 def _plain_name(path: Path, qualname: str) -> str:
-    """``a.py`` for ``a.cpython-311.pyc`` (and ``a.f.py`` for its function ``f``)."""
+    """Return ``a.py`` for ``a.cpython-311.pyc`` (and ``a.f.py`` for its function ``f``)."""
     stem = path.name.split(".")[0] if path.suffix == ".pyc" else path.stem
     return f"{stem}.{qualname}.py" if qualname else f"{stem}.py"
 
 
 def _file_of(given: str) -> tuple[str, str]:
-    """The file and qualified name that an input stands for."""
+    """Return the file and qualified name that an input stands for."""
     if os.path.exists(given):
         if not given.endswith((".py", ".pyc")):
             raise BadInput(f"{given}: is neither a .pyc nor a .py file; give one of these, a folder or a module's name")
@@ -197,7 +197,7 @@ def _spec_of(name: str) -> ModuleSpec | None:
 
 # --- one task --------------------------------------------------------------------------------------
 def perform(task: Task, settings: Settings) -> Outcome:
-    """Decompiles one thing; whatever is wrong with it is said in the outcome."""
+    """Decompile one thing; whatever is wrong with it is said in the outcome."""
     outcome = Outcome(task)
     try:
         with warnings.catch_warnings():
@@ -234,7 +234,7 @@ def _module(task: Task) -> Code:
 
 
 def _named(module: Code, task: Task) -> Code:
-    """The code object with a qualified name (``Class.method``, ``f.<locals>.g``)."""
+    """Return the code object with a qualified name (``Class.method``, ``f.<locals>.g``)."""
     if not task.qualname:
         return module
     names: list[str] = []
@@ -290,7 +290,7 @@ def _comment(text: str) -> str:
 
 
 def _write(target: str, text: str, force: bool) -> None:
-    """Writes a file at once or not at all, over nothing that this command did not write."""
+    """Write a file at once or not at all, over nothing that this command did not write."""
     if os.path.lexists(target) and not force:
         ours = False
         if os.path.isfile(target):
@@ -346,7 +346,7 @@ def _ignore_interrupts() -> None:
 
 
 def decompile(given: argparse.Namespace) -> int:
-    """``depyf decompile``."""
+    """Run ``depyf decompile``."""
     settings = Settings(not given.no_verify, given.stages, given.force, given.interpreter)
     if settings.stages and any(os.path.isdir(each) for each in given.inputs):
         return refused("--stages shows one code object; give a file or module:qualname")
@@ -381,7 +381,7 @@ def decompile(given: argparse.Namespace) -> int:
 
 
 def summary(files: Counter[str], parts: Counter[str], errors: int) -> str:
-    """``3 files, 41 code objects: 40 exact, 1 fallback``."""
+    """Return ``3 files, 41 code objects: 40 exact, 1 fallback``."""
     from ..decompiler.result import Fidelity
 
     total, inside = sum(files.values()), sum(parts.values())

@@ -1,4 +1,4 @@
-"""``depyf diff``: what changed between two runs."""
+"""Run ``depyf diff``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIFFERENT = 1
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of the parser."""
+    """Add the command to those of the parser."""
     command = commands.add_parser(
         "diff", help="tell what changed between two runs",
         description="Tells what changed between two runs: functions, graphs (operations by module), breaks, "
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
 
 
 def diff(given: argparse.Namespace) -> int:
-    """``depyf diff``."""
+    """Run ``depyf diff``."""
     from ..records.store import RecordsError
     from ..report import captures_of
     from ..views.diff.difference import difference, text

@@ -1,4 +1,4 @@
-"""``depyf doctor``: what depyf finds of the installed torch."""
+"""Run ``depyf doctor``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of the parser."""
+    """Add the command to those of the parser."""
     command = commands.add_parser(
         "doctor", help="show what depyf finds of the installed torch, and what is lost",
         description="Shows the names of torch's that depyf uses (present, changed, missing), what is lost without "
@@ -17,7 +17,7 @@ def add(commands: Any) -> None:
 
 
 def doctor(given: argparse.Namespace) -> int:
-    """``depyf doctor``."""
+    """Run ``depyf doctor``."""
     from ..doctor import run
 
     return run()

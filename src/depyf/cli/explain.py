@@ -12,7 +12,7 @@ from .terminal import add_color, console_on
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of the parser."""
+    """Add the command to those of the parser."""
     command = commands.add_parser(
         "explain", help="tell what torch.compile did in a run",
         description="Tells what torch.compile did in a run: graph breaks with reason and advice, recompiles, what was "
@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
 
 
 def explain(given: argparse.Namespace) -> int:
-    """``depyf explain``."""
+    """Run ``depyf explain``."""
     from ..records.store import RecordsError
     from ..report import captures_of
     from ..views.dump.directory import RANK

@@ -12,7 +12,7 @@ from .status import DONE, refused
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of the parser."""
+    """Add the command to those of the parser."""
     command = commands.add_parser(
         "open", help="show the page of a run in the browser",
         description="Shows index.html of a dump in the browser, and makes it first where it is not there. Where there "
@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
 
 
 def show(given: argparse.Namespace) -> int:
-    """``depyf open``."""
+    """Run ``depyf open``."""
     from .. import page
     from ..records.store import RecordsError
     from ..report import report

@@ -9,7 +9,7 @@ from .status import DONE, refused
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of the parser."""
+    """Add the command to those of the parser."""
     command = commands.add_parser(
         "report", help="make the files of a run again, from its records or a log of TORCH_TRACE",
         description="Makes the index and the page of a run again (of a run that was killed, or of all its ranks). With "
@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
 
 
 def report(given: argparse.Namespace) -> int:
-    """``depyf report``."""
+    """Run ``depyf report``."""
     from ..records.store import RecordsError
     from ..report import report as make
 

@@ -24,7 +24,7 @@ PTH = "depyf_start.pth"
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of the parser."""
+    """Add the command to those of the parser."""
     command = commands.add_parser(
         "run", help="run a program and write what torch.compile does with it", allow_abbrev=False,
         usage="depyf run [options] script.py [arguments ...]\n"
@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """``depyf run``. On Unix it does not return."""
+    """Run ``depyf run``. On Unix it does not return."""
     if not sys.executable:
         return refused("it is not known which Python this is, so no program can be run")
     if os.path.exists(given.output) and not os.path.isdir(given.output):
@@ -67,7 +67,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def start_with(environment: MutableMapping[str, str]) -> None:
-    """Makes a Python that is started with this environment start depyf, where no file beside its packages does."""
+    """Make a Python that is started with this environment start depyf, where no file beside its packages does."""
     places = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     if any(os.path.exists(os.path.join(place, PTH)) for place in places):
         return

@@ -11,6 +11,6 @@ INTERRUPTED = 130
 
 
 def refused(why: object) -> int:
-    """Says on standard error why a command does nothing, and gives its exit status."""
+    """Say on standard error why a command does nothing, and return its exit status."""
     print(f"depyf: {why}", file=sys.stderr)
     return BAD_INPUT

@@ -15,7 +15,7 @@ WIDEST = 120
 
 
 def add_color(command: argparse.ArgumentParser) -> None:
-    """Adds ``--color``, whose value :func:`console_on` takes."""
+    """Add ``--color``, whose value :func:`console_on` takes."""
     command.add_argument("--color", choices=("auto", "always", "never"), default="auto",
                          help="set words off by colours (default: on a terminal, unless NO_COLOR is set)")
 

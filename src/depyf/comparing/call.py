@@ -114,7 +114,7 @@ class Call:
     def _located(
         self, stage: StageResult, search: Search, calls: list[Any], before: Difference | None
     ) -> StageResult:
-        """The stage with its first difference: its own, or that which it has of an earlier stage."""
+        """Return the stage with its first difference: its own, or that which it has of an earlier stage."""
         first = before
         if first is None and stage.stage == "captured":
             first = search.captured(calls, self._runs("captured"))

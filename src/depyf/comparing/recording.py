@@ -76,7 +76,7 @@ class Recorder:
         self.notes: list[str] = []
 
     def interpreted(self, gm: Any, number: int, backward: bool = False) -> Callable[..., Any]:
-        """Runs a graph node by node."""
+        """Run a graph node by node."""
         text = legal_graph(hooks.readable_graph(gm))
         results = _results(gm)
 
@@ -123,11 +123,11 @@ class KernelRecorder:
         self.undo: list[Callable[[], None]] = []
 
     def on_post_grad(self, gm: Any) -> None:
-        """The next module is generated from this graph."""
+        """Remember the graph that the next module is generated from."""
         self.pending = torch.fx.GraphModule(gm, _copied_graph(gm))
 
     def on_module(self, module: Any, path: str) -> None:
-        """A module was generated."""
+        """Record the kernels of a module that was generated."""
         gm, self.pending = self.pending, None
         if gm is None:
             self.recorder.notes.append("a generated module was not looked at: nothing tells what it was made of")
@@ -171,7 +171,7 @@ class _GeneratedModule:
         self.run: GraphRun | None = None
 
     def begin(self, args: Sequence[Any]) -> None:
-        """The graph is computed by eager PyTorch, from copies."""
+        """Compute the graph by eager PyTorch, from copies."""
         self.run = None
         if not self.recorder.on:
             return
@@ -223,7 +223,7 @@ class _Kernels:
 
 
 def _copied_graph(gm: Any) -> Any:
-    """The graph's nodes again: Inductor changes them while it makes kernels."""
+    """Return the graph's nodes again: Inductor changes them while it makes kernels."""
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     value, old = output if isinstance(output, tuple) else (output, None)

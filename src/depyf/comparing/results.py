@@ -94,7 +94,7 @@ class Comparison:
         return next((stage.first for stage in self.stages if stage.first is not None), None)
 
     def stage(self, name: str) -> StageResult:
-        """A stage by its name.
+        """Return a stage by its name.
 
         Raises:
             KeyError: it was not compared.

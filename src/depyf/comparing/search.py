@@ -35,7 +35,7 @@ class Search:
         self.tolerance = tolerance
 
     def captured(self, eager: Sequence[Value], runs: Sequence[GraphRun]) -> Difference | None:
-        """The first captured node that gives what no call of torch's on its line gave in eager Python."""
+        """Return the first captured node that gives what no call of torch's on its line gave in eager Python."""
         for run in runs:
             nodes = _nodes(run)
             for value in run.values:
@@ -51,7 +51,7 @@ class Search:
         return None
 
     def aot(self, captured: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
-        """The first captured node whose value no node of the AOT graph has."""
+        """Return the first captured node whose value no node of the AOT graph has."""
         for before in captured:
             after = next((run for run in runs if run.number == before.number and not run.backward), None)
             if after is None:
@@ -94,8 +94,10 @@ class Search:
         return None
 
     def gradients(self, plain: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
-        """The first value of a line in a backward graph without decompositions that no line of the one with
-        decompositions gives. (What a line computes on the way is left out on both sides.)"""
+        """Return the first value of a line in a backward graph without decompositions that the other does not give.
+
+        The other is that with decompositions. What a line computes on the way is left out on both sides.
+        """
         for before in plain:
             after = next((run for run in runs if run.backward and run.number == before.number), None)
             if not before.backward or after is None:
@@ -118,7 +120,7 @@ class Search:
         return None
 
     def passes(self, aot: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
-        """The first node of a graph after Inductor's passes that gives what no node of the graph before does."""
+        """Return the first node of a graph after Inductor's passes that gives what no node of the graph before does."""
         for run in runs:
             before = next((each for each in aot if (each.number, each.backward) == (run.number, run.backward)), None)
             if before is None or not run.values or self._same_results(before, run):
@@ -146,7 +148,7 @@ class Search:
             for here, there in zip(before.results, after.results))
 
     def kernels(self, runs: Sequence[GraphRun]) -> Difference | None:
-        """The first kernel that writes what no node that it computes gives."""
+        """Return the first kernel that writes what no node that it computes gives."""
         for run in runs:
             values = {value.name: value.value for value in run.values}
             if not values:
@@ -165,7 +167,7 @@ class Search:
         return None
 
     def _apart(self, value: Any, others: Iterable[Any]) -> float | None:
-        """The smallest difference to those of its kind; ``None`` where one is equal, or none is of its kind."""
+        """Return the smallest difference to those of its kind; ``None`` where one is equal, or none is of its kind."""
         if isinstance(value, (tuple, list)) or not _comparable(value):
             return None
         best: float | None = None
@@ -202,7 +204,7 @@ def _nodes(run: GraphRun) -> dict[str, Node]:
 
 
 def _found(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
-    """The node's line; where torch names none, that of the nearest node that it takes."""
+    """Return the node's line; where torch names none, that of the nearest node that it takes."""
     pending, seen = [name], set()
     while pending:
         here = pending.pop(0)
@@ -217,7 +219,7 @@ def _found(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
 
 
 def _of_lines(run: GraphRun) -> set[str]:
-    """Nodes that a node of another line takes, or that are returned."""
+    """Return nodes that a node of another line takes, or that are returned."""
     nodes = _nodes(run)
     found = set(run.results)
     for node in nodes.values():
@@ -228,7 +230,10 @@ def _of_lines(run: GraphRun) -> set[str]:
 
 
 def _inner(stage: StageNodes) -> dict[str, str]:
-    """Nodes that only nodes of the same captured one take, which is then not what they give: ``{node: captured}``."""
+    """Return nodes that only nodes of the same captured one take: ``{node: captured}``.
+
+    That is then not what they give.
+    """
     users: dict[str, set[str]] = {}
     for node in stage.graph.nodes:
         own = stage.origins[node.name].captured if node.is_call and node.name in stage.origins else ""

@@ -20,7 +20,7 @@ TITLES = {"eager": "eager Python", "captured": "captured graph", "aot": "AOT gra
 
 @contextlib.contextmanager
 def backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]]:
-    """The backend that runs graphs as they are at a stage.
+    """Make the backend that runs graphs as they are at a stage.
 
     Args:
         stage: of ``NAMES``, or ``"plain"``: AOT graphs without decompositions.
@@ -44,7 +44,7 @@ def _captured(recorder: Recorder) -> Iterator[Callable[..., Any]]:
 
 @contextlib.contextmanager
 def _aot(recorder: Recorder) -> Iterator[Callable[..., Any]]:
-    """The forward and backward graphs that Inductor is given, run node by node."""
+    """Run the forward and backward graphs that Inductor is given, node by node."""
 
     def aot(gm: Any, inputs: Any) -> Any:
         recorder.graphs += 1
@@ -60,7 +60,7 @@ def _aot(recorder: Recorder) -> Iterator[Callable[..., Any]]:
 
 @contextlib.contextmanager
 def _plain(recorder: Recorder) -> Iterator[Callable[..., Any]]:
-    """The same without decompositions."""
+    """Run them without decompositions."""
 
     def plain(gm: Any, inputs: Any) -> Any:
         recorder.graphs += 1
@@ -73,7 +73,7 @@ def _plain(recorder: Recorder) -> Iterator[Callable[..., Any]]:
 
 
 def _boxed(run: Callable[..., Any]) -> Callable[[list[Any]], Any]:
-    """Takes its arguments as one list, and lets go of them."""
+    """Make the function take its arguments as one list, which it lets go of."""
 
     def boxed(args: list[Any]) -> Any:
         given = list(args)
@@ -110,7 +110,7 @@ def _inductor(recorder: Recorder) -> Iterator[Callable[..., Any]]:
 
 
 def compiled(function: Any, found: Callable[..., Any], dynamic: bool | None) -> Any:
-    """The function as the backend runs it; torch compiles when it is called.
+    """Return the function as the backend runs it; torch compiles when it is called.
 
     What is compiled is a copy (the same instructions in a code object of its own), as torch keeps what it compiled with
     the code object. A module is given a copy of its ``forward``; :meth:`~.state.Start.run` takes it back.

@@ -89,7 +89,7 @@ def _plain(function: Any) -> FunctionType | None:
 
 
 def _reachable(function: Any) -> Iterator[tuple[str, Any, Any, Any]]:
-    """``(name, value, container, key)`` of closures and globals of a function and of those defined in it."""
+    """Yield ``(name, value, container, key)`` of closures and globals of a function and of those defined in it."""
     plain = _plain(function)
     if plain is None:
         return

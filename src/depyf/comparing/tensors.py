@@ -31,8 +31,9 @@ class Memo(dict[int, Any]):
 
 
 def copied(value: Any, memo: Memo) -> Any:
-    """The value with its tensors copied: leaves of autograd that require a gradient where the original does. One
-    tensor in two places stays one. What is neither a tensor nor a container is the same object.
+    """Return the value with its tensors copied: leaves of autograd that require a gradient where the original does.
+
+    One tensor in two places stays one. What is neither a tensor nor a container is the same object.
 
     Args:
         value: nested tuples, lists, dictionaries and dataclasses.
@@ -79,7 +80,7 @@ def _tensor(value: torch.Tensor) -> torch.Tensor:
 
 
 def kept(value: Any) -> Any:
-    """A copy to compare later: without gradients, numbers and tensors only."""
+    """Return a copy to compare later: without gradients, numbers and tensors only."""
     with undisturbed():
         if isinstance(value, torch.Tensor):
             return value.detach().clone()
@@ -105,8 +106,10 @@ def named_leaves(value: Any, name: str, depth: int = 0) -> Iterator[tuple[str, A
 
 
 def difference(actual: Any, expected: Any, tolerance: Tolerance) -> tuple[bool, float]:
-    """Return whether two values are equal within the tolerance, and their largest absolute difference (infinite where
-    they cannot be subtracted)."""
+    """Return whether two values are equal within the tolerance, and how far they are apart.
+
+    That is their largest absolute difference, infinite where they cannot be subtracted.
+    """
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         with undisturbed():
             return _tensors(actual, expected, tolerance)

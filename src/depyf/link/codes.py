@@ -8,7 +8,7 @@ from types import CodeType
 
 
 def nested_codes(code: CodeType) -> Iterator[CodeType]:
-    """All code objects inside of it, those further out first."""
+    """Yield all code objects inside of it, those further out first."""
     level = [code]
     while level:
         level = [const for each in level for const in each.co_consts if isinstance(const, CodeType)]
@@ -16,18 +16,20 @@ def nested_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def global_names(code: CodeType) -> set[str]:
-    """The names (of globals, attributes, imports) that it and the code inside of it use."""
+    """Return the names (of globals, attributes, imports) that it and the code inside of it use."""
     return set(code.co_names).union(*(inner.co_names for inner in nested_codes(code)))
 
 
 def qualified_name(code: CodeType) -> str:
-    """``Class.method`` where this Python knows it, else ``method``."""
+    """Return ``Class.method`` where this Python knows it, else ``method``."""
     return getattr(code, "co_qualname", code.co_name)
 
 
 def named_like(code: CodeType, other: CodeType) -> CodeType:
-    """The code under the name of another one. (The name is torch's or the user's to choose; tools look functions up
-    by it.)"""
+    """Return the code under the name of another one.
+
+    (The name is torch's or the user's to choose; tools look functions up by it.)
+    """
     if sys.version_info >= (3, 11):
         return code.replace(co_name=other.co_name, co_qualname=other.co_qualname)
     return code.replace(co_name=other.co_name)

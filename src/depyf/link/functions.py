@@ -82,14 +82,14 @@ def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:
 
 
 def plain_function(function: object) -> FunctionType | None:
-    """The Python function behind a method or a ``functools.wraps`` wrapper, if there is one."""
+    """Return the Python function behind a method or a ``functools.wraps`` wrapper, if there is one."""
     if isinstance(function, MethodType):
         function = function.__func__
     return function if isinstance(function, FunctionType) else None
 
 
 def functions_of(module: ModuleType) -> Iterator[FunctionType]:
-    """The functions whose globals are the module's own, those in its classes included, each once."""
+    """Yield the functions whose globals are the module's own, those in its classes included, each once."""
     seen: set[int] = set()
 
     def visit(values: list[Any], depth: int) -> Iterator[FunctionType]:
@@ -115,7 +115,7 @@ def functions_of(module: ModuleType) -> Iterator[FunctionType]:
 
 
 def _compiled(text: str, path: str) -> list[CodeType] | None:
-    """All function code in the text, outermost first."""
+    """Return all function code in the text, outermost first."""
     try:
         top = compile(text, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -123,7 +123,7 @@ class GraphCode:
                 self.events.append((_RELEASE, names))
 
     def _drop_unread(self, names: set[str]) -> None:
-        """A name that was bound just now, and is let go of."""
+        """Note a name that was bound just now, and is let go of."""
         if self.events and self.events[-1][0] == "STORE_FAST" and self.events[-1][1] in names:
             names.discard(self.events.pop()[1])
             if self.events and self.events[-1][0] == "LOAD_FAST":
@@ -133,7 +133,7 @@ class GraphCode:
 
 
 def _released(events: list[_Event], at: int) -> tuple[set[str], int]:
-    """The names that are let go of there (``a = b = None``), and where that ends."""
+    """Return the names that are let go of there (``a = b = None``), and where that ends."""
     names: set[str] = set()
     after = at + 1
     while after < len(events):
@@ -149,7 +149,7 @@ def _released(events: list[_Event], at: int) -> tuple[set[str], int]:
 
 
 def _events(code: CodeType) -> list[_Event]:
-    """The instructions of straight-line code; those that work on two variables as two.
+    """Return the instructions of straight-line code; those that work on two variables as two.
 
     A jump, of which a graph has none, differs from all others.
     """

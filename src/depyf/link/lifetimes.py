@@ -153,8 +153,10 @@ def _facts_of(node: ast.AST) -> _Facts:
 
 
 def _makes(call: ast.Call) -> bool:
-    """Return whether a call helps to make an object again (``depyf.decompiler.dynamo``): nothing long runs
-    meanwhile."""
+    """Return whether a call helps to make an object again (:mod:`depyf.decompiler.dynamo`).
+
+    Nothing long runs meanwhile.
+    """
     function = call.func
     return isinstance(function, ast.Attribute) and function.attr in _MAKING or isinstance(
         function, ast.Name) and function.id == "type"
@@ -200,7 +202,7 @@ class _Freeing:
         self, block: list[ast.stmt], after: frozenset[str], always: frozenset[str], bound: frozenset[str],
         outermost: bool = False,
     ) -> tuple[list[ast.stmt], frozenset[str]]:
-        """The statements with what is freed in between, and what is certainly bound at their end.
+        """Return the statements with what is freed in between, and what is certainly bound at their end.
 
         Args:
             after: what is live behind them.
@@ -237,7 +239,7 @@ class _Freeing:
     def statement(
         self, stmt: ast.stmt, after: frozenset[str], always: frozenset[str], bound: frozenset[str]
     ) -> tuple[ast.stmt, frozenset[str], frozenset[str]]:
-        """The statement, what is bound after it, and what of that nobody needs any more."""
+        """Return the statement, what is bound after it, and what of that nobody needs any more."""
         freed_before = len(self.freed)
         if isinstance(stmt, ast.If):
             return self.branches(stmt, after, always, bound)
@@ -291,7 +293,7 @@ class _Freeing:
         return stmt, (ends[0].intersection(*ends[1:]) if ends else frozenset()), frozenset()
 
     def move(self, owner: ast.stmt | ast.expr, needed: frozenset[str]) -> frozenset[str]:
-        """The last uses in a statement that calls something become moves, where they surely happen."""
+        """Mark the last uses in a statement that calls something as moves, where they surely happen."""
         if self.mark is None or not (self.reads(owner) & self.local) - needed:
             return frozenset()
         last: dict[str, _Use] = {}
@@ -325,7 +327,7 @@ class _Use(NamedTuple):
 
 
 def _uses(owner: ast.AST) -> Iterator[_Use]:
-    """The reads of a statement or expression in the order in which they happen."""
+    """Yield the reads of a statement or expression in the order in which they happen."""
     def visit(node: Any, parent: ast.AST, field: str, index: int, certain: bool) -> Iterator[_Use]:
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load):
@@ -345,7 +347,7 @@ def _uses(owner: ast.AST) -> Iterator[_Use]:
 
 
 def _in_order(node: ast.AST) -> Iterator[tuple[str, int, ast.AST]]:
-    """The parts of a node in the order in which they are evaluated: ``(field, index in it or -1, part)``."""
+    """Yield the parts of a node in the order in which they are evaluated: ``(field, index in it or -1, part)``."""
     if isinstance(node, ast.Dict):
         for index, (key, item) in enumerate(zip(node.keys, node.values)):
             if key is not None:
@@ -380,7 +382,7 @@ def _stored(*nodes: ast.AST) -> frozenset[str]:
 
 
 def _bound_by(stmt: ast.stmt) -> frozenset[str]:
-    """The names that a simple statement certainly binds."""
+    """Return the names that a simple statement certainly binds."""
     if isinstance(stmt, (ast.Import, ast.ImportFrom)):
         return frozenset((alias.asname or alias.name).partition(".")[0] for alias in stmt.names)
     if isinstance(stmt, ast.Assign):

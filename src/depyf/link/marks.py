@@ -19,7 +19,7 @@ _ENTER, _EXIT = "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit
 
 
 def add_marks(definition: ast.FunctionDef | ast.AsyncFunctionDef, names: Collection[str]) -> bool:
-    """Marks calls of graphs in a function, in place; returns whether there is anything to mark.
+    """Mark calls of graphs in a function, in place; return whether there is anything to mark.
 
     Args:
         definition: the function.
@@ -35,7 +35,7 @@ def add_marks(definition: ast.FunctionDef | ast.AsyncFunctionDef, names: Collect
 
 
 def _mark_in(owner: ast.AST, text: str) -> bool:
-    """Puts ``text`` before each statement in the blocks of ``owner`` that itself calls a graph."""
+    """Put ``text`` before each statement in the blocks of ``owner`` that itself calls a graph."""
     found = False
     for block in list(owner.__dict__.values()):
         if not isinstance(block, list):
@@ -56,7 +56,7 @@ def _mark_in(owner: ast.AST, text: str) -> bool:
 
 
 def flag_modules() -> dict[str, ModuleType]:
-    """The modules that hold torch's flag, by the names that Dynamo's code has for them.
+    """Return the modules that hold torch's flag, by the names that Dynamo's code has for them.
 
     Dynamo puts them among a function's globals only where its own code asks; ours holds the module itself.
     """

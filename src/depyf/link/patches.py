@@ -33,7 +33,7 @@ class CannotPatch(Exception):
 
 
 def with_moves(code: CodeType, mark: type[ast.unaryop]) -> CodeType:
-    """Each ``mark(variable)`` becomes: the value on the stack, the variable unbound.
+    """Replace each ``mark(variable)``: the value lies on the stack, the variable is unbound.
 
     Args:
         code: a function of the running interpreter in which ``mark`` is applied to nothing else.
@@ -59,7 +59,7 @@ def with_moves(code: CodeType, mark: type[ast.unaryop]) -> CodeType:
 
 
 def with_constants(code: CodeType, values: Mapping[str, Any]) -> CodeType:
-    """Each read of a global that stands for a constant becomes a read of that constant.
+    """Replace each read of a global that stands for a constant by a read of that constant.
 
     Args:
         code: a function of the running interpreter.
@@ -106,7 +106,7 @@ def with_constants(code: CodeType, values: Mapping[str, Any]) -> CodeType:
 
 
 def _extended(opname: str, arg: int) -> list[tuple[int, int]]:
-    """An instruction in code units, ``EXTENDED_ARG`` before it where it is needed."""
+    """Return an instruction in code units, ``EXTENDED_ARG`` before it where it is needed."""
     numbers = table(sys.version_info[:2]).opcodes
     units = [(numbers[opname], arg & 0xFF)]
     while arg := arg >> 8:
@@ -115,7 +115,7 @@ def _extended(opname: str, arg: int) -> list[tuple[int, int]]:
 
 
 def _cell(code: CodeType, name: str) -> int:
-    """The index by which instructions of this version reach a cell."""
+    """Return the index by which instructions of this version reach a cell."""
     if name not in (*code.co_cellvars, *code.co_freevars):
         raise CannotPatch(f"{name} is no cell")
     if sys.version_info < (3, 11):

@@ -57,7 +57,7 @@ def _in_library(path: str) -> bool:
 
 
 def _places() -> Iterator[str]:
-    """The files of tools that are loaded; of packages, the folders."""
+    """Yield the files of tools that are loaded; of packages, the folders."""
     for name in _TOOLS:
         module = sys.modules.get(name)
         file = getattr(module, "__file__", None)
@@ -66,7 +66,7 @@ def _places() -> Iterator[str]:
 
 
 def _codes(function: Any) -> Iterator[CodeType]:
-    """The code of a function, a method, or an object that is called."""
+    """Yield the code of a function, a method, or an object that is called."""
     calls = type(function).__call__ if callable(function) else None
     for found in (function, calls):
         code = getattr(getattr(found, "__func__", found), "__code__", None)

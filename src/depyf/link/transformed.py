@@ -93,7 +93,7 @@ def linked_code(
     rename: Mapping[str, str] | None = None,
     facts: Facts | None = None,
 ) -> Linked:
-    """The code to run for ``transformed``.
+    """Return the code to run for ``transformed``.
 
     Args:
         original: the frame's own code, whose argument and variable names torch holds the result to.
@@ -162,8 +162,10 @@ def _recompiled(
 def _completed(
     source: _Source, transformed: CodeType, rename: Mapping[str, str], facts: Facts | None,
 ) -> CodeType | None:
-    """The function, letting go of values and marking graphs for the profiler where Dynamo's code does; ``None`` if
-    there is nothing to be added to the text."""
+    """Return the function, letting go of values and marking graphs for the profiler where Dynamo's code does.
+
+    ``None`` if there is nothing to be added to the text.
+    """
     definition = source.definition()
     freed = free_unused(definition, (*transformed.co_cellvars, *transformed.co_freevars))
     marked = add_marks(definition, global_names(transformed))
@@ -197,13 +199,16 @@ class _Source:
         self._transformed = transformed
 
     def definition(self) -> ast.FunctionDef | ast.AsyncFunctionDef:
-        """A copy of the function, at its lines in the file."""
+        """Return a copy of the function, at its lines in the file."""
         if len(self._tree.body) != 1 or not isinstance(self._tree.body[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
             raise CannotStandIn("the source is not one function definition")
         return copied(self._tree.body[0], self._first_line - 1)
 
     def compiled(self, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> CodeType:
-        """The code of a definition (which is changed), compiled inside a function that owns its free variables."""
+        """Return the code of a definition, compiled inside a function that owns its free variables.
+
+        The definition is changed.
+        """
         _declare_unused(definition, self._transformed)
         outer: ast.FunctionDef | ast.AsyncFunctionDef = definition
         if self._transformed.co_freevars:
@@ -254,7 +259,10 @@ def _declare_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, transfor
 
 
 def _move_declarations_first(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    """``nonlocal x`` has to stand before the first use of ``x``; a docstring before everything."""
+    """Put statements behind those that have to come first.
+
+    ``nonlocal x`` has to stand before the first use of ``x``; a docstring before everything.
+    """
     declarations = [node for node in definition.body if isinstance(node, (ast.Nonlocal, ast.Global))]
     rest = [node for node in definition.body if not isinstance(node, (ast.Nonlocal, ast.Global))]
     if len(rest) > 1 and isinstance(rest[1], ast.Expr) and isinstance(rest[1].value, ast.Constant):
@@ -283,7 +291,7 @@ def _with_real_names(code: CodeType, real: Mapping[str, str]) -> CodeType:
 
 
 def parameters(code: CodeType) -> tuple[str, ...]:
-    """All parameter names, ``*args`` and ``**kwargs`` included."""
+    """Return all parameter names, ``*args`` and ``**kwargs`` included."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
     return code.co_varnames[:count]

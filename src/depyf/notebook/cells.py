@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def cell_names(paths: Iterable[str]) -> dict[str, str]:
-    """Those of the paths that are cells -> the cell's number, as IPython's tracebacks have it: ``In[3]``.
+    """Return those of the paths that are cells -> the cell's number, as IPython's tracebacks have it: ``In[3]``.
 
     Empty where no IPython runs.
     """

@@ -38,7 +38,7 @@ class Compiled:
 
 
 def names_in(cell: str) -> list[str]:
-    """The names in a cell, in order; none if it is no Python.
+    """Return the names in a cell, in order; none if it is no Python.
 
     Args:
         cell: its text, as IPython transformed it.
@@ -58,7 +58,10 @@ def names_in(cell: str) -> list[str]:
 
 
 def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compiled]:
-    """Functions with compiled versions that the names stand for, or that functions of the same namespace name."""
+    """Return functions with compiled versions that the names stand for.
+
+    Those that functions of the same namespace name belong to them.
+    """
     found: dict[int, Compiled] = {}
     pending, seen = list(names), set()
     while pending:
@@ -78,8 +81,9 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
 
 
 def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
-    """The Python functions that run when a value is called: itself, behind ``torch.compile``, a module's ``forward``;
-    each with the object that it is a method of.
+    """Return the Python functions that run when a value is called, each with the object that it is a method of.
+
+    Those are the value itself, what is behind ``torch.compile``, a module's ``forward``.
 
     Other objects are left alone: to ask them for attributes can run code of theirs.
     """
@@ -102,7 +106,7 @@ def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
 
 
 def merged(found: Iterable[Compiled]) -> Capture:
-    """The records of these functions, as far as torch keeps them."""
+    """Return the records of these functions, as far as torch keeps them."""
     captures = [capture_of(one.code, one.namespace, one.meant) for one in found]
     return Capture(
         tuple(function for capture in captures for function in capture.functions),

@@ -9,7 +9,7 @@ import tempfile
 
 
 def temporary() -> str:
-    """A directory that is there as long as this process."""
+    """Return a directory that is there as long as this process."""
     path, process = tempfile.mkdtemp(prefix="depyf_"), os.getpid()
     atexit.register(lambda: shutil.rmtree(path, ignore_errors=True) if os.getpid() == process else None)
     return path

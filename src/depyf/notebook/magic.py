@@ -41,7 +41,7 @@ _PARSER.add_argument("--height", type=int, default=HEIGHT, metavar="PIXELS", hel
 
 
 def options_of(line: str) -> argparse.Namespace:
-    """The options of the magic's line.
+    """Return the options of the magic's line.
 
     Raises:
         UsageError: they are wrong.
@@ -108,7 +108,10 @@ class Magic:
         self.shell.magics_manager.magics["cell"].pop(NAME, None)
 
     def without_first_line(self, lines: list[str]) -> list[str]:
-        """The cell itself; a line stays where it was. (IPython also calls this for cells that it does not run.)"""
+        """Return the cell itself; a line stays where it was.
+
+        (IPython also calls this for cells that it does not run.)
+        """
         if options_line("".join(lines[:1])) is None:
             return lines
         return ["\n", *lines[1:]]
@@ -163,8 +166,10 @@ class Magic:
 
 
 def options_line(first: str) -> str | None:
-    """Return the options behind ``%%depyf`` in a cell's first line; ``None`` without that mark or with a wrong
-    option."""
+    """Return the options behind ``%%depyf`` in a cell's first line.
+
+    ``None`` without that mark or with a wrong option.
+    """
     words = first.strip()
     if words != _MARK and not words.startswith((f"{_MARK} ", f"{_MARK}\t")):
         return None

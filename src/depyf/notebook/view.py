@@ -62,7 +62,7 @@ class View:
 
     @classmethod
     def of(cls, capture: Capture | Mapping[str, Capture], path: str = "", **options: Any) -> View:
-        """The view of records, with cells by the numbers that the notebook shows.
+        """Return the view of records, with cells by the numbers that the notebook shows.
 
         Args:
             capture: as of :func:`depyf.page.build`.
@@ -127,7 +127,7 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _said(run: dict[str, Any]) -> list[str]:
-    """A run in a few lines: its numbers first, then what did not go well."""
+    """Return a run in a few lines: its numbers first, then what did not go well."""
     summary = run["summary"]
     name = f"{run['name']}: " if run["name"] else ""
     if not run["compilations"] and not run["units"]:
@@ -155,7 +155,7 @@ def _said(run: dict[str, Any]) -> list[str]:
 
 
 def _sentence(pieces: list[list[str]]) -> str:
-    """A sentence of the page as plain text."""
+    """Return a sentence of the page as plain text."""
     return "".join(text for _, text in pieces)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
-    """Calls the action with the module: now, or when its import is done.
+    """Call the action with the module: now, or when its import is done.
 
     The module is imported as it would be, by its own loader, which keeps its type and what it is: only its
     ``exec_module`` is replaced, on this one object and until it has run. Where a loader allows no such thing, the

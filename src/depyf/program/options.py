@@ -19,9 +19,9 @@ STAGES = {
 @dataclass(frozen=True)
 class Options:
     """Attributes:
-        include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
-        link, internal_stages, unsimplified, log_bytecode, caches, page: as of :class:`depyf.prepare_debug`.
-        quiet: no summary and no progress.
+    include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
+    link, internal_stages, unsimplified, log_bytecode, caches, page: as of :class:`depyf.prepare_debug`.
+    quiet: no summary and no progress.
     """
 
     include: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Options:
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Options:
-        """Those that :func:`add_to` put into a parser."""
+        """Return those that :func:`add_to` put into a parser."""
         found: dict[str, Any] = {field.name: getattr(given, field.name) for field in fields(cls)}
         for name, value in found.items():
             if isinstance(value, list):
@@ -47,7 +47,7 @@ class Options:
 
     @classmethod
     def read(cls, text: str) -> Options:
-        """The options that :attr:`text` is of.
+        """Return the options that :attr:`text` is of.
 
         Raises:
             ValueError: there is one that is not known; the message names it.
@@ -87,7 +87,7 @@ class Options:
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Adds the options to a parser."""
+    """Add the options to a parser."""
     import argparse
 
     shown = parser.add_argument_group(

@@ -62,7 +62,7 @@ class Recording(prepare_debug):
             super()._say_once(text)
 
     def _put_elsewhere(self, notice: str) -> None:
-        """The summary names the directory."""
+        """Say nothing: the summary names the directory."""
 
     def _chosen(self, capture: Capture, directory: Directory) -> Capture:
         chosen = self._choice.of(capture)

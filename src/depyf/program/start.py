@@ -20,8 +20,10 @@ watch: Watch | None = None
 
 
 def begin() -> None:
-    """Watches this process, if the environment asks for it. Whatever goes wrong is said in one line; called twice, it
-    does nothing."""
+    """Watch this process, if the environment asks for it.
+
+    Whatever goes wrong is said in one line; called twice, it does nothing.
+    """
     global watch
     directory = os.environ.get(variables.DIRECTORY, "")
     if watch is not None or not directory:

@@ -67,8 +67,9 @@ def _is_of(folder: str, launch: str) -> bool:
 
 
 def summary(found: Mapping[str, Capture]) -> list[str]:
-    """Return the summary: what was not compiled, if anything; then five lines: what was compiled, breaks, recompiles,
-    where it is, where to start.
+    """Return the summary: what was not compiled, if anything.
+
+    Then five lines: what was compiled, breaks, recompiles, where it is, where to start.
 
     Args:
         found: what each process wrote, by folder; one at least.
@@ -105,7 +106,7 @@ def summary(found: Mapping[str, Capture]) -> list[str]:
 
 
 def nothing(why: str) -> list[str]:
-    """The same for a program that compiled nothing.
+    """Return the same for a program that compiled nothing.
 
     Args:
         why: as far as that is known.
@@ -114,7 +115,7 @@ def nothing(why: str) -> list[str]:
 
 
 def shown(path: str) -> str:
-    """The path as it is shortest from here."""
+    """Return the path as it is shortest from here."""
     try:
         near = os.path.relpath(path)
     except (ValueError, OSError):  # on another drive, or here is no more
@@ -130,7 +131,7 @@ def _sentences(said: list[str]) -> list[str]:
 
 
 def _unmarked(markdown: str) -> str:
-    """A sentence of ours without the marks of Markdown; code keeps its backticks."""
+    """Return a sentence of ours without the marks of Markdown; code keeps its backticks."""
     return "".join(f"`{text}`" if kind == "code" else text for kind, text in spans(markdown))
 
 

@@ -15,7 +15,7 @@ _RUN = "run"
 
 
 def new_launch(environment: MutableMapping[str, str], run: bool = False) -> None:
-    """Sets :data:`LAUNCH` to a name that no other launch has.
+    """Set :data:`LAUNCH` to a name that no other launch has.
 
     Args:
         environment: of the process and of those that it starts.
@@ -25,8 +25,10 @@ def new_launch(environment: MutableMapping[str, str], run: bool = False) -> None
 
 
 def standing(launch: str) -> tuple[bool, bool]:
-    """``(is the first process of the program, was started by depyf run)``, for what :data:`LAUNCH` held when this
-    process began."""
+    """Return whether this is the first process of the program, and whether ``depyf run`` started it.
+
+    Both by what :data:`LAUNCH` held when this process began.
+    """
     if not launch:
         return True, False
     kind, _, rest = launch.partition(":")

@@ -53,7 +53,7 @@ class Watch:
         self._lock = threading.RLock()
 
     def arm(self) -> None:
-        """Waits for the first compilation."""
+        """Wait for the first compilation."""
         atexit.register(self.end)  # the first to be registered is the last to be called
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
@@ -67,7 +67,7 @@ class Watch:
             _say(f"depyf: {self._trouble}")
 
     def _begin(self) -> None:
-        """The first frame is about to be compiled."""
+        """Enter :class:`Recording`: the first frame is about to be compiled."""
         with self._lock:
             if self._recording is not None or self._ended:
                 return
@@ -106,7 +106,7 @@ class Watch:
 
     # --- ends that the program does not know of ----------------------------------------------------
     def _on_sigterm(self) -> None:
-        """Writes what there is before the process ends by SIGTERM, where the program leaves that to the system.
+        """Write what there is before the process ends by SIGTERM, where the program leaves that to the system.
 
         Not for ranks: their launcher ends those that hang in a collective with SIGTERM, and a handler in Python would
         not come to its turn there.
@@ -127,8 +127,10 @@ class Watch:
         os.kill(os.getpid(), number)
 
     def _forked(self) -> None:
-        """In the child of a fork: what the parent records stays the parent's; a first compilation of the child's own
-        begins a dump of its own."""
+        """In the child of a fork: what the parent records stays the parent's.
+
+        A first compilation of the child's own begins a dump of its own.
+        """
         self._lock = threading.RLock()
         recording, self._recording = self._recording, None
         self.first, self._written, self._trouble, self._ended = False, None, "", False
@@ -144,7 +146,7 @@ class Watch:
 
     # --- the end -----------------------------------------------------------------------------------
     def end(self) -> None:
-        """Writes what there is and, in the first process, tells of it. Called a second time it does nothing."""
+        """Write what there is and, in the first process, tell of it. Called a second time it does nothing."""
         with self._lock:
             if self._ended:
                 return
@@ -222,7 +224,7 @@ def _ends_by_interrupt() -> bool:
 
 
 def _say(text: str) -> None:
-    """A line on standard error, if there is one."""
+    """Print a line on standard error, if there is one."""
     try:
         print(text, file=sys.stderr, flush=True)
     except Exception:

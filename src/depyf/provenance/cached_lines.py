@@ -14,7 +14,7 @@ from ..torch_text.graph_text import Graph
 
 
 def brought_home(graph: Graph, captured: Graph) -> Graph:
-    """The graph, with the lines that the captured graph has for the same text in the same function.
+    """Return the graph, with the lines that the captured graph has for the same text in the same function.
 
     A stage is taken as one of a cache entry if it names none of the captured graph's lines, one of them with another
     text, or the text of one at another line of the file. A line of such a stage that has no counterpart is dropped: no

@@ -1,5 +1,7 @@
-"""Functions in the text of a file, found by the lines that begin them: files of libraries are long, and a program uses
-a few of their functions. (To parse a file takes a hundred times as long.)"""
+"""Functions in the text of a file, found by the lines that begin them.
+
+Files of libraries are long, and a program uses a few of their functions.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ class Part(NamedTuple):
 
 
 def parts(texts: Sequence[str], lines: Sequence[int]) -> list[Part]:
-    """Return the functions at the top of a file and in its classes that hold some lines, with the beginnings of the
-    classes; what stands above the first definition counts as one. A line in a string may be taken for a definition.
+    """Return the functions of a file and of its classes that hold some lines, with the beginnings of the classes.
+
+    What stands above the first definition counts as one.
 
     Args:
         texts: the lines of the file.

@@ -18,7 +18,7 @@ from .kernel_mapping import assign
 
 def graph_kernels(graph: CompiledGraph, captured_of: Mapping[str, Mapping[str, str]] | None = None) -> tuple[
         Kernel, ...]:
-    """The kernels of a graph with their calls.
+    """Return the kernels of a graph with their calls.
 
     Args:
         graph: its kernels and stages ``AFTER_POST_GRAD`` are read.
@@ -43,7 +43,10 @@ def graph_kernels(graph: CompiledGraph, captured_of: Mapping[str, Mapping[str, s
 
 
 def _stage_of(module: Module, graphs: Sequence[Graph], taken: set[int]) -> int | None:
-    """The graph whose inputs are the module's arguments; of several the first that no other module was made of."""
+    """Return the graph whose inputs are the module's arguments.
+
+    Of several the first that no other module was made of.
+    """
     names = list(module.arguments)
     best = None
     for index, graph in enumerate(graphs):

@@ -123,7 +123,7 @@ class Provenance:
         return next((s for s in self.stages if (s.record.stage, s.record.index) == (name, index)), None)
 
     def module_path(self, index: int) -> tuple[ModuleCall, ...]:
-        """The calls that a call was made in, outermost first, itself last."""
+        """Return the calls that a call was made in, outermost first, itself last."""
         found: list[ModuleCall] = []
         while 0 <= index < len(self.modules) and len(found) <= len(self.modules):
             found.append(self.modules[index])
@@ -131,11 +131,14 @@ class Provenance:
         return tuple(reversed(found))
 
     def parameter(self, name: str) -> str:
-        """The captured placeholder that a later stage calls ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
+        """Return the captured placeholder that a later stage calls ``primals_3`` or ``arg2_1``.
+
+        ``""`` for anything else.
+        """
         return self._runs.parameter(name)
 
     def descendants(self, captured: str) -> Iterator[tuple[StageNodes, str]]:
-        """Nodes of later stages that come from a captured node."""
+        """Yield nodes of later stages that come from a captured node."""
         for stage in self.stages:
             if stage is not self.captured:
                 for name, origin in stage.origins.items():
@@ -143,7 +146,7 @@ class Provenance:
                         yield stage, name
 
     def at(self, filename: str, line: int) -> Iterator[tuple[StageNodes, str]]:
-        """Nodes of any stage that a line of the user's made."""
+        """Yield nodes of any stage that a line of the user's made."""
         for stage in self.stages:
             for name, origin in stage.origins.items():
                 if origin.location is not None and (origin.location.filename, origin.location.line) == (filename, line):
@@ -159,7 +162,7 @@ class Provenance:
             _key(stage): {name: origin.captured for name, origin in stage.origins.items()} for stage in self.stages})
 
     def kernel_stage(self, kernel: Kernel) -> StageNodes | None:
-        """The graph that a module was generated from."""
+        """Return the graph that a module was generated from."""
         return next((stage for stage in self.stages if _key(stage) == kernel.stage), None)
 
     def nodes_of(self, kernel: Kernel, call: KernelCall) -> Iterator[tuple[StageNodes, str]]:
@@ -171,7 +174,7 @@ class Provenance:
                     yield stage, name
 
     def kernels_of(self, stage: StageNodes, name: str) -> Iterator[tuple[Kernel, KernelCall]]:
-        """Calls that compute a node of any stage. (A cheap operation may be done in several.)"""
+        """Return the calls that compute a node of any stage. (A cheap operation may be done in several.)"""
         for kernel in self.kernels:
             generated = self.kernel_stage(kernel)
             if generated is not None:
@@ -181,8 +184,11 @@ class Provenance:
                         yield kernel, call
 
     def counterparts(self, stage: StageNodes, name: str, other: StageNodes) -> tuple[str, ...]:
-        """Return the counterparts of a node in another stage: the node itself where passes kept it, else those of the
-        same captured node; none where the one stage is forward and the other backward."""
+        """Return the counterparts of a node in another stage.
+
+        That is the node itself where passes kept it, else those of the same captured node; none where the one stage is
+        forward and the other backward.
+        """
         if stage is other:
             return (name,)
         origin = stage.origins.get(name)
@@ -200,7 +206,7 @@ class Provenance:
         return tuple(there for there, found in other.origins.items() if found.captured == origin.captured)
 
     def lines_of(self, kernel: Kernel, call: KernelCall) -> tuple[SourceLocation, ...]:
-        """The user's lines that a call computes, each once, in the order of the graph."""
+        """Return the user's lines that a call computes, each once, in the order of the graph."""
         found: dict[tuple[str, int], SourceLocation] = {}
         for stage, name in self.nodes_of(kernel, call):
             place = stage.origins[name].location
@@ -209,7 +215,7 @@ class Provenance:
         return tuple(found.values())
 
     def kernels_at(self, filename: str, line: int) -> Iterator[tuple[Kernel, KernelCall]]:
-        """Calls that compute something of a line of the user's."""
+        """Return the calls that compute something of a line of the user's."""
         for kernel in self.kernels:
             for call in kernel.calls:
                 if any((place.filename, place.line) == (filename, line) for place in self.lines_of(kernel, call)):
@@ -246,7 +252,10 @@ def _key(stage: StageNodes) -> str:
 
 
 def _locations(graph: Graph) -> dict[str, SourceLocation]:
-    """A line for call nodes that have none: of the first input that has one, else of the first node that uses it."""
+    """Return a line for each call node that has none.
+
+    It is that of the first input that has one, else of the first node that uses it.
+    """
     known = {node.name: node.location for node in graph.nodes if node.location is not None}
     found: dict[str, SourceLocation] = {}
     for node in graph.nodes:
@@ -309,7 +318,10 @@ class _Runs:
                 self.nodes.append(node)
 
     def parameter(self, name: str) -> str:
-        """The captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
+        """Return the captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``.
+
+        ``""`` for anything else.
+        """
         found = _PRIMAL.match(name)
         if found is None:
             return ""
@@ -318,7 +330,7 @@ class _Runs:
 
 
 def align(runs: _Runs, graph: Graph, saved: Mapping[str, str], trusted: bool = True) -> dict[str, str]:
-    """Aligns a graph of a later stage with the captured one.
+    """Align a graph of a later stage with the captured one.
 
     Args:
         runs: the captured graph.
@@ -511,8 +523,10 @@ _RANKS = {"linear": 2, "matmul": 3, "scaled_dot_product_attention": 3}
 
 
 def plain_operation(node: Node) -> str:
-    """The name of an operation without what differs from stage to stage: ``aten._softmax_backward_data`` and
-    ``softmax`` are both ``softmax``."""
+    """Return the name of an operation without what differs from stage to stage.
+
+    ``aten._softmax_backward_data`` and ``softmax`` are both ``softmax``.
+    """
     name = node.operation.rpartition(".")[2]
     for part in ("_backward_data", "_backward", "_copy"):
         if name != "to_copy" and name != "_to_copy":

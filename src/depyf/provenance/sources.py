@@ -22,7 +22,7 @@ WHOLE = 20_000
 
 
 def files_named(capture: Capture) -> dict[str, bool]:
-    """The files that frames, breaks, graphs and traced lines name -> whether a frame of its own is in it."""
+    """Return the files that frames, breaks, graphs and traced lines name -> whether a frame of its own is in it."""
     found: dict[str, bool] = {}
     for function in capture.functions:
         for frame in function.frames:
@@ -43,8 +43,9 @@ def files_named(capture: Capture) -> dict[str, bool]:
 
 
 def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.getlines) -> tuple[SourceFile, ...]:
-    """The texts of the files that a capture names; of a long file that no compiled function is in, the functions that
-    were traced, at their places.
+    """Return the texts of the files that a capture names.
+
+    Of a long file that no compiled function is in, the functions that were traced, at their places.
 
     Args:
         capture: the run.
@@ -80,7 +81,7 @@ def _is_library(path: str) -> bool:
 
 @functools.cache
 def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """``(torch's, installed packages, the standard library)``, with their last separator."""
+    """Return ``(torch's, installed packages, the standard library)``, with their last separator."""
     paths = sysconfig.get_paths()
     packages = tuple(os.path.join(paths[key], "") for key in ("purelib", "platlib"))
     return (tuple(os.path.join(folder, "torch", "") for folder in packages), packages,
@@ -91,8 +92,10 @@ def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
 def of_capture(
     capture: Capture, read: Callable[[str], Sequence[str]] | None = linecache.getlines
 ) -> tuple[SourceFile, ...]:
-    """The files of a capture: those recorded; else those on this machine's disk, where the lines that are known agree;
-    else what the records hold of them, at its place, with nothing between.
+    """Return the files of a capture: those recorded.
+
+    Else those on this machine's disk, where the lines that are known agree; else what the records hold of them, at its
+    place, with nothing between.
 
     Args:
         capture: the run.

@@ -177,7 +177,7 @@ class EventReader:
         self._resets = 0
 
     def strings(self) -> Iterable[str]:
-        """The strings that events explained by number: file names, for the most part."""
+        """Return the strings that events explained by number: file names, for the most part."""
         return self._strings.values()
 
     def compilations(self) -> tuple[Compilation, ...]:
@@ -216,7 +216,7 @@ class EventReader:
         return builder
 
     def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> CompileId:
-        """The id that torch's numbers stand for now: after ``torch._dynamo.reset()`` it counts from 0 again."""
+        """Return the id that torch's numbers stand for now: after ``torch._dynamo.reset()`` it counts from 0 again."""
         return CompileId(frame, recompile, attempt, self._resets)
 
     def compilation(self, compile_id: CompileId) -> Compilation | None:
@@ -249,7 +249,7 @@ class EventReader:
         callers: Callable[[], Iterable[tuple[str, int, str]]] | None = None,
         meant: Callable[[], UserFunction | None] | None = None,
     ) -> None:
-        """Takes one event.
+        """Take one event.
 
         Args:
             metadata: the event.
@@ -339,7 +339,10 @@ class EventReader:
         self._times(builder, event)
 
     def _timed(self, builder: _Builder, payload: Any) -> None:
-        """One event of torch's timeline: a part begins or ends (torch/_dynamo/utils.py, ``ChromiumEventLogger``)."""
+        """Read one event of torch's timeline: a part begins or ends.
+
+        (torch/_dynamo/utils.py, ``ChromiumEventLogger``)
+        """
         try:
             event = json.loads(payload) if isinstance(payload, str) else payload
             kind, name, moment, thread = event["ph"], str(event["name"]), float(event["ts"]) / 1e6, event.get("tid")
@@ -442,7 +445,7 @@ _ANOTHER = "*** While handling this graph break, another graph break occurred: *
 
 
 def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation] = ()) -> GraphBreak:
-    """Reads torch's account of a graph break (``InstructionTranslatorBase.log_graph_break``).
+    """Read torch's account of a graph break (``InstructionTranslatorBase.log_graph_break``).
 
     Args:
         compile_id: of the compilation that met it.

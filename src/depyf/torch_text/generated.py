@@ -117,8 +117,9 @@ class Module:
 
 
 def read_module(text: str) -> Module:
-    """Return the contents of a module; nothing where it is none that Inductor writes in Python (``cpp_wrapper`` writes
-    C++).
+    """Return the contents of a module.
+
+    Nothing where it is none that Inductor writes in Python (``cpp_wrapper`` writes C++).
 
     Args:
         text: ``Kernel.text``.
@@ -251,7 +252,7 @@ class _Reader:
             self.values[name] = self._held(value)
 
     def _partition(self, call: ast.Call) -> bool:
-        """A part of ``call`` that stands in a function of its own; it has the same names."""
+        """Return a part of ``call`` that stands in a function of its own; it has the same names."""
         function = ast.unparse(call.func)
         number = re.search(r"partitions?(?:\[|_)(\d+)\]?$", function)
         found = self.partitions.get(int(number[1])) if number else None
@@ -261,7 +262,10 @@ class _Reader:
         return True
 
     def _renamed(self, name: str, source: ast.expr, line: int) -> None:
-        """``buf4 = buf3``: with ``# reuse`` another buffer in the same memory, otherwise a view."""
+        """Read ``buf4 = buf3``.
+
+        With ``# reuse`` it is another buffer in the same memory, otherwise a view.
+        """
         held = self._held(source)
         inner = next((item.id for item in ast.walk(source) if isinstance(item, ast.Name) and item.id in self.values),
                      "")
@@ -285,7 +289,7 @@ class _Reader:
         return name
 
     def _held(self, expression: ast.AST) -> tuple[int, ...]:
-        """The values in an expression, in order, each once."""
+        """Return the values in an expression, in order, each once."""
         found: dict[int, None] = {}
         for item in _names(expression):
             found.update(dict.fromkeys(self.values.get(self._root(item), ())))
@@ -366,7 +370,7 @@ class _Reader:
         return tuple(found)
 
     def _comment(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Source nodes and ATen operations that the comment above a call names."""
+        """Return source nodes and ATen operations that the comment above a call names."""
         for number in range(line - 2, max(-1, line - 6), -1):
             found = self.lines[number].strip()
             named = _SOURCES.match(found)
@@ -402,7 +406,7 @@ def _parameters(source: str, kind: str) -> tuple[str, ...]:
 
 
 def _allocated(function: str, call: ast.Call) -> Buffer | None:
-    """The type of what ``empty_strided_cpu((2, 4), (4, 1), torch.float32)`` allocates."""
+    """Return the type of what ``empty_strided_cpu((2, 4), (4, 1), torch.float32)`` allocates."""
     if not function.rpartition(".")[2].startswith("empty") or not call.args:
         return None
     sizes = call.args[0]
@@ -414,7 +418,7 @@ def _allocated(function: str, call: ast.Call) -> Buffer | None:
 
 
 def _names(expression: ast.AST) -> Iterator[str]:
-    """Names in an expression, in the order in which they stand."""
+    """Yield the names in an expression, in the order in which they stand."""
     pending = [expression]
     while pending:
         item = pending.pop()

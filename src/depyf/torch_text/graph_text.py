@@ -128,7 +128,7 @@ class Graph:
             yield from inner.walk(f"{prefix}{inner.name}.")
 
     def named_nodes(self) -> Iterator[tuple[str, Node]]:
-        """``(name in records, node)`` of all nodes; those of inner graphs behind the others."""
+        """Return ``(name in records, node)`` of all nodes; those of inner graphs behind the others."""
         return ((prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes)
 
     def node(self, name: str) -> Node | None:
@@ -136,7 +136,7 @@ class Graph:
 
 
 def read_graph(text: str) -> Graph:
-    """The graph that a text holds; one without nodes where it holds none.
+    """Return the graph that a text holds; one without nodes where it holds none.
 
     Args:
         text: ``GraphStage.text``.
@@ -174,7 +174,9 @@ def _class(found: ast.ClassDef, lines: list[str]) -> Graph:
 
 
 def _damaged(lines: list[str]) -> Graph:
-    """A text that is not Python as a whole (it was cut off, or printed in a form of torch's): line by line.
+    """Read a text line by line that is not Python as a whole.
+
+    It was cut off, or printed in a form of torch's.
 
     Where it begins with several classes only the first is read.
     """
@@ -313,7 +315,7 @@ class _Reader:
             self._call(name, op, target, inputs, kind, line)
 
     def _described(self, value: ast.expr) -> tuple[str, str, tuple[str, ...]]:
-        """``(op, target, inputs)`` of an expression that torch prints for a node."""
+        """Return ``(op, target, inputs)`` of an expression that torch prints for a node."""
         if isinstance(value, ast.Call):
             attribute = _attribute(value)
             if attribute is not None:
@@ -359,7 +361,7 @@ class _Reader:
             self.nodes.append(node)
 
     def _is_global(self, value: ast.expr) -> bool:
-        """A dotted name that begins with none of the nodes: ``torch.ops.aten.mm.default``."""
+        """Return a dotted name that begins with none of the nodes: ``torch.ops.aten.mm.default``."""
         while isinstance(value, ast.Attribute):
             value = value.value
         return isinstance(value, ast.Name) and value.id not in self.names and value.id not in self.arguments
@@ -386,8 +388,10 @@ def _is_none(value: ast.expr | None) -> bool:
 
 
 def _attribute(value: ast.expr) -> tuple[str, str] | None:
-    """``("get_attr", path)`` for ``self.a.b`` and ``getattr(self, "0").b``; ``("call_module", path)`` where that is
-    called; ``None`` for anything else."""
+    """Return ``("get_attr", path)`` for ``self.a.b`` and ``getattr(self, "0").b``.
+
+    ``("call_module", path)`` where that is called; ``None`` for anything else.
+    """
     op = "get_attr"
     if isinstance(value, ast.Call) and _attribute_asked(value) is None:
         value, op = value.func, "call_module"
@@ -407,7 +411,7 @@ def _attribute(value: ast.expr) -> tuple[str, str] | None:
 
 
 def _attribute_asked(value: ast.Call) -> str | None:
-    """``"0"`` of ``getattr(x, "0")``; ``None`` for other calls."""
+    """Return ``"0"`` of ``getattr(x, "0")``; ``None`` for other calls."""
     if isinstance(value.func, ast.Name) and value.func.id == "getattr" and len(value.args) == 2 \
             and isinstance(value.args[1], ast.Constant):
         return str(value.args[1].value)
@@ -433,7 +437,7 @@ def _type(annotation: ast.expr | None) -> TensorType | None:
 
 @functools.lru_cache(65536)
 def tensor_type(text: str) -> TensorType:
-    """Reads torch's annotation of a value. A subclass of tensors stands around it: ``"DTensor(f32[2], ...)"``."""
+    """Read torch's annotation of a value. A subclass of tensors stands around it: ``"DTensor(f32[2], ...)"``."""
     inner = re.fullmatch(r"[A-Za-z_]\w*\((?P<inner>\w+\[.*)\)", text)
     core = inner["inner"] if inner is not None else text
     begin = core.find("[")
@@ -449,7 +453,7 @@ def tensor_type(text: str) -> TensorType:
 
 
 def _sizes(text: str, begin: int) -> tuple[tuple[str, ...] | None, int]:
-    """The sizes in the bracket that begins there, and where it ends. Sizes may be expressions with commas."""
+    """Return the sizes in the bracket that begins there, and where it ends. Sizes may be expressions with commas."""
     depth, item, found = 0, begin + 1, []
     for index in range(begin, len(text)):
         letter = text[index]

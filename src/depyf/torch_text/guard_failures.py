@@ -242,7 +242,7 @@ def _of_state(condition: str, seen: Seen) -> Comparison | None:
 
 
 def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:
-    """A condition that is Python: which of its sides is given, and which is compared with it."""
+    """Return a condition that is Python: which of its sides is given, and which is compared with it."""
     match tree:
         case ast.UnaryOp(ast.Not(), ast.Call(ast.Name("hasattr" | "isinstance" | "callable"), _, _) as call):
             return Comparison(ast.unparse(call), *_turned(False))
@@ -315,7 +315,7 @@ def _class_name(text: str) -> str:
 
 
 def _source(subject: str) -> str:
-    """The guarded object in a subject: ``x`` of ``x.size()[0]`` and of ``len(x)``."""
+    """Return the guarded object in a subject: ``x`` of ``x.size()[0]`` and of ``len(x)``."""
     node = parsed_expression(subject)
     if node is None:
         return ""

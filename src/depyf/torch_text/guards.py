@@ -46,12 +46,12 @@ _DEVICES = {"CPU": "cpu", "CUDA": "cuda", "XPU": "xpu", "MPS": "mps", "Meta": "m
 
 
 def parse_guards(text: str) -> tuple[Guard, ...]:
-    """The guards of one cache entry, in the order in which torch tests them."""
+    """Return the guards of one cache entry, in the order in which torch tests them."""
     return GuardReader().read(text)
 
 
 def unread_guards(text: str) -> tuple[Guard, ...]:
-    """A printed tree as one condition, where it cannot be read."""
+    """Return a printed tree as one condition, where it cannot be read."""
     return (Guard(f"torch_guard({' '.join(text.split())!r})", "", "UNREAD", text.strip()),) if text.strip() else ()
 
 
@@ -69,7 +69,7 @@ class GuardReader:
         self._guards: dict[tuple[str, str, str, str], Guard] = {}  # by kind, text, owner and its type
 
     def read(self, text: str) -> tuple[Guard, ...]:
-        """The guards of one printed tree, in the order in which torch tests them."""
+        """Return the guards of one printed tree, in the order in which torch tests them."""
         guards: list[Guard] = []
         managers: list[_Node] = []  # those around
         for line in text.splitlines():
@@ -125,8 +125,10 @@ def _node(line: str) -> _Node | None:
 
 
 def _join_marks(guards: list[Guard]) -> list[Guard]:
-    """``mark_dynamic`` and its like leave attributes on a tensor; torch tests that each is absent, one guard
-    an attribute.  They say one thing and become one condition."""
+    """Join the guards on attributes that ``mark_dynamic`` and its like leave on a tensor.
+
+    Torch tests that each is absent, one guard an attribute; together they say one thing.
+    """
     joined: list[Guard] = []
     marks: list[tuple[str, str]] = []  # the names and texts of those that come one after another
     last: tuple[str, SourceLocation | None] = "", None
@@ -155,7 +157,7 @@ def _join_marks(guards: list[Guard]) -> list[Guard]:
 
 
 def _split_comment(rest: str) -> tuple[str, str]:
-    """``(condition, comment)``; the comment says which line made torch ask."""
+    """Return ``(condition, comment)``; the comment says which line made torch ask."""
     # A comment sign may stand inside a string of the condition: the comment begins where Python ends.
     first = cut = rest.find("  # ")
     while cut >= 0 and _maybe_inside_string(rest[:cut]) and not is_expression(rest[:cut].strip()):
@@ -229,7 +231,7 @@ _SET = re.compile(r"\{[^{}:]+,")
 
 
 def _with_sorted_sets(text: str) -> str:
-    """An expression with the items of sets in order. (Python prints them in another order in each process.)"""
+    """Return an expression with the items of sets in order. (Python prints them in another order in each process.)"""
     class Sorted(ast.NodeTransformer):
         def visit_Set(self, node: ast.Set) -> ast.Set:
             self.generic_visit(node)

@@ -1,5 +1,8 @@
-"""Torch's stacks of modules -> :class:`~depyf.records.model.ModuleCall` records, and what called into torch's own
-code -> :class:`~depyf.records.model.Caller` records."""
+"""Torch's stacks of modules -> records of calls.
+
+:class:`~depyf.records.model.ModuleCall` for modules, :class:`~depyf.records.model.Caller` for what called into torch's
+own code.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
 
 
 def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -> tuple[ModuleCall, ...]:
-    """The calls that nodes were made in.
+    """Return the calls that nodes were made in.
 
     Args:
         stacks: ``(node, [(key, path, class), ...])``, outermost first; ``key`` tells calls of one module apart, and
@@ -37,7 +40,7 @@ def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -
 
 
 def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Caller, ...]:
-    """The lines of the user's that led into Python code of torch's, in the order in which they come.
+    """Return the lines of the user's that led into Python code of torch's, in the order in which they come.
 
     Args:
         places: ``(node, (file, line, function, text))``.
@@ -49,7 +52,7 @@ def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Ca
 
 
 def module_path(expression: str) -> str:
-    """The path of a module that torch writes as an expression.
+    """Return the path of a module that torch writes as an expression.
 
     ``L['self'].layers[0].q_proj``, ``L['self']._modules['layers']._modules['0'].q_proj`` and
     ``L['self'].layers.0.q_proj`` are ``layers.0.q_proj``; ``G['model'].norm`` is ``model.norm``; a cell,
@@ -71,8 +74,10 @@ def module_path(expression: str) -> str:
 
 
 def _parts(expression: str) -> list[str] | None:
-    """``L['self'].layers[0].a-b`` -> ``["L", "self", "layers", "0", "a-b"]``: the names are torch's, which are no
-    identifiers always, so that this is no Python."""
+    """Split ``L['self'].layers[0].a-b`` into ``["L", "self", "layers", "0", "a-b"]``.
+
+    The names are torch's, which are no identifiers always, so that this is no Python.
+    """
     parts, at = [], 0
     while at < len(expression):
         if expression[at] == "[":

@@ -10,12 +10,12 @@ _CODE = re.compile(rf"{RESUME_CODE}(?P<function>.*)_at_(?P<line>\d+)")
 
 
 def resumed_function(code_name: str) -> tuple[str, int] | None:
-    """``("f", 9)`` for ``torch_dynamo_resume_in_f_at_9``; ``None`` for any other function."""
+    """Return ``("f", 9)`` for ``torch_dynamo_resume_in_f_at_9``; ``None`` for any other function."""
     found = _CODE.fullmatch(code_name)
     return (found["function"], int(found["line"])) if found else None
 
 
 def plain_name(code_name: str) -> str:
-    """The name of the user's function: ``f`` for ``f`` and for ``torch_dynamo_resume_in_f_at_9``."""
+    """Return the name of the user's function: ``f`` for ``f`` and for ``torch_dynamo_resume_in_f_at_9``."""
     found = resumed_function(code_name)
     return found[0] if found else code_name

@@ -61,6 +61,6 @@ def with_size_names(line: str, names: Mapping[str, str]) -> str:
 
 
 def in_words(size: str) -> str:
-    """``(s53 - 1) // 2 + 1`` for torch's ``(((s53 - 1)//2)) + 1``."""
+    """Return ``(s53 - 1) // 2 + 1`` for torch's ``(((s53 - 1)//2)) + 1``."""
     node = parsed_expression(size)
     return size if node is None else ast.unparse(node)

@@ -59,8 +59,10 @@ _OTHER_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\[")
 
 
 def _plain(source: str) -> str | None:
-    """Return the expression in the user's words without parsing it; ``None`` where that could go wrong. (A large model
-    has ten thousands of conditions, many on the same objects.)"""
+    """Return the expression in the user's words without parsing it; ``None`` where that could go wrong.
+
+    (A large model has ten thousands of conditions, many on the same objects.)
+    """
     if any(form in source for form in _PARSED):
         return None
     parts: list[str] = []
@@ -78,7 +80,7 @@ def _plain(source: str) -> str | None:
 
 @lru_cache(maxsize=16384)
 def _plain_path(path: str) -> str | None:
-    """The same for what is read from a frame step by step."""
+    """Return the same for what is read from a frame step by step."""
     scope = _SCOPE.match(path)
     assert scope is not None
     members = path[scope.end() :]
@@ -105,7 +107,7 @@ def _rewritten(source: str, names: tuple[tuple[str, str], ...]) -> str:
 
 
 def in_user_words(tree: ast.expr, names: Mapping[str, str] | None = None) -> ast.expr:
-    """The same for a syntax tree, which is changed."""
+    """Return the same for a syntax tree, which is changed."""
     result = _UserWords(names or {}).visit(tree)
     assert isinstance(result, ast.expr)
     return result
@@ -143,8 +145,10 @@ class _UserWords(ast.NodeTransformer):
 
 
 def member(owner: ast.expr, key: str) -> ast.expr | None:
-    """``owner.key``, or ``owner[3]`` for the numbered members of lists of modules; ``None`` where source has no
-    such form."""
+    """Return ``owner.key``, or ``owner[3]`` for the numbered members of lists of modules.
+
+    ``None`` where source has no such form.
+    """
     if key.isidentifier() and not keyword.iskeyword(key):
         return ast.Attribute(owner, key, ast.Load())
     if re.fullmatch(r"0|[1-9]\d*", key):
@@ -153,7 +157,7 @@ def member(owner: ast.expr, key: str) -> ast.expr | None:
 
 
 def _class_dictionary(node: ast.expr) -> ast.expr | None:
-    """``type(x).__dict__`` for ``dict(type(x).__dict__)``, by which torch reads what a class itself defines."""
+    """Return ``type(x).__dict__`` for ``dict(type(x).__dict__)``, by which torch reads what a class itself defines."""
     match node:
         case ast.Call(ast.Name("dict"), [ast.Attribute(_, "__dict__") as owner], []):
             return owner
@@ -161,7 +165,7 @@ def _class_dictionary(node: ast.expr) -> ast.expr | None:
 
 
 def _class_of_dictionary(node: ast.expr) -> ast.expr | None:
-    """``type(x)`` of ``type(x).__dict__``, ``type(x).__mro__[1]`` of the same of that."""
+    """Return ``type(x)`` of ``type(x).__dict__``, ``type(x).__mro__[1]`` of the same of that."""
     match node:
         case ast.Attribute(ast.Call(ast.Name("type"), [_]) as owner, "__dict__"):
             return owner
@@ -171,7 +175,7 @@ def _class_of_dictionary(node: ast.expr) -> ast.expr | None:
 
 
 def _list_of_keys(node: ast.expr) -> ast.expr | None:
-    """``list(d)`` for ``list(dict.keys(d))``."""
+    """Return ``list(d)`` for ``list(dict.keys(d))``."""
     match node:
         case ast.Call(ast.Name("list"), [ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [owner], [])], []):
             return ast.Call(ast.Name("list", ast.Load()), [owner], [])
@@ -179,7 +183,7 @@ def _list_of_keys(node: ast.expr) -> ast.expr | None:
 
 
 def _value_of_first_key(node: ast.expr) -> ast.expr | None:
-    """``list(d.values())[0]`` for ``dict.__getitem__(d, list(d)[0])``, by which torch reads the n-th value."""
+    """Return ``list(d.values())[0]`` for ``dict.__getitem__(d, list(d)[0])``, by which torch reads the n-th value."""
     match node:
         case ast.Call(ast.Attribute(ast.Name("dict"), "__getitem__"), [owner, key], []):
             match key:
@@ -196,7 +200,7 @@ def _name(key: str) -> ast.expr | None:
 
 
 def _root_name(node: ast.expr) -> str:
-    """``name`` of ``name`` and of ``G['name']``."""
+    """Return ``name`` of ``name`` and of ``G['name']``."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "G" \

@@ -28,7 +28,7 @@ def wrapped(code: str, indent: int) -> list[str]:
 
 
 def _inside(code: str, indent: int) -> list[str]:
-    """The same for a part of a statement that stands in brackets already, a comma behind it."""
+    """Return the same for a part of a statement that stands in brackets already, a comma behind it."""
     return _first(code, indent, _in_brackets, _of_string, _at_operator)
 
 
@@ -72,7 +72,7 @@ def prose(text: str, begin: str, behind: str) -> list[str]:
 
 
 def top_level(text: str) -> Iterator[tuple[str, int]]:
-    """Each comma and each bracket of a text that lies in no other bracket, with its place."""
+    """Yield each comma and each bracket of a text that lies in no other bracket, with its place."""
     depth = 0
     for mark in _MARKS.finditer(text):
         letter = mark[0]
@@ -89,7 +89,7 @@ def top_level(text: str) -> Iterator[tuple[str, int]]:
 
 
 def items(text: str) -> list[str]:
-    """The parts of a text between commas that lie in no bracket."""
+    """Return the parts of a text between commas that lie in no bracket."""
     found, begin = [], 0
     for letter, place in top_level(text):
         if letter == ",":
@@ -100,7 +100,10 @@ def items(text: str) -> list[str]:
 
 
 def _in_brackets(code: str, indent: int) -> list[str]:
-    """``f(`` / the arguments, as many a line as fit / ``)``, of the longest brackets that begin on the line."""
+    """Break the longest brackets that begin on the line.
+
+    ``f(`` / the arguments, as many a line as fit / ``)``.
+    """
     opened, longest = 0, (0, 0)
     for letter, place in top_level(code):
         if letter in "([{":
@@ -135,7 +138,7 @@ def _filled(inner: str, indent: int) -> list[str]:
 
 
 def _of_names(code: str, indent: int) -> list[str]:
-    """``a, b, = f(x)``"""
+    """Break behind the targets: ``a, b, = f(x)``."""
     found = _UNPACKED.match(code)
     if found is None:
         return []
@@ -144,7 +147,10 @@ def _of_names(code: str, indent: int) -> list[str]:
 
 
 def _in_parentheses(code: str, indent: int) -> list[str]:
-    """``x: "f32[2]" = (`` / the value / ``)``; the annotation in parts where it is longer than a line."""
+    """Break behind the annotation.
+
+    ``x: "f32[2]" = (`` / the value / ``)``; the annotation in parts where it is longer than a line.
+    """
     found = _ASSIGNED.match(code)
     if found is None:
         if not code.startswith("return ") or code.startswith("return ("):
@@ -161,7 +167,7 @@ def _in_parentheses(code: str, indent: int) -> list[str]:
 
 
 def _of_string(code: str, indent: int) -> list[str]:
-    """One string as several that follow each other."""
+    """Break one string into several that follow each other."""
     found = _STRING.match(code)
     if found is None:
         return []
@@ -186,7 +192,7 @@ def _quoted(text: str, quote: str) -> str:
 
 
 def _at_operator(code: str, indent: int) -> list[str]:
-    """``a`` / ``+ b``"""
+    """Break before an operator: ``a`` / ``+ b``."""
     depth, cut = 0, 0
     for mark in re.finditer(rf"{_MARKS.pattern}|{_OPERATOR.pattern}", code):
         letter = mark[0]

@@ -53,8 +53,10 @@ class Adviser:
         return found
 
     def _others(self, compilation: Compilation) -> Iterator[str]:
-        """Yield the other things that the failed versions differ in from the one compiled then, but for a tensor's
-        properties."""
+        """Yield what else the failed versions differ in from the one compiled then.
+
+        A tensor's properties are left out: they are what they are.
+        """
         new, found = self.run.version(compilation), self.run.changes(compilation)
         if new is None or not found[0].lasts:
             return
@@ -77,14 +79,17 @@ class Adviser:
         return [c for c in self.run.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key]
 
     def _fixed(self, compilation: Compilation) -> dict[str, str]:
-        """The sizes that a version of the same function holds for one value of, with the place that fixed them."""
+        """Return the sizes that a version of the function holds for one value, with the place that fixed them."""
         return {in_words(source, self.run.stack_names(each)): code(self.run.short_place(found.location))
                 for each in self._of_frame(compilation)
                 for found in each.symbols if found.kind == "fixed" and found.location is not None
                 for source in found.source.split(", ") if source}
 
     def _of_modules(self, compilation: Compilation, fixed: Mapping[str, str]) -> dict[str, int]:
-        """The fixed sizes that changed along with those of the tensors of ``self``: another module was called."""
+        """Return the fixed sizes that changed along with those of ``self``'s tensors.
+
+        Another module was called.
+        """
         subjects = [change.subject for change in self.run.changes(compilation)[:1] if change.subject in fixed]
         if not subjects or not any(each.subject.startswith("self.") and ".shape[" in each.subject
                                    for each in self.run.differences(compilation)):
@@ -94,7 +99,7 @@ class Adviser:
         return dict.fromkeys(subjects, len(modules))
 
     def _ranges(self, compilation: Compilation) -> dict[str, str]:
-        """The sizes that a version of the same function leaves open, with the range that its guards leave."""
+        """Return the sizes that a version of the same function leaves open, with the range that its guards leave."""
         found = ((in_words(source, self.run.stack_names(each)), self.run.range_of(each, source))
                  for each in self._of_frame(compilation)
                  for decision in each.symbols if decision.kind == "created"
@@ -102,7 +107,7 @@ class Adviser:
         return {what: f"all sizes {range_in_sentence(known)}" for what, known in found if known}
 
     def _calls(self, compilation: Compilation) -> dict[str, str]:
-        """Calls of bound methods whose arguments break the graph, written in two steps."""
+        """Return calls of bound methods whose arguments break the graph, written in two steps."""
         summary = self.run.summary_of.get(compilation.compile_id.key)
         found = (in_two_steps(broken) for each in (summary.compilations if summary else ()) for broken in each.breaks)
         return dict(filter(None, found))
@@ -134,8 +139,10 @@ class Circumstances:
 
 
 def advice(change: Change, at: Circumstances) -> str:
-    """Return advice on how to spare torch compiling again, as Markdown; ``""`` where there is nothing general to say,
-    or nothing that the user has in hand."""
+    """Return advice on how to spare torch compiling again, as Markdown.
+
+    ``""`` where there is nothing general to say, or nothing that the user has in hand.
+    """
     text = _advice(change, at)
     subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
     return f"{subject}: {text}" if text else ""

@@ -34,22 +34,26 @@ def cause(found: GraphBreak) -> str:
 
 
 def statement(line: str) -> str:
-    """A line of the user's as it reads in a sentence: ``if x.abs().max() > 3.0``."""
+    """Return a line of the user's as it reads in a sentence: ``if x.abs().max() > 3.0``."""
     text = line.strip()
     return text[:-1].rstrip() if text.endswith(":") else text
 
 
 def operation(found: GraphBreak) -> str:
-    """Return the call of the user's line that torch could not trace, ``"loss.item()"``; ``""`` where the line has none
-    that torch's explanation or its heading names, or several."""
+    """Return the call of the user's line that torch could not trace, ``"loss.item()"``.
+
+    ``""`` where the line has none that torch's explanation or its heading names, or several.
+    """
     text, node = _parsed(found)
     call = _breaking(found, node)
     return (ast.get_source_segment(text, call) or "") if call is not None else ""
 
 
 def in_plain_python(found: GraphBreak) -> str:
-    """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``, ``print(...)``; ``""`` where
-    torch does not tell."""
+    """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``, ``print(...)``.
+
+    ``""`` where torch does not tell.
+    """
     text, node = _parsed(found)
     if re.search(r"^Data-dependent (branching|jump)", found.reason):
         tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
@@ -62,8 +66,10 @@ def in_plain_python(found: GraphBreak) -> str:
 
 
 def in_two_steps(found: GraphBreak) -> tuple[str, str] | None:
-    """Return the method that the user's line calls with what breaks the graph as an argument, and the line in two
-    steps: ``"self.log.append"``, "first `value = x.item()`, then `self.log.append(value)`"."""
+    """Return the method that the user's line calls with what breaks the graph, and the line in two steps.
+
+    ``"self.log.append"``, "first `value = x.item()`, then `self.log.append(value)`".
+    """
     text, node = _parsed(found)
     inner = operation(found)
     match node:
@@ -83,7 +89,7 @@ def _breaking(found: GraphBreak, node: ast.Module) -> ast.Call | None:
 
 
 def _parsed(found: GraphBreak) -> tuple[str, ast.Module]:
-    """The user's line and what it says, where it is a statement by itself."""
+    """Return the user's line and what it says, where it is a statement by itself."""
     text = found.location.text.strip() if found.location else ""
     for each in (text, f"{text} pass"):
         try:
@@ -111,7 +117,7 @@ def _in(pattern: str, text: str) -> str:
 
 
 def _named(template: str, pattern: str = _QUOTED) -> Callable[[GraphBreak], str]:
-    """A sentence with the name that torch's explanation gives; none where it gives none."""
+    """Return a sentence with the name that torch's explanation gives; none where it gives none."""
 
     def say(found: GraphBreak) -> str:
         name = _in(pattern, found.explanation)

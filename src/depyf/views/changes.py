@@ -41,8 +41,10 @@ def is_made_anew(found: GuardFailure) -> bool:
 
 
 def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
-    """Return the values on the stack at a graph break, ``___stack0``, that are another object at each call, as the
-    recompiles for them tell: a version that wants one of them serves no call but the one that it was compiled for."""
+    """Return the values on the stack at a graph break that are another object at each call, ``___stack0``.
+
+    The recompiles for them tell. A version that wants one of them serves no call but the one that it was compiled for.
+    """
     return {name[0] for compilation in compilations for found in compilation.guard_failures
             if is_made_anew(found) and (name := _STACK_VALUE.fullmatch(user_expression(found.source)))}
 
@@ -80,7 +82,7 @@ class Change:
         return not (self.on_stack and is_made_anew(self.failures[0]))
 
     def row(self) -> str:
-        """``x.shape[0]``: 4 → 6, as Markdown."""
+        """Return ``x.shape[0]``: 4 → 6, as Markdown."""
         if not self.lasts:
             of = self.entries or "a version"
             return f"{code(self.subject)} is a new bound method at each call, so {of} could serve one call only"
@@ -112,7 +114,7 @@ class Change:
         return f"{self.subject_text()} is no longer {was}" if was else f"{self.subject_text()} changed"
 
     def subject_text(self) -> str:
-        """The subject as Markdown."""
+        """Return the subject as Markdown."""
         return code(self.subject) if _is_python(self.subject) else prose(self.subject)
 
 
@@ -165,7 +167,7 @@ def _subject(found: GuardFailure, names: Mapping[str, str]) -> str:
 
 
 def in_words(expression: str, names: Mapping[str, str]) -> str:
-    """An expression of torch's in the user's words, ``___stack0`` and sizes included."""
+    """Return an expression of torch's in the user's words, ``___stack0`` and sizes included."""
     text = _KEYWORD.sub(r"\g<name>", one_line(user_expression(expression)))
     text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
 
@@ -188,7 +190,7 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
 
 
 def value(text: str) -> str:
-    """A value in Markdown: code where it is Python, else words."""
+    """Return a value in Markdown: code where it is Python, else words."""
     text = one_line(text).removeprefix("__main__.")
     if not text:
         return ""

@@ -35,7 +35,7 @@ class Choice:
         return bool(self.include or self.exclude or self.backends or self.stages)
 
     def of(self, capture: Capture) -> Capture:
-        """The part of a run that is chosen. A note says that there was more."""
+        """Return the part of a run that is chosen. A note says that there was more."""
         if not self:
             return capture
         kept = [summary for summary in RunIndex(capture).summaries if self._fits(summary)]
@@ -88,7 +88,7 @@ def _words(what: str, items: Iterable[str]) -> str:
 
 
 def files_of(capture: Capture) -> set[str]:
-    """Names of the files that the records of a run name."""
+    """Return the names of the files that the records of a run name."""
     found = {function.file for function in capture.functions}
     found |= {entry.transformed.file for function in capture.functions for frame in function.frames
               for entry in frame.entries}

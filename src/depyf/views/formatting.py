@@ -17,7 +17,7 @@ OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 
 
 def remarks(notes: Iterable[str]) -> list[str]:
-    """The notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
+    """Return the notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
     return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (FROM_LOG, NOT_ENDED)]
 
 
@@ -27,7 +27,7 @@ def notes_of(note: str) -> list[str]:
 
 
 def stage_name(stage: GraphStage) -> str:
-    """``captured``, ``post-grad backward``: a stage of a graph in Markdown."""
+    """Return ``captured``, ``post-grad backward``: a stage of a graph in Markdown."""
     name, which = ADJECTIVES.get(stage.stage, code(stage.stage)), direction(stage)
     if which:
         return f"{name} {which}"
@@ -35,7 +35,7 @@ def stage_name(stage: GraphStage) -> str:
 
 
 def after_break(line: int, branch: Branch | None = None) -> str:
-    """``after the graph break in line 34, where x.max() > 3.0 is true``"""
+    """Return ``after the graph break in line 34, where x.max() > 3.0 is true``"""
     return f"after the graph break in line {line}" + on_branch(branch, lambda text: text)
 
 
@@ -49,7 +49,7 @@ def on_branch(branch: Branch | None, shown: Callable[[str], str] = code) -> str:
 
 
 def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
-    """The wrappers of a function, outermost first: one sentence; none where there are none."""
+    """Return the wrappers of a function, outermost first: one sentence; none where there are none."""
     places = [f"{wrapper.function} ({wrapper.filename.rpartition('site-packages/')[2]}:{wrapper.line})"
               for wrapper in wrappers]
     return [f"called through {count(len(wrappers), 'wrapper')}: {', '.join(places)}"] if wrappers else []

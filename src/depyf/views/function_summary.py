@@ -38,7 +38,7 @@ class FunctionSummary:
 
     @classmethod
     def of_compilation(cls, compilation: Compilation) -> FunctionSummary:
-        """A function that gave no code."""
+        """Summarise a function that gave no code."""
         name, meant = plain_name(compilation.function), compilation.user_function
         if meant is None:
             return cls(name, name, compilation.location)
@@ -58,8 +58,7 @@ class FunctionSummary:
 
 
 def tell_apart(summaries: list[FunctionSummary]) -> None:
-    """Name the wrapper in a title where one was compiled without the function that it calls: both have its
-    name."""
+    """Name the wrapper in a title where one was compiled without the function that it calls: both have its name."""
     titles: dict[str, list[FunctionSummary]] = {}
     for summary in summaries:
         titles.setdefault(summary.title, []).append(summary)

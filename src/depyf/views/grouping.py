@@ -14,7 +14,7 @@ VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|
 
 
 def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[GraphBreak, Compilation]]]:
-    """The graph breaks, those of one reason together."""
+    """Group graph breaks by their reason."""
     found: dict[tuple[str, str], list[tuple[GraphBreak, Compilation]]] = {}
     for compilation in compilations:
         for broken in compilation.breaks:
@@ -25,7 +25,7 @@ def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[Gra
 def breaks_by_place(
     group: Iterable[tuple[GraphBreak, Compilation]]
 ) -> list[list[tuple[GraphBreak, Compilation]]]:
-    """Those of one reason, by place, by function, and by what was given up."""
+    """Group the graph breaks of one reason by place, by function, and by what was given up."""
     found: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
     for broken, compilation in group:
         where, meant = broken.location, compilation.user_function
@@ -37,7 +37,7 @@ def breaks_by_place(
 
 
 def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
-    """The stack from the user's function to the break; longer than one if functions were inlined."""
+    """Return the stack from the user's function to the break; longer than one if functions were inlined."""
     meant = compilation.user_function
     path = path_from_frame(found, compilation)
     if meant is not None and meant.location is not None and meant.wrappers:
@@ -48,7 +48,7 @@ def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation
 
 
 def path_from_frame(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
-    """The stack from what torch compiled, which may be a wrapper."""
+    """Return the stack from what torch compiled, which may be a wrapper."""
     stack = found.stack
     if 0 < found.depth <= len(stack):
         return stack[-found.depth :]
@@ -61,7 +61,7 @@ def path_from_frame(found: GraphBreak, compilation: Compilation) -> tuple[Source
 
 
 def kind_of_failure(found: GuardFailure) -> str:
-    """The text of the guard that failed, values left out."""
+    """Return the text of the guard that failed, values left out."""
     text = one_line(found.text)
     for value in (found.expected, found.seen):
         if value and not value.isnumeric():
@@ -75,7 +75,7 @@ def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
 
 
 def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]:
-    """All failures of the guards, those that differ in values only together."""
+    """Group the failures of guards: those that differ in values only are one kind."""
     kinds: dict[str, list[GuardFailure]] = {}
     for compilation in members:
         for found in compilation.guard_failures:
@@ -84,7 +84,7 @@ def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]
 
 
 def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]:
-    """Compilations that gave no code, those of one function and reason together."""
+    """Group compilations that gave no code by function and reason."""
     groups: dict[object, list[Compilation]] = {}
     for compilation in compilations:
         if compilation.outcome == "compiled":

@@ -15,8 +15,10 @@ _DOT = 100
 
 
 def broken(text: str, indent: int) -> list[str]:
-    """Return an expression as lines of at most ``WIDTH`` columns. They stand inside of parentheses, so that it may be
-    broken between any two tokens; it is where the fewest brackets are open.
+    """Return an expression as lines of at most ``WIDTH`` columns.
+
+    They stand inside of parentheses, so that it may be broken between any two tokens; it is where the fewest brackets
+    are open.
 
     Args:
         indent: of the first line; the others have four columns more.
@@ -41,7 +43,7 @@ def broken(text: str, indent: int) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _breaks(text: str) -> tuple[tuple[int, int], ...]:
-    """``(cost, position)`` of the places where a text may be broken."""
+    """Return ``(cost, position)`` of the places where a text may be broken."""
     found: list[tuple[int, int]] = []
     depth, before = 0, ""
     try:

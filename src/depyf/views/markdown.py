@@ -12,14 +12,14 @@ from urllib.parse import quote
 
 
 def one_line(text: str, longest: int = 0) -> str:
-    """The text on one line, unprintable characters escaped, cut to ``longest`` characters (0: not cut)."""
+    """Return the text on one line, unprintable characters escaped, cut to ``longest`` characters (0: not cut)."""
     text = " ".join(text.split())
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return text[: longest - 3] + "..." if 0 < longest < len(text) else text
 
 
 def code(text: str, longest: int = 0) -> str:
-    """A code span."""
+    """Return a code span."""
     text = one_line(text, longest)
     if not text:
         return "` `"
@@ -35,8 +35,11 @@ _ACTIVE = re.compile(r"[\\*<|$]|(?<=\])[(\[]|~(?=~)|(?<![^\W_])_|_(?![^\W_])|^[-
 
 
 def prose(text: str, longest: int = 0) -> str:
-    """Running text. Code spans in it (torch's sentences have such) stay; all else that Markdown reads is escaped.
-    Addresses of objects, which no reader can use and which differ from run to run, are left out."""
+    """Running text.
+
+    Code spans in it (torch's sentences have such) stay; all else that Markdown reads is escaped. Addresses of objects,
+    which no reader can use and which differ from run to run, are left out.
+    """
     text = one_line(re.sub(r" at 0x[0-9a-f]+", "", text), longest)
     parts = re.split(r"(?<!`)`([^`]+)`(?!`)", text)
     return "".join(
@@ -46,14 +49,14 @@ def prose(text: str, longest: int = 0) -> str:
 
 
 def link(shown: str, file: str) -> str:
-    """A link to a file beside this one; ``shown`` is Markdown already. Without a file it is the text alone."""
+    """Return a link to a file beside this one; ``shown`` is Markdown already. Without a file it is the text alone."""
     if not file:
         return shown
     return f"[{shown}]({quote(file.encode('utf-8', 'surrogatepass'), safe='/')})"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table; cells are Markdown already. A ``|`` ends a cell even inside of a code span."""
+    """Return a table; cells are Markdown already. A ``|`` ends a cell even inside of a code span."""
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for row in rows:
         lines.append("| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in row) + " |")
@@ -61,7 +64,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def fenced(text: str, language: str = "") -> list[str]:
-    """A block of code."""
+    """Return a block of code."""
     runs = [len(run) for run in re.findall("`{3,}", text)]
     fence = "`" * (max(runs) + 1 if runs else 3)
     return [fence + language, *("".join(c if c.isprintable() or c == "\t" else "?" for c in line)
@@ -75,7 +78,9 @@ _SPAN = re.compile(
 
 
 def spans(markdown: str, kind: str = "") -> list[list[str]]:
-    """A line of our Markdown as ``[kind, text]``, where the kind is ``"code"``, ``"bold"`` or ``""``; links are text.
+    """Return a line of our Markdown as ``[kind, text]``, where the kind is ``"code"``, ``"bold"`` or ``""``.
+
+    Links are text.
 
     ``"a **bold `x`**"`` is ``[["", "a "], ["bold", "bold "], ["code", "x"]]``.
     """
@@ -101,7 +106,7 @@ def spans(markdown: str, kind: str = "") -> list[list[str]]:
 
 
 def some(items: Sequence[str], most: int, what: str = "more") -> str:
-    """The first few of a list, comma-separated, and how many are left."""
+    """Return the first few of a list, comma-separated, and how many are left."""
     if len(items) <= most + 1:
         return ", ".join(items)
     return f"{', '.join(items[:most])}, ... ({len(items) - most} {what})"

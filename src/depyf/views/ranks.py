@@ -53,7 +53,7 @@ class Rank:
 
 
 def write_index(directory: str, page: str = "", run: Capture | None = None) -> str:
-    """Writes ``index.md`` over all ranks, and that of each rank which was killed before it could write its own.
+    """Write ``index.md`` over all ranks, and that of each rank which was killed before it could write its own.
 
     Args:
         directory: the one that holds the folders ``rank_<n>``, or the folder of a single run.
@@ -151,7 +151,7 @@ def _written(directory: str, text: str) -> str:
 
 # --- the text -------------------------------------------------------------------------------------
 def ranks_index(ranks: Sequence[Rank]) -> str:
-    """The text of the index over all ranks. Links go into the folders beside it."""
+    """Return the text of the index over all ranks. Links go into the folders beside it."""
     lines = [f"# What torch.compile did on {count(len(ranks), 'rank')}", "",
              *table(("rank", "state", "functions", "versions", "graphs", "breaks", "recompiles", "not compiled",
                      "time"), map(_row, ranks))]
@@ -256,7 +256,7 @@ def _by_function(rank: Rank) -> dict[_Key, list[Compilation]]:
 def _unequal(
     facts: Facts, by_rank: Sequence[tuple[int, Sequence[Compilation]]], short: Mapping[str, str]
 ) -> list[str]:
-    """A line for each fact that not all ranks share."""
+    """Return a line for each fact that not all ranks share."""
     counted: dict[str, dict[int, int]] = {}
     for number, compilations in by_rank:
         for fact in facts(compilations, short):
@@ -282,7 +282,7 @@ def _ranks(numbers: Sequence[int]) -> str:
 def _unequal_graphs(
     ranks: Sequence[Rank], key: _Key, compared: Mapping[int, Mapping[_Key, Sequence[Compilation]]]
 ) -> list[str]:
-    """The captured graphs of a function, one after the other, compared as text."""
+    """Return the captured graphs of a function, one after the other, compared as text."""
     lines: list[str] = []
     series = {rank.number: _graphs(rank, compared[rank.number].get(key, [])) for rank in ranks}
     for position in range(max(map(len, series.values()), default=0)):
@@ -306,7 +306,7 @@ def _unequal_graphs(
 
 
 def _graphs(rank: Rank, compilations: Sequence[Compilation]) -> list[tuple[str, str]]:
-    """``(text without ids, file)`` of the captured graphs, in the order of their compilations."""
+    """Return ``(text without ids, file)`` of the captured graphs, in the order of their compilations."""
     if rank.capture is None:
         return []
     order = {c.compile_id.key: i for i, c in enumerate(compilations)}

@@ -118,7 +118,7 @@ class RunIndex:
         return f"{shown} from line {resumed[1]} on{on_branch(frame.branch if frame else None)}"
 
     def frame_of(self, compilation: Compilation) -> Frame | None:
-        """The frame that it compiled, as far as any compilation of it gave code."""
+        """Return the frame that it compiled, as far as any compilation of it gave code."""
         known = self.entries.get(compilation.compile_id.key)
         return known[0] if known else self._frames_by_number.get(compilation.compile_id.frame_key)
 
@@ -127,7 +127,10 @@ class RunIndex:
         return {key[:2]: frame for key, (frame, _) in self.entries.items()}
 
     def stack_names(self, compilation: Compilation) -> dict[str, str]:
-        """The user's expressions of the values that a resume function takes: ``{"___stack0": "self.log.append"}``."""
+        """Return the user's expressions of the values that a resume function takes.
+
+        ``{"___stack0": "self.log.append"}``.
+        """
         found = self.frame_of(compilation)
         stack = found.stack if found else ()
         return {f"___stack{number}": text for number, text in enumerate(stack) if text}
@@ -140,12 +143,14 @@ class RunIndex:
             for c in self.capture.compilations}
 
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
-        """Return the changes since each version was compiled, the most telling first; none where nothing was compiled
-        again."""
+        """Return the changes since each version was compiled, the most telling first.
+
+        None where nothing was compiled again.
+        """
         return self._changes[compilation.compile_id.key]
 
     def _with_keywords(self, compilation: Compilation, change: Change) -> Change:
-        """The change with the names of the keyword arguments, where their number changed."""
+        """Return the change with the names of the keyword arguments, where their number changed."""
         if change.subject != "len(kwargs)" or not (change.now.isdigit() and change.was[0].isdigit()):
             return change
         new, old = self.version(compilation), self.version_of(change.failures[0].entry)
@@ -168,7 +173,7 @@ class RunIndex:
         return next((each for each in known if each.entry is found[1]), None)
 
     def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
-        """The version that served last before a recompile (torch names it first), and what was compiled then."""
+        """Return the version that served last before a recompile (torch names it first), and what was compiled then."""
         new = self.version(compilation)
         old = self.version_of(compilation.guard_failures[0].entry) if new and compilation.guard_failures else None
         return (old, new) if old and new else None
@@ -179,18 +184,20 @@ class RunIndex:
         return version_differences(*pair, self.stack_names(compilation), told) if pair else []
 
     def besides(self, compilation: Compilation) -> str:
-        """In what else the version that served before differs from what was compiled then, as a clause of Markdown;
-        torch names the first difference alone. ``""`` where there is nothing else."""
+        """In what else the version that served before differs from what was compiled then, as a clause of Markdown.
+
+        Torch names the first difference alone. ``""`` where there is nothing else.
+        """
         pair = self._before(compilation)
         return as_row(*pair, self.differences(compilation)) if pair else ""
 
     def range_of(self, compilation: Compilation, source: str) -> str:
-        """The range that the guards of what was compiled leave for something open: ``"2 to 256"``."""
+        """Return the range that the guards of what was compiled leave for something open: ``"2 to 256"``."""
         version = self.version(compilation)
         return range_left(version.sizes, version.conditions, user_expression(source)) if version is not None else ""
 
     def symbols_in(self, graph: str) -> frozenset[str]:
-        """The names of symbols in the texts of a graph."""
+        """Return the names of symbols in the texts of a graph."""
         if graph not in self._symbols:
             found = self.graphs.get(graph)
             self._symbols[graph] = frozenset(
@@ -198,12 +205,14 @@ class RunIndex:
         return self._symbols[graph]
 
     def short_place(self, location: SourceLocation) -> str:
-        """``model.py:12``, with as much of the path as tells the files of the run apart."""
+        """Return ``model.py:12``, with as much of the path as tells the files of the run apart."""
         return f"{self.short.get(location.filename, location.filename)}:{location.line}"
 
     def fate_of(self, resume_name: str) -> str:
-        """Return the fate of a resume function: ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"unreached"``
-        (no call came there), or ``"unknown"``."""
+        """Return the fate of a resume function.
+
+        ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"unreached"`` (no call came there), or ``"unknown"``.
+        """
         frame = self.frames.get(resume_name)
         if frame is None:
             return "unknown"

@@ -9,8 +9,10 @@ from ..records.model import Capture
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:
-    """The shortest ends of paths that tell the files from each other. A path that torch cut has the name of the file
-    that it is the end of."""
+    """Return the shortest ends of paths that tell the files from each other.
+
+    A path that torch cut has the name of the file that it is the end of.
+    """
     paths = dict.fromkeys(files)
     whole = {path: [other for other in paths if other.endswith(("/" + path, "\\" + path))] for path in paths}
     parts = {path: re.split(r"[\\/]", path) for path in paths if len(whole[path]) != 1}

@@ -35,20 +35,22 @@ class UserSource:
         return self._definitions[filename]
 
     def function_at(self, place: SourceLocation) -> Definition | None:
-        """The innermost function around a place; a decorator counts as a part of its function."""
+        """Return the innermost function around a place; a decorator counts as a part of its function."""
         around = [found for found in self._of(place.filename) if found.first <= place.line <= found.last]
         return max(around, key=lambda found: found.first, default=None)
 
     def name_at(self, place: SourceLocation, name: str = "") -> str:
-        """``Block.forward`` for a place in that method; ``name`` (torch's) where the text does not tell, or tells of
-        another function."""
+        """Return ``Block.forward`` for a place in that method.
+
+        ``name`` (torch's) where the text does not tell, or tells of another function.
+        """
         found = self.function_at(place)
         if found is None or name and found.name.rpartition(".")[2] != name:
             return name
         return found.name
 
     def loop_around(self, place: SourceLocation) -> int | None:
-        """The line of the innermost loop of its function that a place is repeated in."""
+        """Return the line of the innermost loop of its function that a place is repeated in."""
         function = self.function_at(place)
         if function is None:
             return None
@@ -57,7 +59,7 @@ class UserSource:
         return max(lines, default=None)
 
     def line(self, place: SourceLocation) -> str:
-        """The text of a line, without its indentation."""
+        """Return the text of a line, without its indentation."""
         lines = self._texts.get(place.filename, "").splitlines()
         return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
@@ -82,7 +84,7 @@ def _definitions(text: str) -> Iterator[Definition]:
 
 
 def _within(function: _Function) -> Iterator[ast.AST]:
-    """The nodes of a function, those of functions and classes in it left out."""
+    """Yield the nodes of a function, those of functions and classes in it left out."""
     pending: list[ast.AST] = list(function.body)
     while pending:
         node = pending.pop()

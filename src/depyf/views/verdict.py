@@ -129,7 +129,7 @@ def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
 
 
 def _place(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
-    """``line 34 (`if x.abs().max() > 3.0`)``, with its file where that is not the function's."""
+    """Return ``line 34 (`if x.abs().max() > 3.0`)``, with its file where that is not the function's."""
     return _at(run, broken.location, compilation) if broken.location is not None else "something"
 
 
@@ -153,7 +153,7 @@ def _what_is_compiled(run: RunIndex, summary: FunctionSummary) -> str:
 
 # --- wrappers of torch's around a module of the user's ---------------------------------------------------
 def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
-    """The class of torch's in whose own code a graph broke, before or after it called the user's module."""
+    """Return the class of torch's in whose own code a graph broke, before or after it called the user's module."""
     places: tuple[SourceLocation, ...] = broken.stack or compilation.stack
     for place in reversed(places):
         for pattern, name in _WRAPPERS:
@@ -165,7 +165,7 @@ def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
 
 
 def wrappers_of(run: RunIndex, summary: FunctionSummary) -> list[str]:
-    """The wrappers that all breaks of a function are in."""
+    """Return the wrappers that all breaks of a function are in."""
     names = [wrapper_of(c, found) for c in summary.compilations for found in c.breaks]
     return list(dict.fromkeys(names)) if all(names) else []
 

@@ -43,7 +43,7 @@ class Difference:
     loops: str = ""
 
     def row(self) -> str:
-        """``len(self.critic.stats)``: 0 → 1, as Markdown."""
+        """Return ``len(self.critic.stats)``: 0 → 1, as Markdown."""
         loops = f" ({code(self.loops)})" if self.loops else ""
         if not self.was:
             return f"{code(self.subject)} has to be {value(self.now)} now{loops}"
@@ -51,7 +51,7 @@ class Difference:
 
 
 def _open(text: str) -> str:
-    """A value; of a size that is open the range."""
+    """Return a value; of a size that is open the range."""
     if not text.startswith("any, "):
         return value(text)
     return text.removeprefix("any, ") if re.match(r"any, (?:-?\d+ (?:or more|to )|at most )", text) else "any"
@@ -60,8 +60,9 @@ def _open(text: str) -> str:
 def version_differences(
     old: Version, new: Version, names: Mapping[str, str], told: Collection[str]
 ) -> list[Difference]:
-    """Return what an argument or an object had to be for the older version and is not for the newer one, then the
-    values that the newer one alone looks at.
+    """Return what the older version asks of arguments and objects and the newer one does not.
+
+    Then the values that the newer one alone looks at.
 
     Args:
         old: the version that served before.
@@ -84,8 +85,9 @@ def version_differences(
 
 
 def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], ...]:
-    """The keyword arguments that only one of two versions was given, and whether it is the newer one; none where the
-    guards do not tell for certain: a version need not look at what it was given.
+    """Return the keyword arguments that only one of two versions was given, and whether it is the newer one.
+
+    None where the guards do not tell for certain: a version need not look at what it was given.
 
     Args:
         old, new: the versions.
@@ -106,7 +108,7 @@ def _looked_at(version: Version) -> list[str]:
 
 
 def as_row(old: Version, new: Version, found: Iterable[Difference]) -> str:
-    """The differences as a clause; ``""`` where there are none."""
+    """Return the differences as a clause; ``""`` where there are none."""
     rows = [each.row() for each in found]
     if not rows:
         return ""

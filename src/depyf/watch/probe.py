@@ -31,7 +31,7 @@ class Observation(Protocol):
     """One call of an observed function."""
 
     def before(self, step: Step, reads: tuple[Any, ...]) -> None:
-        """A step is about to run; ``reads`` are the values of ``step.reads``."""
+        """Look at what a step is about to read: ``reads`` are the values of ``step.reads``."""
 
     def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
         """It has run. Whether to pause in the frame of the function."""
@@ -148,7 +148,10 @@ def _with_constant(code: CodeType, value: Any) -> CodeType:
 
 # --- the calls between the statements -------------------------------------------------------------
 def _begin(body: list[ast.stmt]) -> None:
-    """``__depyf_watch__ = <begin>``, then ``__depyf_watch__ = __depyf_watch__()``."""
+    """Put the beginning of the check in front of a body.
+
+    ``__depyf_watch__ = <begin>``, then ``__depyf_watch__ = __depyf_watch__()``.
+    """
     at = 1 if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else 0
     place = body[at]
     made = ast.parse(f"{LOCAL} = {_MARK!r}\n{LOCAL} = {LOCAL}()").body
@@ -174,7 +177,7 @@ def _insert(groups: Sequence[Group]) -> None:
 
 
 def _at_line(statement: ast.stmt, line: int) -> ast.stmt:
-    """The statement, moved there."""
+    """Return the statement, moved there."""
     for node in ast.walk(statement):
         if isinstance(node, (ast.expr, ast.stmt, ast.keyword)):
             node.lineno = node.end_lineno = line

@@ -68,7 +68,7 @@ class Group:
 
 
 def find_function(tree: ast.AST, line: int) -> ast.FunctionDef | None:
-    """The function that begins at a line (a decorator's counts)."""
+    """Return the function that begins at a line (a decorator's counts)."""
     for found in ast.walk(tree):
         if isinstance(found, ast.FunctionDef):
             first = min([found.lineno, *(each.lineno for each in found.decorator_list)])
@@ -79,7 +79,7 @@ def find_function(tree: ast.AST, line: int) -> ast.FunctionDef | None:
 
 # --- graphs ---------------------------------------------------------------------------------------
 def graph_steps(function: ast.FunctionDef) -> list[Group]:
-    """The steps of ``forward`` of a graph, in order."""
+    """Return the steps of ``forward`` of a graph, in order."""
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     known = {each.arg for each in every if each.arg != "self"}
@@ -149,7 +149,7 @@ def _target(statement: ast.stmt) -> ast.expr | None:
 
 
 def _is_place(value: ast.expr) -> bool:
-    """``l_x_``, ``self.weight``, ``getattr(self, "0").weight``."""
+    """Return ``l_x_``, ``self.weight``, ``getattr(self, "0").weight``."""
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id == "getattr" and not value.keywords
     while isinstance(value, ast.Attribute):
@@ -158,7 +158,7 @@ def _is_place(value: ast.expr) -> bool:
 
 
 def _overwritten(value: ast.expr | None, names: Collection[str]) -> set[str]:
-    """Names whose values the operation writes to without reading them."""
+    """Return the names whose values the operation writes to without reading them."""
     if not isinstance(value, ast.Call):
         return set()
     found = {name.id for keyword in value.keywords if keyword.arg == "out" for name in _names(keyword.value)}
@@ -185,7 +185,7 @@ def _names(tree: ast.AST) -> Iterator[ast.Name]:
 def kernel_steps(
     function: ast.FunctionDef, launches: Collection[int], parameters: Mapping[str, Sequence[str]]
 ) -> list[Group]:
-    """The steps of ``call``, or of a part of it, in order.
+    """Return the steps of ``call``, or of a part of it, in order.
 
     Args:
         function: its definition.
@@ -262,7 +262,7 @@ def _launch(
 
 
 def _places(expressions: Sequence[ast.expr]) -> list[str]:
-    """Names of values in arguments; views of them as they are written out."""
+    """Return the names of values in arguments; views of them as they are written out."""
     found = []
     for expression in expressions:
         if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name) \

@@ -100,7 +100,7 @@ class Watch:
             self.say(("unknown", kind), f"values of {kind} were taken to be good: they cannot be looked at ({reason})")
 
     def say(self, key: object, text: str) -> None:
-        """One line on stderr, once."""
+        """Print one line on standard error, once."""
         with self._lock:
             if key in self._said:
                 return
@@ -127,7 +127,7 @@ class Watch:
 
 
 def running_text(path: str) -> str:
-    """The text that running code was compiled from, as linking remembered it.
+    """Return the text that running code was compiled from, as linking remembered it.
 
     Raises:
         CannotWatch: it is gone.
@@ -176,7 +176,7 @@ class _InFunction(Observation):
         return self.watch.condition.holds(name, value)
 
     def given(self, name: str, value: Any) -> bool:
-        """Looks at what the function was given."""
+        """Look at what the function was given."""
         bad = self.bad[name] = self.holds(name, value)
         if bad:
             self._say_given(name, value)
@@ -193,7 +193,7 @@ class _InFunction(Observation):
               f"that\n  {described(name, value, self.watch.condition)}{_callers()}", file=sys.stderr, flush=True)
 
     def found(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]) -> bool:
-        """A line is at fault: raises, or says so and has the frame pause."""
+        """Stop at a line that is at fault: raise, or say so and have the frame pause."""
         origin = self.origins.at(step.line)
         if self.watch.condition.is_literal(step.literals | origin.literals):
             return False

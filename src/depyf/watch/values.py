@@ -98,7 +98,7 @@ def leaves(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def described(name: str, value: Any, condition: Condition | None = None) -> str:
-    """One line on a value: ``x: float32[4, 4], 3 of 16 elements, the first at [0, 2]``."""
+    """Return one line on a value: ``x: float32[4, 4], 3 of 16 elements, the first at [0, 2]``."""
     found = []
     with undisturbed():
         for leaf in leaves(value):

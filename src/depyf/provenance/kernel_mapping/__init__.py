@@ -22,7 +22,7 @@ __all__ = ["assign", "is_view"]
 def assign(
     module: Module, graph: Graph, text: str = "", captured: Mapping[str, str] | None = None
 ) -> list[tuple[tuple[str, ...], bool]]:
-    """``(nodes in the graph's order, inferred)`` of each call in ``module.launches``.
+    """Return ``(nodes in the graph's order, inferred)`` of each call in ``module.launches``.
 
     Args:
         module: what Inductor generated.
@@ -72,7 +72,7 @@ def _returned(flow: Flow) -> None:
 
 
 def _mutated(flow: Flow) -> None:
-    """``copy_`` to an input is what a kernel does that writes to it."""
+    """Give ``copy_`` to an input to the kernel that writes to it."""
     copies: dict[str, list[str]] = {}
     for node in flow.graph.nodes:
         if node.is_call and bare_name(node.operation) == "copy" and node.inputs:

@@ -14,17 +14,17 @@ from .operations import is_view
 
 class Flow:
     """Attributes:
-        module, graph: what was generated, and of what.
-        lines: of the graph's text.
-        captured: captured node of each node, where known.
-        nodes, order, users: of the graph, by name of a node.
-        results: names of the nodes that the graph returns; empty for what is no node.
-        node_of: value -> node, for values that are known.
-        launched: node -> the call of a library's kernel that makes it.
-        libraries: calls that are tied to a node.
-        writer, readers: by value, the calls that write and read it.
-        targets: what a fused kernel writes that is known: nodes, with the views above them that only a result shows.
-        first: calls that are the first of their kernel.
+    module, graph: what was generated, and of what.
+    lines: of the graph's text.
+    captured: captured node of each node, where known.
+    nodes, order, users: of the graph, by name of a node.
+    results: names of the nodes that the graph returns; empty for what is no node.
+    node_of: value -> node, for values that are known.
+    launched: node -> the call of a library's kernel that makes it.
+    libraries: calls that are tied to a node.
+    writer, readers: by value, the calls that write and read it.
+    targets: what a fused kernel writes that is known: nodes, with the views above them that only a result shows.
+    first: calls that are the first of their kernel.
     """
 
     def __init__(self, module: Module, graph: Graph, text: str, captured: Mapping[str, str]) -> None:
@@ -61,7 +61,7 @@ class Flow:
             self.node_of[value] = name if name in self.nodes else node.name
 
     def base(self, name: str) -> str:
-        """The node whose memory a view shows."""
+        """Return the node whose memory a view shows."""
         for _ in range(100):
             node = self.nodes.get(name)
             if node is None or not is_view(node) or not node.inputs:
@@ -72,7 +72,7 @@ class Flow:
         return name
 
     def without_views(self, name: str) -> str:
-        """The node that is stored where a node is a view of it; not what a library's kernel gives."""
+        """Return the node that is stored where a node is a view of it; not what a library's kernel gives."""
         seen = 0
         while seen < 50 and is_view(self.nodes[name]) and self.nodes[name].inputs:
             inner = self.nodes[name].inputs[0]
@@ -88,12 +88,12 @@ class Flow:
         return elements(size.sizes) == elements(kind.shape) and (not size.dtype or size.dtype == kind.dtype)
 
     def is_held(self, name: str) -> bool:
-        """The node is one that a library's kernel gives (a part of its results)."""
+        """Return whether a node is one that a library's kernel gives (a part of its results)."""
         node = self.nodes[name]
         return bool(node.target == "operator.getitem" and node.inputs and node.inputs[0] in self.launched)
 
     def is_node(self, value: int, name: str) -> None:
-        """A value that a fused kernel writes is a node, or what the node is a view of."""
+        """Note that a value which a fused kernel writes is a node, or what the node is a view of."""
         if value not in self.writer or name not in self.nodes:
             return
         stored = self.without_views(name)
@@ -102,7 +102,7 @@ class Flow:
             self.computes(value, stored)
 
     def computes(self, value: int, name: str) -> None:
-        """A kernel that writes the value computes the node; so do those that wrote parts of it before."""
+        """Note that a kernel which writes a value computes the node; so do those that wrote parts of it before."""
         here: int | None = value
         while here is not None and here in self.writer:
             if self.writer[here] not in self.libraries:
@@ -112,7 +112,7 @@ class Flow:
 
 @functools.lru_cache(4096)
 def elements(sizes: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
-    """The number of elements: the product of the numbers, and the symbols."""
+    """Return the number of elements: the product of the numbers, and the symbols."""
     product, symbols = 1, []
     for size in sizes:
         if size.isdigit():

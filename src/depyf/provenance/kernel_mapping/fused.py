@@ -49,7 +49,7 @@ class Fused:
         self.last: dict[str, int] = {}  # of a node: the last library call that it needs
 
     def computed(self, index: int) -> set[str]:
-        """The nodes that a call of a fused kernel computes; those after it are known by then."""
+        """Return the nodes that a call of a fused kernel computes; those after it are known by then."""
         launch = self.flow.module.launches[index]
         targets = set(self.flow.targets.get(index, ()))
         known = {self.flow.node_of[value] for value in launch.reads if value in self.flow.node_of}
@@ -77,7 +77,7 @@ class Fused:
         self.flow.computes(value, name)
 
     def _moves(self, index: int, launch: Launch) -> None:
-        """A kernel that writes nothing new: it lays a value out for the kernels that read it."""
+        """Take note of a kernel that writes nothing new: it lays a value out for the kernels that read it."""
         for value in launch.writes:
             for reader in self.flow.readers.get(value, ()):
                 names = [name for name, at in self.flow.launched.items() if at == reader]
@@ -124,7 +124,10 @@ class Fused:
     def _choose(
         self, targets: set[str], known: set[str], perhaps: set[str], unknown: Sequence[int], start: _Needs
     ) -> tuple[dict[int, str], _Needs]:
-        """Nodes for values that fused kernels hand each other, one value after the other, then each once more."""
+        """Choose nodes for the values that fused kernels hand each other.
+
+        One value after the other, then each once more.
+        """
         chosen: dict[int, str] = {}
         best = start
         tries = 0
@@ -153,7 +156,10 @@ class Fused:
     def _score(
         self, value: int, name: str, needs: _Needs, known: set[str], others: set[str]
     ) -> tuple[float, ...]:
-        """The smaller the better: values that are not there, values that are not used, then what speaks for a node."""
+        """Return how well a node fits, the smaller the better.
+
+        Values that are not there, values that are not used, then what speaks for a node.
+        """
         unused = sum(node not in needs.used for node in (*known, *others, name)
                      if self.flow.nodes[node].op != "placeholder" or self.flow.nodes[node].type is not None)
         node = self.flow.nodes[name]
@@ -168,7 +174,7 @@ class Fused:
                     and bare_name(self.flow.nodes[node.inputs[0]].operation) in STORED)
 
     def _reach(self, targets: Iterable[str], known: set[str]) -> set[str]:
-        """Nodes above the targets, up to values that library kernels made."""
+        """Return nodes above the targets, up to values that library kernels made."""
         found: set[str] = set()
         pending = list(targets)
         while pending and len(found) < _NODES:

@@ -15,7 +15,7 @@ from .operations import CALLED, VIEWS, bare_name, is_view
 
 
 def tie(flow: Flow) -> None:
-    """Ties calls of library kernels to nodes, in order, each with the one that fits best."""
+    """Tie calls of library kernels to nodes, in order, each with the one that fits best."""
     by_operation: dict[str, list[Node]] = {}
     by_input: dict[tuple[str, str], list[Node]] = {}
     for node in flow.graph.nodes:
@@ -114,7 +114,7 @@ def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
 
 
 def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
-    """The views that a library's kernel takes, and the parts of what it gives."""
+    """Return the views that a library's kernel takes, and the parts of what it gives."""
     found = set(nodes)
     for name in nodes:
         pending = list(flow.nodes[name].inputs)
@@ -130,7 +130,7 @@ def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
 
 
 def _is_users(launch: Launch) -> bool:
-    """A Triton kernel that the user wrote keeps its name."""
+    """Return whether a call is of a Triton kernel that the user wrote, which keeps its name."""
     definition = launch.definition
     return definition is not None and definition.kind == "Triton" and not definition.name.startswith("triton_")
 

@@ -22,7 +22,10 @@ CALLED = {
 
 
 def bare_name(operation: str) -> str:
-    """``aten.copy_`` and ``copy`` are both ``copy``; ``_softmax`` keeps its underscore."""
+    """Return the plain name of an operation.
+
+    ``aten.copy_`` and ``copy`` are both ``copy``; ``_softmax`` keeps its underscore.
+    """
     name = operation.rpartition(".")[2]
     return name.rstrip("_") or name
 

@@ -1,5 +1,7 @@
-"""Texts of graphs, kernels and guards without what differs between two runs of the same program: numbers that torch
-counts up, ids of objects, hashes, paths of caches."""
+"""Texts of graphs, kernels and guards without what differs between two runs of the same program.
+
+That is: numbers that torch counts up, ids of objects, hashes, paths of caches.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,10 @@ _COUNTED = re.compile(r"(?<=[a-z])(_\d+)+$")
 
 
 def graph_lines(stage: GraphStage) -> tuple[str, ...]:
-    """The statements of a graph, to be compared: names of nodes and symbols are numbered by their first use, so two
-    graphs are the same if their lines are."""
+    """Return the statements of a graph, to be compared.
+
+    Names of nodes and symbols are numbered by their first use, so two graphs are the same if their lines are.
+    """
     return _compared(stage.text)
 
 
@@ -54,7 +58,7 @@ def _compared(text: str) -> tuple[str, ...]:
 
 
 def shown_lines(stage: GraphStage) -> list[str]:
-    """The same for people: names without the numbers that torch counts up, and user lines as comments."""
+    """Return the same for people: names without the numbers that torch counts up, and user lines as comments."""
     names = _node_names(stage.text)
 
     def renamed(match: re.Match[str]) -> str:
@@ -83,7 +87,7 @@ def _statements(text: str) -> list[str]:
 
 
 def excerpts(first: str, second: str, longest: int = 100) -> tuple[str, str]:
-    """Two different lines, cut so that it can be seen where they differ."""
+    """Cut two different lines so that it can be seen where they differ."""
     common = next((at for at, pair in enumerate(zip(first, second)) if pair[0] != pair[1]),
                   min(len(first), len(second)))
     begin = max(0, common - longest // 3) if max(len(first), len(second)) > longest else 0
@@ -96,23 +100,23 @@ def excerpts(first: str, second: str, longest: int = 100) -> tuple[str, str]:
 
 
 def calls(graph: Graph) -> Iterable[tuple[str, Node]]:
-    """The operations of a graph and of those within it, with their names in the records of modules."""
+    """Return the operations of a graph and of those within it, with their names in the records of modules."""
     return ((name, node) for name, node in graph.named_nodes() if node.is_call)
 
 
 def kernel_lines(kernel: Kernel) -> list[str]:
-    """A generated module, without comments, paths and hashes."""
+    """Return a generated module, without comments, paths and hashes."""
     return [_IDS.sub("_", line.rstrip()) for line in kernel.text.splitlines()
             if line.strip() and not _OF_THIS_RUN.fullmatch(line)]
 
 
 def kernel_name(name: str) -> str:
-    """``cpp_fused_add_relu`` for ``cpp_fused_add_relu_0``."""
+    """Return ``cpp_fused_add_relu`` for ``cpp_fused_add_relu_0``."""
     return _COUNTED.sub("", name)
 
 
 def guard_text(guard: Guard) -> str:
-    """A condition, without ids of objects, versions of dictionaries, and the order of what has none."""
+    """Return a condition, without ids of objects, versions of dictionaries, and the order of what has none."""
     text = _IDS.sub("_", _OBJECT.sub("_", _DICT_VERSION.sub(r"\1_", guard.expression)))
     if _COMMUTES.search(text):
         text = _in_order(text)
@@ -121,8 +125,10 @@ def guard_text(guard: Guard) -> str:
 
 @functools.lru_cache(maxsize=10_000)
 def _in_order(expression: str) -> str:
-    """An expression over sizes with the operands of sums, products, ``max`` and ``min`` sorted: sympy holds them in
-    sets, which have another order in each process."""
+    """Return an expression over sizes with the operands of sums, products, ``max`` and ``min`` sorted.
+
+    Sympy holds them in sets, which have another order in each process.
+    """
     try:
         return ast.unparse(_Sorted().visit(ast.parse(expression, mode="eval")))
     except (SyntaxError, ValueError, RecursionError):

@@ -81,7 +81,7 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
 
 
 def text(found: Difference, names: tuple[str, str]) -> str:
-    """The difference as Markdown.
+    """Return the difference as Markdown.
 
     Args:
         found: the difference.
@@ -348,7 +348,7 @@ def _numbers(summaries: Sequence[FunctionSummary], run: RunIndex) -> dict[str, i
 
 
 def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[Number]:
-    """The numbers that are not the same."""
+    """Return the numbers of the run that are not the same."""
     rows = [(name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after}]
     return [row for row in rows if row[1] != row[2]]
 
@@ -397,7 +397,7 @@ def _counts(stage: GraphStage) -> dict[str, Counter[str]]:
 
 
 def _items(lines: Iterable[str]) -> list[list[str]]:
-    """The items of a list, each with what is below it."""
+    """Return the items of a list, each with what is below it."""
     found: list[list[str]] = []
     for line in lines:
         if line.startswith("* "):
@@ -415,7 +415,7 @@ def _times_of(name: str, number: int) -> str:
 
 
 def _folded(group: Mapping[str, int]) -> list[str]:
-    """Conditions that differ in the number of a layer only, once with their count."""
+    """Return conditions that differ in the number of a layer only, once with their count."""
     kinds: dict[str, list[str]] = {}
     for text, number in group.items():
         kinds.setdefault(_NUMBER.sub("#", text), []).extend([text] * number)

@@ -48,7 +48,7 @@ def paired(before: Sequence[Item], after: Sequence[Item], *keys: Callable[[Item]
 
 
 def aligned(before: Sequence[Item], after: Sequence[Item], mark: Callable[[Item], Hashable]) -> Pairs[Item]:
-    """Two series: those with equal marks first, in order; between them one after the other."""
+    """Align two series: those with equal marks first, in order; between them one after the other."""
     found: Pairs[Item] = []
     matcher = difflib.SequenceMatcher(None, [mark(item) for item in before], [mark(item) for item in after], False)
     for _, begin, end, other_begin, other_end in matcher.get_opcodes():
@@ -59,8 +59,10 @@ def aligned(before: Sequence[Item], after: Sequence[Item], mark: Callable[[Item]
 
 
 def summaries(before: Sequence[FunctionSummary], after: Sequence[FunctionSummary]) -> Pairs[FunctionSummary]:
-    """Functions: by qualified name and file; else by qualified name and the file's name; else by qualified name. Not by
-    line: a function that moved is the same."""
+    """Functions: by qualified name and file; else by qualified name and the file's name; else by qualified name.
+
+    Not by line: a function that moved is the same.
+    """
     return paired(
         before, after, lambda each: (each.title, each.location and each.location.filename),
         lambda each: (each.title, each.location and base_name(each.location.filename)), lambda each: each.title,
@@ -87,7 +89,7 @@ class Place:
 
 
 def places(function: CompiledFunction, sources: dict[str, list[str]]) -> list[Place]:
-    """The frames of a function."""
+    """Return the frames of a function."""
     found = []
     for frame in function.frames:
         resumed = resumed_function(frame.code_name)
@@ -102,8 +104,10 @@ def places(function: CompiledFunction, sources: dict[str, list[str]]) -> list[Pl
 
 
 def frames(before: Sequence[Place], after: Sequence[Place]) -> Pairs[Place]:
-    """Frames of a function: itself with itself; resume functions by the line that they go on with, else by their
-    order."""
+    """Frames of a function: itself with itself.
+
+    Resume functions by the line that they go on with, else by their order.
+    """
     # (behind a branch there are two that go on with the same line, of which often only one is ever compiled)
     return paired(before, after, lambda place: (place.name, place.behind, bool(place.frame.entries)),
                   lambda place: (place.name, bool(place.behind), bool(place.frame.entries)),
@@ -120,7 +124,7 @@ def entries(before: Sequence[CacheEntry], after: Sequence[CacheEntry], mark: Cal
 
 
 def source_lines(capture: Capture) -> dict[str, list[str]]:
-    """The user's files by name."""
+    """Return the user's files by name."""
     return {source.path: source.text.splitlines() for source in capture.sources}
 
 

@@ -32,8 +32,9 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 def write_artefacts(capture: Capture, directory: Directory) -> Capture:
-    """Writes the texts of a run that was recorded: graphs, kernels, transformed code. (While a run goes on they are
-    written one by one.)
+    """Write the texts of a run that was recorded: graphs, kernels, transformed code.
+
+    (While a run goes on they are written one by one.)
 
     Returns:
         The capture with the names of the files.
@@ -94,7 +95,7 @@ def write_views(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], notes: Iterable[str] = (),
     clean: bool = False, page: bool | None = None, progress: Progress = silent,
 ) -> Capture:
-    """Writes what is made of the whole: full code, outlines, notes, ``records.jsonl``, ``index.html`` and ``index.md``.
+    """Write what is made of the whole: full code, outlines, notes, ``records.jsonl``, ``index.html`` and ``index.md``.
 
     Args:
         capture: the run; its artefacts are written already, and their records name the files.
@@ -152,7 +153,7 @@ def _notes(
 
 
 def _write_notes(notes: tuple[str, ...], directory: Directory) -> str:
-    """Writes them; the name of the file, if there is one."""
+    """Write the notes; return the name of the file, if there is one."""
     if not notes or directory.write(NOTES, "\n".join(notes) + "\n") is None:
         return ""
     return NOTES
@@ -161,7 +162,7 @@ def _write_notes(notes: tuple[str, ...], directory: Directory) -> str:
 def _with_full_code(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], progress: Progress
 ) -> Capture:
-    """The capture with a file of full code for each function."""
+    """Return the capture with a file of full code for each function."""
     graphs = all_graphs(capture.graphs)
     numbers = Numbers()
     old_numbers = Numbers()
@@ -180,8 +181,10 @@ def _with_full_code(
 
 
 def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFunction:
-    """The function with names for the files of guards. (Before any view asks for the versions of its frames, as they
-    are made once for a frame.)"""
+    """Return the function with names for the files of guards.
+
+    (Before any view asks for the versions of its frames, as they are made once for a frame.)
+    """
     frames = []
     for frame in function.frames:
         names = {id(entry): directory.names.give(
@@ -193,7 +196,7 @@ def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFu
 
 
 def _write_guards(function: CompiledFunction, directory: Directory, capture: Capture) -> CompiledFunction:
-    """Writes a file of all guards for each version; one that could not be written has no name."""
+    """Write a file of all guards for each version; one that could not be written has no name."""
     known = by_compile_id(capture.compilations)
     frames = []
     for frame in function.frames:
@@ -206,8 +209,13 @@ def _write_guards(function: CompiledFunction, directory: Directory, capture: Cap
 
 
 def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, Provenance]) -> CompiledGraph:
-    """The graph with the calls of its kernels, and an outline written beside the file of each stage, if modules are
-    called in it, and of each generated module. What was found of its nodes is left in ``known``."""
+    """Write an outline beside the file of each stage in which modules are called, and of each generated module.
+
+    What was found of the graph's nodes is left in ``known``.
+
+    Returns:
+        The graph with the calls of its kernels and the names of the outlines.
+    """
     modules = any(stage.modules for stage in graph.stages)
     if not modules and not graph.kernels:
         return graph
@@ -236,8 +244,10 @@ def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, 
 
 
 def _without_wild(capture: Capture, directory: Directory) -> Capture:
-    """Graphs that no compiled function calls (a backend's experiments, a compilation that failed) lose their
-    files; their records stay."""
+    """Remove the files of graphs that no compiled function calls; their records stay.
+
+    Such are a backend's experiments, and those of a compilation that failed.
+    """
     called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
     graphs = []
     for graph in capture.graphs:

@@ -59,7 +59,7 @@ def full_code(
     function: CompiledFunction, graphs: Mapping[str, CompiledGraph], compilations: Sequence[Compilation] = (),
     notes: Sequence[str] = ()
 ) -> str:
-    """The text for one compiled function.
+    """Return the text for one compiled function.
 
     Args:
         function: its record.
@@ -143,7 +143,7 @@ def _heading(title: str) -> str:
 
 
 def _original(frame: Frame) -> str:
-    """The user's own text. Decorators become comments, and so does text that is not a function (a lambda)."""
+    """Return the user's own text. Decorators become comments, and so does text that is not a function (a lambda)."""
     text = textwrap.dedent(frame.original.text).rstrip()
     function = _function_in(text)
     if function is not None:
@@ -155,14 +155,14 @@ def _original(frame: Frame) -> str:
 
 
 def _called(frame: Frame) -> str:
-    """The name of the original function in the full code: what its text defines."""
+    """Return the name of the original function in the full code: what its text defines."""
     text = textwrap.dedent(frame.original.text)
     function = _function_in(text) if frame.original_is_user_text else None
     return function.name if function is not None else legal_identifier(frame.name)
 
 
 def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """The function that a text begins with, if it does."""
+    """Return the function that a text begins with, if it does."""
     try:
         first = ast.parse(text).body[0]
     except (SyntaxError, ValueError, IndexError):
@@ -171,7 +171,7 @@ def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
 
 
 def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph], version: Version) -> str:
-    """A graph as a function; one that is nearly equal to a graph above it by what differs."""
+    """Return a graph as a function; one that is nearly equal to a graph above it by what differs."""
     captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
     if graph is None or captured is None:
         shown[name] = ShownGraph()
@@ -191,7 +191,7 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
 
 
 def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
-    """A graph without its statements."""
+    """Return a graph without its statements."""
     lines = textwrap.wrap(", ".join(parameters), WIDTH - 4, break_long_words=False)
     line = next((number for number, line in enumerate(file.text.splitlines(), 1) if "def forward(" in line), 1)
     place = f"{legal_identifier(name)}.Captured_Graph.0.py, line {line}"
@@ -204,7 +204,7 @@ def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
 
 
 def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, ShownGraph]) -> str:
-    """The transformed code with its notes; those of an earlier version are not said again."""
+    """Return the transformed code with its notes; those of an earlier version are not said again."""
     code = version.entry.transformed.source
     head = [f"# transformed code of version {version.label}: {code.fidelity}"]
     alike = next((each for each in compiled[: version.number] if (code.fidelity, code.note) == (
@@ -246,13 +246,13 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
 
 
 def _by_layer(names: Sequence[str]) -> Iterator[str]:
-    """The names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
+    """Yield the names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
     for item, loops, _ in unfolded(fold([Item(name, name, None) for name in names])):
         yield item.text + (f" ({loops})" if loops else "")
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement, those of statements in it left out."""
+    """Yield the nodes of a statement, those of statements in it left out."""
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()
@@ -288,7 +288,7 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
 
 
 def _wrapper_name(frame: Frame) -> str:
-    """The name of what torch compiled, where that is a wrapper of the function that the user means."""
+    """Return the name of what torch compiled, where that is a wrapper of the function that the user means."""
     return function_identifier(frame.wrappers[0].function) if frame.wrappers else ""
 
 
@@ -302,8 +302,11 @@ def _wrapper_stub(frame: Frame) -> str:
 
 
 def _with_defaults(frame: Frame) -> str:
-    """The parameters as the author wrote them, without annotations. Defaults that only their module can compute
-    become ``...``; empty if there is no such text, or if a wrapper with parameters of its own is called."""
+    """Return the parameters as the author wrote them, without annotations.
+
+    Defaults that only their module can compute become ``...``; empty if there is no such text, or if a wrapper with
+    parameters of its own is called.
+    """
     function = _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
     if function is None or frame.wrappers:
         return ""

@@ -77,7 +77,7 @@ class _Sizes:
     kept: set[tuple[str, str]] = field(default_factory=set)
 
     def add(self, old: str, new: str) -> None:
-        """Adds two statements that differ in sizes alone."""
+        """Add two statements that differ in sizes alone."""
         pairs = [(one, other) for one, other in zip(_WORD.finditer(old), _WORD.finditer(new)) if _is_size(one[0])]
         found = {(one[0], other[0]) for one, other in pairs if one[0] != other[0]}
         same = {one[0] for one, other in pairs if one[0] == other[0]}
@@ -99,7 +99,7 @@ class _Sizes:
 
 
 def _around(statement: str, word: re.Match[str]) -> str:
-    """The innermost brackets around a word, without the numbers that torch counts names up by."""
+    """Return the innermost brackets around a word, without the numbers that torch counts names up by."""
     first, last = word.start(), word.end()
     depth = 0
     while first and depth >= 0:
@@ -113,14 +113,17 @@ def _around(statement: str, word: re.Match[str]) -> str:
 
 
 def _whole(line: str) -> list[str]:
-    """A statement on as many lines as it takes: what differs may stand at its end."""
+    """Return a statement on as many lines as it takes: what differs may stand at its end."""
     return textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#         ", break_on_hyphens=False)
 
 
 @functools.lru_cache(maxsize=64)
 def _statements(text: str) -> Sequence[str]:
-    """Return the statements of a graph without comments, annotations and what only frees memory; those of functions in
-    it behind their first lines. (They are told by lines: to parse a large graph takes several times as long.)"""
+    """Return the statements of a graph without comments, annotations and what only frees memory.
+
+    Those of functions in it behind their first lines. (They are told by lines: to parse a large graph takes several
+    times as long.)
+    """
     found: list[str] = []
     parts: list[str] = []
     depth = 0
@@ -158,7 +161,7 @@ def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[_Sizes, list[str]]:
-    """``(sizes that stand for others, the other statements that came and went)``."""
+    """Return ``(sizes that stand for others, the other statements that came and went)``."""
     sizes = _Sizes()
     changed: list[str] = []
     names: dict[str, str] = {}  # of the new graph -> of the old one
@@ -176,7 +179,7 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[_Sizes, list[str]]
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, int, int, int]]:
-    """``(whether they are equal, begin and end in the old, begin and end in the new)`` of the parts of two lists.
+    """Yield ``(whether they are equal, begin and end in the old, begin and end in the new)`` of the parts of two lists.
 
     Statements come and go in few places. A difference ends where the next ``_RUN`` items are equal again, the fewest
     items from it. (A layer is much like the next: the longest equal run, which ``difflib`` looks for, may be another
@@ -205,7 +208,7 @@ def _meet(old: Sequence[str], new: Sequence[str], a: int, c: int) -> bool:
 
 @functools.lru_cache(maxsize=65536)
 def _skeleton(statement: str) -> str:
-    """A statement without sizes and without the numbers that torch counts names up by."""
+    """Return a statement without sizes and without the numbers that torch counts names up by."""
     return " ".join("#" if _is_size(word) else _COUNTED.sub("", word) for word in _WORD.findall(statement))
 
 

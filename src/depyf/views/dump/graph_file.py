@@ -31,7 +31,7 @@ class GraphFile:
     first_line: int
 
     def line(self, line: int) -> int:
-        """The line of the file that shows what stands on a line of torch's text; 0 where none does."""
+        """Return the line of the file that shows what stands on a line of torch's text; 0 where none does."""
         found = self.view.line(line)
         return found and found + self.first_line - 1
 
@@ -59,7 +59,7 @@ def stage_view(stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphV
 
 
 def files_table(view: GraphView) -> list[str]:
-    """The paths of the files that a view names, as comments."""
+    """Return the paths of the files that a view names, as comments."""
     if not view.files:
         return []
     lines = ["# files named below:"]
@@ -70,7 +70,7 @@ def files_table(view: GraphView) -> list[str]:
 
 
 def _symbols_table(view: GraphView) -> list[str]:
-    """The open sizes that the names of others are explained by, as comments; the parameters have all of them.
+    """Return the open sizes that the names of others are explained by, as comments; the parameters have all of them.
 
     (What values they take is decided after the graph is captured: the full code says it.)
     """

@@ -81,7 +81,7 @@ def graph_as_function(name: str, text: str) -> str:
 
 
 def _parsed(text: str) -> _Graph:
-    """The outermost class of a view."""
+    """Return the outermost class of a view."""
     graphs = [_Graph("", -1)]
     for line in text.splitlines():
         found = _CLASS.match(line)
@@ -101,7 +101,7 @@ def _parsed(text: str) -> _Graph:
 
 
 def _function(graph: _Graph, name: str) -> list[str]:
-    """The lines of a graph as a function; none if it has no ``forward``."""
+    """Return the lines of a graph as a function; none if it has no ``forward``."""
     first = next((at for at, line in enumerate(graph.lines) if _SIGNATURE.match(line)), None)
     if first is None:
         return []
@@ -118,7 +118,7 @@ def _function(graph: _Graph, name: str) -> list[str]:
 
 
 def _body(lines: Sequence[str], inner: Mapping[str, _Graph], name: str) -> list[str]:
-    """The statements of a graph, each inner graph above the first paragraph that names it."""
+    """Return the statements of a graph, each inner graph above the first paragraph that names it."""
     body: list[str] = []
     members: dict[str, str] = {}  # inner graphs that are defined -> the names of their functions
 

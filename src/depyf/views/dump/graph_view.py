@@ -118,7 +118,7 @@ class GraphView:
     _lines: Mapping[int, int] = field(default_factory=dict)
 
     def line(self, line: int) -> int:
-        """The line of the view that shows what stands on a line of torch's text; 0 where none does."""
+        """Return the line of the view that shows what stands on a line of torch's text; 0 where none does."""
         return self._lines.get(line, 0)
 
 
@@ -148,7 +148,7 @@ def graph_view(
 def _commented(
     text: str, inputs: tuple[GraphInput, ...], captured: bool, callers: tuple[Caller, ...]
 ) -> GraphView:
-    """The view of a graph that stands in a comment, as it is not Python."""
+    """Return the view of a graph that stands in a comment, as it is not Python."""
     head, *commented = text.split("\n")
     view = _View("\n".join(line.removeprefix("# ").rstrip() for line in commented), inputs, captured, callers).made()
     lines, places = [head], {}
@@ -220,7 +220,7 @@ class _View:
             tuple(self.symbols.items()), self.lines)
 
     def write(self, number: int, *lines: str) -> None:
-        """Writes what a line of the text has become."""
+        """Write what a line of the text has become."""
         self.lines[number] = len(self.out) + 1
         self.out += lines
 
@@ -231,7 +231,7 @@ class _View:
 
     # --- signatures -------------------------------------------------------------------------------
     def signature(self, first: int) -> int:
-        """Writes the signature that begins on a line, and leaves out the other names of parameters.
+        """Write the signature that begins on a line; the other names of parameters are left out.
 
         Returns:
             The line that comes next.
@@ -311,13 +311,13 @@ class _View:
         return places
 
     def body(self, signature: int) -> list[str]:
-        """The lines of a function behind the last line of its signature."""
+        """Return the lines of a function behind the last line of its signature."""
         lines = self.source[signature:]
         end = next((at for at, line in enumerate(lines) if line.lstrip().startswith("class ")), len(lines))
         return lines[:end]
 
     def shown_names(self, names: Sequence[str], other: Mapping[str, str], first: int, indent: int) -> dict[str, str]:
-        """The name of each parameter in the view."""
+        """Return the name of each parameter in the view."""
         shown = {name: name for name in names}
         wanted = {}
         if self.captured:
@@ -354,7 +354,7 @@ class _View:
         return "" if words == shown else words
 
     def primal(self, name: str) -> str:
-        """The user's words for ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
+        """Return the user's words for ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
         found = _PRIMAL.match(name) if len(self.scopes) < 2 else None
         if found is None:
             return ""
@@ -366,8 +366,10 @@ class _View:
         return self.words[index] or self.inputs[index].name
 
     def words_of(self, told: str) -> str:
-        """Return in words what AOTAutograd says of a value: ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))``
-        (torch/_functorch/_aot_autograd/descriptors.py)."""
+        """Return in words what AOTAutograd says of a value.
+
+        ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))`` (torch/_functorch/_aot_autograd/descriptors.py).
+        """
         found = _AOT_VALUE.match(told)
         if found is None:
             return "" if told == "None" else told
@@ -384,7 +386,7 @@ class _View:
 
     # --- bodies -----------------------------------------------------------------------------------
     def body_line(self, number: int, code: str, indent: int) -> int:
-        """Writes what a line becomes; returns the line that comes next."""
+        """Write what a line becomes; return the line that comes next."""
         if code.startswith("#"):
             if self.out[-1].strip() and not self.out[-1].endswith("):") and not self.out[-1].lstrip().startswith("#"):
                 self.out.append("")
@@ -418,7 +420,7 @@ class _View:
         return wrapping.comment(role + (f" ({self.files[place['file']]}:{place['line']})" if place else ""), indent)
 
     def caller(self, number: int) -> SourceLocation | None:
-        """The user's line behind the node that follows on a comment."""
+        """Return the user's line behind the node that follows on a comment."""
         if not self.callers:
             return None
         following = next((line for line in self.source[number:] if line.strip()[:1] not in ("", "#")), "")
@@ -453,7 +455,7 @@ class _View:
             " " * (4 if lead else 2) + text, indent)]
 
     def broken_already(self, number: int, indent: int) -> int:
-        """A statement that torch breaks itself, with what it says of each value behind it."""
+        """Return a statement that torch breaks itself, with what it says of each value behind it."""
         while True:
             line = self.source[number - 1]
             found = _DESCRIBED.match(line)
@@ -499,7 +501,7 @@ class _View:
 
 
 def _words(source: str) -> str:
-    """``input_ids.shape[1]`` for ``L['input_ids'].size()[1]``."""
+    """Return ``input_ids.shape[1]`` for ``L['input_ids'].size()[1]``."""
     return _STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(source)))
 
 
@@ -525,7 +527,7 @@ def _name_of(parameter: str) -> str:
 
 
 def _with_comment(code: str, words: str, indent: int) -> list[str]:
-    """A line of code and a comment, behind it or above it."""
+    """Return a line of code and a comment, behind it or above it."""
     line = " " * indent + code
     if not words:
         return wrapping.wrapped(code, indent)
@@ -543,7 +545,7 @@ def _mode(code: str) -> str:
 
 
 def _short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Each path by as much of its end as tells it from the others."""
+    """Return each path by as much of its end as tells it from the others."""
     found: dict[str, str] = {path: os.path.basename(path) for path in paths}
     for path, name in list(found.items()):
         same = [other for other in found if os.path.basename(other) == name]
@@ -558,7 +560,7 @@ def _short_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def _identifier(words: str) -> str:
-    """A name made of an expression of the user's: ``layers_0_norm_weight`` of ``self.layers[0].norm.weight``."""
+    """Return a name made of an expression of the user's: ``layers_0_norm_weight`` of ``self.layers[0].norm.weight``."""
     parts = [part.strip("_") for part in re.split(r"[^A-Za-z0-9_]+", words) if part not in _TORCHS]
     parts = [part for part in parts if part]
     if len(parts) > 1 and (parts[0] == "self" or parts[0] == "kwargs" and not parts[1][0].isdigit()):
@@ -569,13 +571,13 @@ def _identifier(words: str) -> str:
 
 
 def _guessed(name: str) -> str:
-    """A name for a parameter of which only torch's name is known."""
+    """Return a name for a parameter of which only torch's name is known."""
     parts = re.split(r"_(?:modules|parameters|buffers)_", re.sub(r"^[LG]_", "", name))
     return _plain("_".join(parts[1:] if parts[0] == "self" and len(parts) > 1 else parts))
 
 
 def _plain(name: str) -> str:
-    """A name that can stand in source, without the underscores that torch puts around it."""
+    """Return a name that can stand in source, without the underscores that torch puts around it."""
     name = name.strip("_") or "value"
     name = f"value_{name}" if name[0].isdigit() else name
     return f"{name}_" if name in _RESERVED else name

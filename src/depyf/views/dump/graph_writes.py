@@ -82,7 +82,7 @@ class _Writes:
         self._text = text
 
     def named(self, name: str) -> frozenset[str]:
-        """The parameters that a value is a view of."""
+        """Return the parameters that a value is a view of."""
         if name not in self.views:
             self.views[name] = frozenset()
             made = self.made(name)
@@ -92,7 +92,7 @@ class _Writes:
         return self.views[name]
 
     def made(self, name: str) -> re.Match[str] | None:
-        """``(its type, what makes it)`` of a value."""
+        """Return ``(its type, what makes it)`` of a value."""
         return re.search(rf"(?m)(?:^ *|;  ){name}(?:: \"([^\"\n]*)\")? = (?!None\b)([^;\n]*)", self._text)
 
     def type(self, value: ast.expr) -> str:
@@ -116,7 +116,7 @@ class _Writes:
             self.seen_through(statement.value)
 
     def seen_through(self, value: ast.expr, result: str = "") -> frozenset[str]:
-        """The parameters that an expression is a view of.
+        """Return the parameters that an expression is a view of.
 
         Args:
             value: the expression.
@@ -162,7 +162,7 @@ class _Writes:
         return self.seen_through(arguments[0]) if operation in _VIEWS else frozenset()
 
     def converted(self, value: ast.expr, made: str) -> frozenset[str]:
-        """The parameters that a value is a view of after a conversion that gives a value of a type."""
+        """Return the parameters that a value is a view of after a conversion that gives a value of a type."""
         views, before = self.seen_through(value), self.type(value)
         if before and made and before != made:
             return frozenset()

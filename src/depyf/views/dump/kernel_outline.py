@@ -30,7 +30,7 @@ class _Call:
 
 
 def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
-    """The outline of one generated module.
+    """Return the outline of one generated module.
 
     Args:
         provenance: its graph.
@@ -88,7 +88,7 @@ def _folded(calls: Sequence[_Call]) -> Iterator[str]:
 
 
 def _repeated(likes: Sequence[int], at: int) -> tuple[int, int]:
-    """The row that begins there and repeats over most calls: ``(length, times)``; ``(1, 1)`` if none does."""
+    """Return the row that begins there and repeats over most calls: ``(length, times)``; ``(1, 1)`` if none does."""
     best = (1, 1)
     for length in range(1, min(_LONGEST, (len(likes) - at) // 2) + 1):
         row, times = likes[at : at + length], 1

@@ -33,8 +33,10 @@ class _Block:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of an outline. ``place``: where its module begins in the graph's file; ``first``: where its first
-    operation stands."""
+    """A line of an outline.
+
+    ``place``: where its module begins in the graph's file; ``first``: where its first operation stands.
+    """
 
     depth: int
     text: str
@@ -43,7 +45,7 @@ class Line:
 
 
 def outline(provenance: Provenance, stage: StageNodes, title: str, shown_line: Callable[[int], int] = int) -> str:
-    """The outline of one stage.
+    """Return the outline of one stage.
 
     Args:
         provenance: the graph.
@@ -70,14 +72,14 @@ def outline(provenance: Provenance, stage: StageNodes, title: str, shown_line: C
 def outline_lines(
     provenance: Provenance, stage: StageNodes, shown_line: Callable[[int], int] = int
 ) -> list[Line]:
-    """The outline of one stage as lines; arguments as of :func:`outline`."""
+    """Return the outline of one stage as lines; arguments as of :func:`outline`."""
     lines = once(("outline", Same(stage)), lambda: _outline_lines(provenance, stage))
     return [replace(line, place=shown_line(line.place) if line.place else 0, first=shown_line(line.first))
             if line.first else line for line in lines]
 
 
 def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
-    """The same with the lines of the stage's text."""
+    """Return the same with the lines of the stage's text."""
     lines: list[Line] = []
     for prefix, inner in stage.graph.walk():
         if prefix:
@@ -165,13 +167,13 @@ def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, s
 
 
 def layer_pattern(path: str) -> str:
-    """The path with its last number left out: ``layers.#`` of ``layers.3``."""
+    """Return the path with its last number left out: ``layers.#`` of ``layers.3``."""
     found = list(_LAYER.finditer(path))
     return path if not found else path[: found[-1].start(1)] + _NUMBER + path[found[-1].end(1) :]
 
 
 def layer_ranges(paths: Sequence[str]) -> str:
-    """``layers.1-31``; ``layers.1, 3, 5-7``, in the order in which they come."""
+    """Return ``layers.1-31``; ``layers.1, 3, 5-7``, in the order in which they come."""
     numbers = [int(list(_LAYER.finditer(path))[-1][1]) for path in paths]
     spans: list[list[int]] = []
     for number in numbers:
@@ -217,7 +219,7 @@ def _chunk(nodes: Sequence[Node]) -> str:
 
 
 def operations(nodes: Sequence[Node]) -> str:
-    """``"view, mul x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
+    """Return ``"view, mul x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
     counted: list[list[str | int]] = []
     for node in nodes:
         name = _operation(node)
@@ -233,7 +235,9 @@ def operations(nodes: Sequence[Node]) -> str:
 
 
 def _operation(node: Node) -> str:
-    """``mm`` for ``aten.mm``, ``softmax_backward_data`` for ``aten._softmax_backward_data``; the underscore of an
-    operation in place, ``add_``, stays."""
+    """Return ``mm`` for ``aten.mm``, ``softmax_backward_data`` for ``aten._softmax_backward_data``.
+
+    The underscore of an operation in place, ``add_``, stays.
+    """
     name = node.operation.rpartition(".")[2]
     return name.strip("_") if node.target.startswith("operator.") else name.lstrip("_")

@@ -1,5 +1,6 @@
-"""A copy of the user's source of which every line fits: comments, docstrings and statements that are too long are
-broken, and what the text says stays.
+"""A copy of the user's source of which every line fits.
+
+Comments, docstrings and statements that are too long are broken, and what the text says stays.
 
 ::
 
@@ -52,7 +53,7 @@ def _broken(text: str) -> str:
 
 
 def _meaning(text: str) -> str:
-    """The syntax tree of a text, words that stand for themselves without the breaks between them."""
+    """Return the syntax tree of a text, words that stand for themselves without the breaks between them."""
     tree = ast.parse(text)
     for constant in _texts(tree):
         constant.value = " ".join(str(constant.value).split())
@@ -67,7 +68,7 @@ def _texts(tree: ast.AST) -> Iterator[ast.Constant]:
 
 
 def _break_comments(text: str, lines: list[str]) -> None:
-    """A comment behind a line that is too long goes above it."""
+    """Move comments behind lines that are too long above them."""
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     for token in reversed([token for token in tokens if token.type == tokenize.COMMENT]):
         (row, column), line = token.start, lines[token.start[0] - 1]
@@ -80,7 +81,7 @@ def _break_comments(text: str, lines: list[str]) -> None:
 
 
 def _break_texts(text: str, lines: list[str]) -> None:
-    """Lines of docstrings are broken between words."""
+    """Break lines of docstrings between words."""
     for constant in sorted(_texts(ast.parse(text)), key=lambda each: -each.lineno):
         if not (ast.get_source_segment(text, constant) or "").rstrip().endswith(('"""', "'''")):
             continue
@@ -101,7 +102,7 @@ def _broken_between_words(line: str) -> list[str]:
 
 
 def _break_statements(text: str, lines: list[str]) -> None:
-    """A statement with a line that is too long is laid out anew; comments in it go above it."""
+    """Lay statements with a line that is too long out anew; comments in them go above."""
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
     statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
@@ -128,7 +129,7 @@ def _break_statements(text: str, lines: list[str]) -> None:
 
 
 def _last_line_of_head(statement: ast.stmt) -> int:
-    """The last line of a statement, without the blocks in it."""
+    """Return the last line of a statement, without the blocks in it."""
     body = getattr(statement, "body", None)
     if isinstance(body, list) and body:
         inner = body[0]
@@ -138,7 +139,7 @@ def _last_line_of_head(statement: ast.stmt) -> int:
 
 
 def _laid_out(statement: ast.stmt, column: int) -> list[str]:
-    """The lines of a statement, of a compound one those of its head; none where there is no such text."""
+    """Return the lines of a statement, of a compound one those of its head; none where there is no such text."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
         return []
     alone = copy.copy(statement)

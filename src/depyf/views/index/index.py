@@ -28,7 +28,7 @@ ORDINARY = ("torch's compile caches: ", "torch's compile caches were ")
 
 
 def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
-    """The text of ``index.md``.
+    """Return the text of ``index.md``.
 
     Args:
         capture: the run. Files that its records name are linked; they stand beside the index.
@@ -42,8 +42,10 @@ def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
 
 
 def brief(capture: Capture) -> str:
-    """The same for a terminal: without the table of all compilations and the links, and without notes of what is so in
-    every run."""
+    """Return the index for a terminal: without the table of all compilations and the links.
+
+    Notes of what is so in every run are left out, too.
+    """
     run = SectionContext(capture)
     notes = [note for note in capture.notes if not note.startswith(ORDINARY)]
     return _joined([

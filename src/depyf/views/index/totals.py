@@ -12,13 +12,13 @@ from ..run_index import RunIndex
 @dataclass(frozen=True)
 class Totals:
     """Attributes:
-        functions: that were compiled at least once, their resume functions counted in.
-        versions: compilations that gave code.
-        graphs: that this code calls.
-        breaks, places: graph breaks, each once for every compilation that came to it, and the lines that they are at.
-        recompiles: compilations because no version matched.
-        outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped``, ``unknown``.
-        seconds: of compiling.
+    functions: that were compiled at least once, their resume functions counted in.
+    versions: compilations that gave code.
+    graphs: that this code calls.
+    breaks, places: graph breaks, each once for every compilation that came to it, and the lines that they are at.
+    recompiles: compilations because no version matched.
+    outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped``, ``unknown``.
+    seconds: of compiling.
     """
 
     functions: int

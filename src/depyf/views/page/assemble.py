@@ -29,7 +29,7 @@ def build(
     capture: Capture | Mapping[str, Capture], sources: Sequence[SourceFile] | None = None, title: str = "", *,
     provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
 ) -> str:
-    """The page of a run.
+    """Return the page of a run.
 
     It is one HTML text. Its Content-Security-Policy allows the script and the style that are in it and nothing else, so
     no text of the records can run or fetch anything.
@@ -60,7 +60,7 @@ def is_large(capture: Capture) -> bool:
 
 
 def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -> str:
-    """Writes the page.
+    """Write the page.
 
     Args:
         path: the file, or a directory, in which it is called ``index.html``.
@@ -78,7 +78,7 @@ def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -
 
 
 def write_text(path: str, text: str) -> str:
-    """Writes the text of a page; who reads the file meanwhile sees the old one.
+    """Write the text of a page; who reads the file meanwhile sees the old one.
 
     Raises:
         OSError: it cannot be written.
@@ -91,7 +91,7 @@ def write_text(path: str, text: str) -> str:
 
 
 def page(data: Mapping[str, Any], title: str) -> str:
-    """The page that shows ``data`` (see :mod:`depyf.views.page.data`)."""
+    """Return the page that shows ``data`` (see :mod:`depyf.views.page.data`)."""
     script, style = _asset("page.js"), _asset("page.css")
     policy = (f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
@@ -101,12 +101,12 @@ def page(data: Mapping[str, Any], title: str) -> str:
 
 
 def _ascii(text: str) -> str:
-    """The text of HTML with numbers for all letters but ASCII."""
+    """Return the text of HTML with numbers for all letters but ASCII."""
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def packed(data: Mapping[str, Any]) -> str:
-    """The data as JSON, compressed: graphs repeat themselves, and a page ten times smaller can be sent by mail.
+    """Return the data as JSON, compressed: graphs repeat themselves, and a page ten times smaller can be sent by mail.
 
     What stands in the page is base64, in which no text of a program's can be seen as HTML.
     """
@@ -118,7 +118,7 @@ def packed(data: Mapping[str, Any]) -> str:
 
 
 def unpacked(page: str) -> Any:
-    """The data of a page: what :func:`packed` was given."""
+    """Return the data of a page: what :func:`packed` was given."""
     begin = page.index('id="data">') + len('id="data">')
     held = json.loads(page[begin : page.index("</script>", begin)])
     return json.loads(zlib.decompress(base64.b64decode(held["data"]), 31))

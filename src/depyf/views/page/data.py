@@ -43,7 +43,7 @@ def run_data(
     capture: Capture, files: Sequence[SourceFile] | None = None,
     provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
 ) -> Json:
-    """The data of one run.
+    """Return the data of one run.
 
     Args:
         capture: its records.
@@ -104,7 +104,10 @@ def _sources(run: Run) -> dict[str, int]:
 
 
 def shares(run: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    """``(operations of graphs, those that lead to a place, calls of kernels, those that lead to operations)``."""
+    """Return the numbers of operations and kernel calls, and of those that lead somewhere.
+
+    ``(operations of graphs, those that lead to a place, calls of kernels, those that lead to operations)``.
+    """
     nodes = leading = calls = known = 0
     for document in run["docs"]:
         if document["kind"] == "graph":

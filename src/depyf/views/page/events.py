@@ -62,7 +62,7 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
 
 
 def recompile_data(run: Run, summary: FunctionSummary) -> Json:
-    """The recompiles of a function, a row for each."""
+    """Return the recompiles of a function, a row for each."""
     rows = []
     for compilation in summary.recompiles:
         found = run.index.changes(compilation)

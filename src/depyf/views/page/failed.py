@@ -44,8 +44,10 @@ def failed(
 
 
 def condition_of(failure: GuardFailure, conditions: Sequence[str]) -> int:
-    """Return which condition on its object failed: that on the tensor, that with the value that was expected, else the
-    first."""
+    """Return which condition on its object failed.
+
+    That on the tensor, that with the value that was expected, else the first.
+    """
     tests: tuple[Callable[[str], bool], ...] = (
         lambda text: bool(_OF_TENSOR.search(failure.text)) and "tensor" in text.lower(),
         lambda text: bool(failure.expected) and failure.expected in text)

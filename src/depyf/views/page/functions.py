@@ -53,7 +53,7 @@ def _frame(run: Run, summary: FunctionSummary, frame: Frame, guards: list[Json])
 
 
 def branch_data(frame: Frame | None) -> list[Any] | None:
-    """The condition after which a resume function continues, and whether it held."""
+    """Return the condition after which a resume function continues, and whether it held."""
     return [frame.branch.condition, frame.branch.held] if frame is not None and frame.branch is not None else None
 
 
@@ -101,14 +101,14 @@ def _guards(run: Run, version: Version, document: int) -> Json:
 
 
 def _frame_title(frame: Frame) -> str:
-    """``f``; of a resume function ``f from line 9 on, where x.sum() > 0 is true``."""
+    """Return ``f``; of a resume function ``f from line 9 on, where x.sum() > 0 is true``."""
     resumed = resumed_function(frame.code_name)
     title = frame.title or frame.name
     return f"{title} from line {resumed[1]} on{on_branch(frame.branch, str)}" if resumed else title
 
 
 def _differences(failures: Sequence[GuardFailure]) -> list[str]:
-    """``"x.shape[0]: expected 10, seen 12, 14"``; torch's text where it is not known."""
+    """Return ``"x.shape[0]: expected 10, seen 12, 14"``; torch's text where it is not known."""
     seen: dict[str, list[str]] = {}
     for found in failures:
         if found.expected and found.seen:
@@ -124,7 +124,10 @@ _STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]
 
 @functools.lru_cache(maxsize=4096)
 def _path(source: str) -> list[str]:
-    """A guarded object as the way to it: ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x."""
+    """Return a guarded object as the way to it.
+
+    ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x.
+    """
     begin = re.match(r"\w+(?=[.\[]|$)", source)
     if begin is None:
         return [source] if source else []

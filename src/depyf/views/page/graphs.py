@@ -14,7 +14,7 @@ from .run import Json, Run, plain_lines
 
 
 def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) -> Json:
-    """A graph with its stages and kernels.
+    """Return a graph with its stages and kernels.
 
     Args:
         run: what it belongs to.
@@ -75,7 +75,7 @@ def _stage(
 
 
 def direction_of(stage: GraphStage) -> str:
-    """``"forward"`` or ``"backward"`` of a stage that says it; ``""`` of the captured and joint graphs."""
+    """Return ``"forward"`` or ``"backward"`` of a stage that says it; ``""`` of the captured and joint graphs."""
     adjective = ADJECTIVES.get(stage.stage, "")
     return adjective if adjective in ("forward", "backward") else direction(stage)
 
@@ -85,13 +85,13 @@ def _key(stage: StageNodes) -> str:
 
 
 def _inputs(graph: Graph) -> list[int]:
-    """``[inputs, operations, results]``."""
+    """Return ``[inputs, operations, results]``."""
     return [sum(node.op == "placeholder" for node in graph.nodes), sum(node.is_call for node in graph.nodes),
             next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0)]
 
 
 def _end(lines: Sequence[str], first: int) -> int:
-    """The last line of a kernel's definition: its text is a string over many lines."""
+    """Return the last line of a kernel's definition: its text is a string over many lines."""
     if not 0 < first <= len(lines):
         return first
     for quotes in ("'''", '"""'):

@@ -45,14 +45,14 @@ class Statuses:
         self._of(filename).traced.update(lines)
 
     def in_python(self, function: SourceLocation, why: str) -> None:
-        """A function that torch gave up, by the line where it begins."""
+        """Note a function that torch gave up, by the line where it begins."""
         self._of(function.filename).python[function.line] = why
 
     def compiled(self, function: SourceLocation) -> None:
         self._of(function.filename).compiled.add(function.line)
 
     def of(self, filename: str, text: str) -> list[list[Any]]:
-        """``[line, what became of it, graphs, why]`` for each line of which there is something to say, in order.
+        """Return ``[line, what became of it, graphs, why]`` for each line of which there is something to say, in order.
 
         Args:
             filename: as in the records.
@@ -112,8 +112,11 @@ def _weight(status: str) -> int:
 
 @dataclass
 class _Function:
-    """A function of a file: its first line (of its first decorator), the first line of its body, and the lines of
-    its own statements; a compound one's are those of its head."""
+    """A function of a file, by the numbers of its lines.
+
+    Its first line (of its first decorator), the first line of its body, and the lines of its own statements; a compound
+    one's are those of its head.
+    """
 
     first: int
     body: int
@@ -121,7 +124,7 @@ class _Function:
 
 
 def _functions(text: str, lines: set[int]) -> Iterator[_Function]:
-    """The functions of a file; those that stand at its top and hold none of ``lines`` are left out."""
+    """Yield the functions of a file; those that stand at its top and hold none of ``lines`` are left out."""
     for above, tree in _parsed(text, lines):
         pending: list[ast.AST] = [tree]
         while pending:
@@ -134,8 +137,11 @@ def _functions(text: str, lines: set[int]) -> Iterator[_Function]:
 
 
 def _parsed(text: str, lines: set[int]) -> Iterator[tuple[int, ast.Module]]:
-    """Yield the functions of a file and of its classes that hold some of ``lines``, each with the number of lines above
-    it: files of libraries are long, and a program uses a few of their functions."""
+    """Yield the functions of a file and of its classes that hold some of ``lines``.
+
+    Each comes with the number of lines above it. Files of libraries are long, and a program uses a few of their
+    functions.
+    """
     texts = text.split("\n")
     wanted = sorted(lines)
     try:
@@ -164,7 +170,7 @@ def _pieces(texts: Sequence[str], lines: Sequence[int]) -> Iterator[tuple[int, a
 
 
 def _inner(node: ast.AST) -> list[ast.stmt]:
-    """The statements within a statement, in order."""
+    """Return the statements within a statement, in order."""
     if not hasattr(node, "body") and not isinstance(node, ast.Match):
         return []
     found: list[ast.stmt] = []

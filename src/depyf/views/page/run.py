@@ -80,7 +80,7 @@ class Run:
         return len(self.documents) - 1
 
     def function_at(self, place: SourceLocation) -> str:
-        """The name of the function that a line is in, with its class where the user's file says it."""
+        """Return the name of the function that a line is in, with its class where the user's file says it."""
         return self.index.source.name_at(place, plain_name(place.function))
 
     def subject(self, compilation: Compilation) -> str:
@@ -106,10 +106,10 @@ def _whole_paths(capture: Capture, files: Sequence[SourceFile]) -> dict[str, str
 
 
 def plain_lines(text: str) -> str:
-    """The text with one kind of line end, as the page counts lines."""
+    """Return the text with one kind of line end, as the page counts lines."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def words(text: str) -> str:
-    """The text without addresses, which differ from run to run and help nobody."""
+    """Return the text without addresses, which differ from run to run and help nobody."""
     return _ADDRESS.sub("", text)

@@ -88,7 +88,7 @@ class _Writer:
         self.lines += comment(text, _INDENT, 0)
 
     def section(self, title: str, shown: Sequence[_Shown], room: int) -> list[Condition]:
-        """Writes what has room; returns the conditions that are said."""
+        """Write what has room; return the conditions that are said."""
         before = len(self.lines)
         said: list[Condition] = []
         if shown and room > 1:
@@ -155,7 +155,7 @@ def _arguments(version: Version, section: str) -> Iterator[_Shown]:
 
 
 def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str | None:
-    """The condition as it is shown; ``None`` if it is counted."""
+    """Return the condition as it is shown; ``None`` if it is counted."""
     if one.tensor is not None:
         return version.sizes.check(one)
     read = version.fact_of(one)
@@ -236,7 +236,7 @@ def _all_of(block: Block[tuple[Condition, ...]]) -> str:
 
 
 def _in_block(block: Block[tuple[Condition, ...]], items: Iterable[Item[tuple[Condition, ...]]]) -> Iterator[Condition]:
-    """The conditions of all members of a block."""
+    """Yield the conditions of all members of a block."""
     beginnings = tuple(f"{block.container}[{number}]" for number in block.numbers)
     if any(letter in block.container for letter in ("[i]", "[j]")):
         return
@@ -246,7 +246,7 @@ def _in_block(block: Block[tuple[Condition, ...]], items: Iterable[Item[tuple[Co
 
 
 def _sizes(version: Version) -> Iterator[_Shown]:
-    """The open sizes with their ranges, and the conditions on them that are not said by their names."""
+    """Yield the open sizes with their ranges, and the conditions on them that are not said by their names."""
     for size in version.sizes.open.values():
         behind = f"{size.name}: {size.range_in_words()}" + (f" (torch: {size.symbol})" if size.symbol else "")
         mine = tuple(one for one in version.conditions if one.text in version.sizes.implied
@@ -267,8 +267,10 @@ def _is_about_sizes(one: Condition) -> bool:
 
 
 def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
-    """Return the conditions on attributes of objects or globals: first those that tell the versions apart, then those
-    on values that are most likely to change."""
+    """Return the conditions on attributes of objects or globals, the most telling first.
+
+    Those that tell the versions apart, then those on values that are most likely to change.
+    """
     found: dict[str, list[Condition]] = {}
     for one in version.conditions:
         if one.section != section:
@@ -340,7 +342,7 @@ def _state(version: Version) -> str:
 
 
 def _of_object(root: str, left: Sequence[Condition]) -> Iterator[str]:
-    """Lines such as ``480 conditions on self.layers: 24 a layer, the same for 0 to 19``."""
+    """Yield lines such as ``480 conditions on self.layers: 24 a layer, the same for 0 to 19``."""
     folded = fold([Item(one.text, one.subject, one) for one in left])
     blocks: dict[str, list[Block[Condition]]] = {}
     for each in folded:

@@ -67,13 +67,16 @@ def changes(old: Version, new: Version) -> list[Change]:
 
 
 def _line(subject: str, was: object, now: object) -> str:
-    """The parts of a difference as one text, in which layers are folded."""
+    """Return the parts of a difference as one text, in which layers are folded."""
     return _APART.join((subject, str(was), str(now)))
 
 
 def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None]]:
-    """The differences; the payload says which version alone looks at it, as a part of what, and whether it is a value
-    or a tensor of an object."""
+    """Return the differences.
+
+    The payload says which version alone looks at it, as a part of what, and whether it is a value or a tensor of an
+    object.
+    """
     before, after = old.facts, new.facts
     either = {*before, *after}
     items: list[Item[tuple[str, str, bool] | None]] = []
@@ -112,8 +115,10 @@ def _items_of_both(
 
 
 def _where(label: str, one: Condition, subject: str, kind: str) -> tuple[str, str, bool] | None:
-    """Return the label of the version that alone looks at something, the root where it looks, and whether at a value of
-    an object; ``None`` for what a caller can give otherwise."""
+    """Return which version alone looks at something, at what root, and whether at a value of an object.
+
+    ``None`` for what a caller can give otherwise.
+    """
     internal = INTERNALS.search(one.text) is not None or " not in " in one.text
     if one.section in (ARGUMENTS, CLOSURE) and not internal or one.section == STATE:
         return None
@@ -149,7 +154,7 @@ def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
 
 
 def _brief(found: Sequence[Change]) -> Iterator[str]:
-    """The differences, those that are only looked at by one version as a count for each module."""
+    """Yield the differences, those that are only looked at by one version as a count for each module."""
     counted: dict[tuple[str, str], int] = {}
     for change in found:
         if change.seen_by:

@@ -54,7 +54,7 @@ class Tensor:
     cls: str
 
     def described(self, names: Sequence[str] = (), layout: str | None = None) -> str:
-        """``"f32[batch, 4] on cpu"``, with names for open sizes.
+        """Return ``"f32[batch, 4] on cpu"``, with names for open sizes.
 
         Args:
             names: for each dimension; those of known sizes do not matter.
@@ -89,7 +89,7 @@ class Tensor:
 
 
 def orders_of_dimensions(count: int) -> Iterator[tuple[str, Sequence[int]]]:
-    """The layouts that have a name, with the order of dimensions in which strides grow, the innermost first."""
+    """Yield the layouts that have a name, with the order of dimensions in which strides grow, the innermost first."""
     yield "contiguous", range(count - 1, -1, -1)
     if count in (4, 5):
         yield "channels last", [1, *range(count - 1, 1, -1), 0]
@@ -124,7 +124,7 @@ class Condition:
 
 
 def short_dtype(name: str) -> str:
-    """``f32`` for ``float32``."""
+    """Return ``f32`` for ``float32``."""
     for long, short in _SHORT:
         if name.startswith(long):
             return short + name.removeprefix(long)
@@ -132,8 +132,9 @@ def short_dtype(name: str) -> str:
 
 
 class Conditions:
-    """Puts the guards of a frame's versions into the user's words. Versions share most of their guards, which are put
-    into words once.
+    """Puts the guards of a frame's versions into the user's words.
+
+    Versions share most of their guards, which are put into words once.
 
     Args:
         frame: whose versions they are.
@@ -146,8 +147,10 @@ class Conditions:
         self._words: dict[frozenset[str], _Words] = {}
 
     def of(self, guards: Iterable[Guard]) -> list[Condition]:
-        """Return the guards of a version in the user's words, in torch's order: each once, without those that others
-        say too."""
+        """Return the guards of a version in the user's words, in torch's order.
+
+        Each stands once, without those that others say too.
+        """
         guards = list(guards)
         objects = {"self"}
         for source in {guard.source for guard in guards}:
@@ -198,7 +201,7 @@ class _Words:
         return Condition(text, subject, section, root, guard.kind, guard.cause)
 
     def _owner(self, source: str) -> tuple[str, str, str]:
-        """The object that a guard is about, its section and the variable that it is read from."""
+        """Return the object that a guard is about, its section and the variable that it is read from."""
         if source not in self._owners:
             subject = with_torchs_helpers(user_expression(_without_clashes(source, self._local)))
             self._owners[source] = subject, *self._section(source)
@@ -268,7 +271,7 @@ def with_torchs_helpers(text: str) -> str:
 
 
 def _without_clashes(expression: str, local: Collection[str]) -> str:
-    """A global that has the name of a local variable is read from ``globals()``."""
+    """Read a global that has the name of a local variable from ``globals()``."""
     if "G['" not in expression:
         return expression
     return _ROOT.sub(lambda found: f"globals()[{found['name']!r}]" if found["scope"] == "G" and found["name"] in local
@@ -280,8 +283,10 @@ def _numbers(items: str) -> tuple[int | None, ...]:
 
 
 def _section(roots: Sequence[tuple[str, str]], frame: Frame, objects: Collection[str]) -> tuple[str, str]:
-    """The section of a condition and the variable that it is about. (A condition on two objects is where a call can
-    break it.)"""
+    """Return the section of a condition and the variable that it is about.
+
+    (A condition on two objects is where a call can break it.)
+    """
     found = [(_section_of(scope, name, frame, objects), name) for scope, name in roots]
     for wanted in (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS):
         for section, name in found:
@@ -299,7 +304,7 @@ def _section_of(scope: str, name: str, frame: Frame, objects: Collection[str]) -
 
 
 def _subject(text: str) -> str:
-    """The longest path in a text: what a condition without an owner is about."""
+    """Return the longest path in a text: what a condition without an owner is about."""
     paths = [path for path in _PATH.findall(text) if path not in ("not", "is", "and", "or", "type", "None")]
     return max(paths, key=lambda path: (path.count("[") + path.count("."), len(path)), default="")
 

@@ -100,7 +100,7 @@ def state_of(conditions: Iterable[Condition]) -> dict[str, str]:
 
 
 def state_in_words(name: str, value: str) -> str:
-    """``grad mode off``."""
+    """Return ``grad mode off``."""
     if name == "autocast":
         return "no autocast" if value == "{}" else f"autocast {value.strip('{}')}".replace("'", "")
     shown = name.replace("_", " ")

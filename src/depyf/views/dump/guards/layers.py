@@ -65,7 +65,7 @@ class Block(Generic[Payload]):
         return f"{_UNCLOSED.sub('', self.container)}[{self.letter}]"
 
     def loop(self) -> str:
-        """``for i in range(32)``."""
+        """Return ``for i in range(32)``."""
         return f"for {self.letter} in {series(self.numbers)}"
 
 
@@ -77,7 +77,7 @@ def series(numbers: Sequence[int]) -> str:
 
 
 def spelled(numbers: Sequence[int]) -> str:
-    """``0 to 31``, ``0 and 2``: numbers in a sentence."""
+    """Return ``0 to 31``, ``0 and 2``: numbers in a sentence."""
     if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
@@ -161,7 +161,10 @@ def _shown_again(
 
 
 def _join_own_numbers(holds: _Holds[Payload], letter: str) -> None:
-    """``self.layers[0].index == 0``, ``self.layers[1].index == 1``: the number of the layer itself."""
+    """Join conditions on the number of the layer itself.
+
+    ``self.layers[0].index == 0``, ``self.layers[1].index == 1``.
+    """
     own: _Holds[Payload] = {}
     where: dict[tuple[str, str, int], list[tuple[str, str, int]]] = {}
     for key, found in holds.items():

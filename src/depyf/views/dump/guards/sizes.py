@@ -75,14 +75,14 @@ class Sizes:
     implied: set[str] = field(default_factory=set)
 
     def described(self, condition: Condition) -> str:
-        """The tensor of a condition with names for its open sizes."""
+        """Return the tensor of a condition with names for its open sizes."""
         tensor = condition.tensor
         assert tensor is not None
         names = [self.names.get(f"{condition.subject}.shape[{k}]", "any") for k in range(len(tensor.size))]
         return tensor.described(names, self.layouts.get(condition.subject))
 
     def layout(self, condition: Condition) -> str:
-        """``"contiguous"``, ``"channels last"`` or the strides of the tensor of a condition."""
+        """Return ``"contiguous"``, ``"channels last"`` or the strides of the tensor of a condition."""
         assert condition.tensor is not None
         return self.layouts.get(condition.subject) or condition.tensor.layout() or "contiguous"
 
@@ -159,8 +159,10 @@ def _bound(found: Sizes, conditions: Iterable[Condition]) -> None:
 
 
 def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
-    """Ranges by what a size must not come to: of ``2 <= n`` and ``(n - 1) // 2 + 1 != 1`` follows ``3 <= n``, and then
-    ``n * n != 1`` says nothing more."""
+    """Narrow ranges by what a size must not come to.
+
+    Of ``2 <= n`` and ``(n - 1) // 2 + 1 != 1`` follows ``3 <= n``, and then ``n * n != 1`` says nothing more.
+    """
     unequal = []
     for one in conditions:
         match parsed_expression(one.text) if one.text.rpartition(" != ")[2].isdigit() else None:
@@ -213,7 +215,10 @@ def _find_layouts(
 def _said_of_layout(
     subject: str, tensor: Tensor, order: Iterable[int], strides: Mapping[int, tuple[str, str]], same: Mapping[str, str]
 ) -> set[str] | None:
-    """The conditions by which strides grow in an order of dimensions, the innermost first; ``None`` if they do not."""
+    """Return the conditions by which strides grow in an order of dimensions, the innermost first.
+
+    ``None`` if they do not.
+    """
     wanted, said = "1", set()
     for k in order:
         known, (product, text) = tensor.stride[k], strides.get(k, ("", ""))
@@ -226,20 +231,21 @@ def _said_of_layout(
 
 
 def _symbols(compilation: Compilation | None) -> Iterator[tuple[str, str]]:
-    """``(expression, torch's name)`` of what a compilation left open."""
+    """Yield ``(expression, torch's name)`` of what a compilation left open."""
     for decision in compilation.symbols if compilation is not None else ():
         if decision.kind == "created" and decision.source:
             yield in_shape_words(user_expression(decision.source)), decision.symbol
 
 
 def in_shape_words(text: str) -> str:
-    """``x.shape[0]`` for ``x.size()[0]``."""
+    """Return ``x.shape[0]`` for ``x.size()[0]``."""
     return re.sub(r"\.size\(\)(?=\[)", ".shape", text)
 
 
 def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -> str:
-    """The range that the guards of a version leave for what it keeps open: ``"2 to 256"``; ``""`` where they leave it
-    any value, or one.
+    """Return the range that the guards of a version leave for what it keeps open: ``"2 to 256"``.
+
+    ``""`` where they leave it any value, or one.
 
     Args:
         sizes, conditions: of the version.
@@ -263,7 +269,7 @@ def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -
 
 
 def range_in_sentence(found: str) -> str:
-    """A range as it stands in a sentence: ``"from 2 to 256"``, ``"from 2 on"``."""
+    """Return a range as it stands in a sentence: ``"from 2 to 256"``, ``"from 2 on"``."""
     if found.endswith(" or more"):
         return f"from {found.removesuffix(' or more')} on"
     return f"up to {found.removeprefix('at most ')}" if found.startswith("at most ") else f"from {found}"
@@ -298,7 +304,10 @@ def _tree(frame: Frame) -> ast.Module:
 
 
 def _names_in_source(tree: ast.Module) -> dict[str, str]:
-    """Names that the function itself gives to sizes: ``b, t = x.shape``, ``n = x.size(0)``, ``n = len(x)``."""
+    """Return the names that the function itself gives to sizes.
+
+    ``b, t = x.shape``, ``n = x.size(0)``, ``n = len(x)``.
+    """
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         match node:
@@ -319,7 +328,7 @@ def _names_in_source(tree: ast.Module) -> dict[str, str]:
 
 
 def _shape_of(node: ast.expr) -> str:
-    """``x`` of ``x.shape`` and of ``x.size()``."""
+    """Return ``x`` of ``x.shape`` and of ``x.size()``."""
     match node:
         case ast.Attribute(value, "shape") | ast.Call(ast.Attribute(value, "size"), []):
             return ast.unparse(value)

@@ -76,8 +76,10 @@ class Version:
 
 
 def kept(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concatenate[Version, Others], Made]:
-    """A function of a version, and of others by their identity, whose result is kept with the version: several views
-    ask for it."""
+    """Keep the results of a function with the version that it is called with: several views ask for them.
+
+    Other arguments count by their identity.
+    """
     name = f"{make.__module__}.{make.__qualname__}"
 
     @functools.wraps(make)
@@ -92,8 +94,10 @@ def kept(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concate
 
 
 def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
-    """Return the versions of a frame in the order in which they were compiled. (Of one run, the compilations are the
-    same for all views.)"""
+    """Return the versions of a frame in the order in which they were compiled.
+
+    (Of one run, the compilations are the same for all views.)
+    """
     return once(("versions", Same(frame)), lambda: _versions(frame, compilations))
 
 
@@ -112,31 +116,35 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
 
 
 def in_order(frame: Frame) -> list[CacheEntry]:
-    """The entries of a frame in the order in which they were compiled."""
+    """Return the entries of a frame in the order in which they were compiled."""
     return sorted(frame.entries, key=lambda entry: (_number(entry), entry.compile_id.key))
 
 
 def guards_name(frame: Frame, number: int) -> str:
-    """The name of the function with the guards of a version."""
+    """Return the name of the function with the guards of a version."""
     return f"guards_{number}_for_{legal_identifier(frame.name)}"
 
 
 def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
-    """Return the version that a version is best told by: of those compiled before it, the one that has the most
-    conditions in common; the latest of several. ``None`` for the first version."""
+    """Return the version that a version is best told by; ``None`` for the first.
+
+    Of those compiled before it, the one that has the most conditions in common; the latest of several.
+    """
     mine = version.texts
     return max(compiled[: version.number], key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
 
 
 def of_some(version: Version, compiled: Sequence[Version]) -> frozenset[str]:
-    """Return the texts of its conditions that another version of the function does not have: they tell which version
-    serves a call."""
+    """Return the texts of its conditions that another version of the function does not have.
+
+    They tell which version serves a call.
+    """
     others = [other.texts for other in compiled if other is not version]
     return version.texts - frozenset.intersection(*others) if others else frozenset()
 
 
 def _number(entry: CacheEntry) -> int:
-    """The number that the name of the transformed code has."""
+    """Return the number that the name of the transformed code has."""
     found = re.search(r"def __transformed_code_(\d+)_for_", entry.transformed.source.text)
     return int(found[1]) if found else 0
 
@@ -146,7 +154,7 @@ def by_compile_id(compilations: Sequence[Compilation]) -> dict[tuple[int, int, i
 
 
 def signature(frame: Frame) -> str:
-    """The parameters as they stand in a ``def``; legal Python whatever torch named them."""
+    """Return the parameters as they stand in a ``def``; legal Python whatever torch named them."""
     text = frame.signature or ", ".join(frame.arguments)
     try:
         compile(f"def f({text}): ...", "signature", "exec")

@@ -81,7 +81,7 @@ def _counts(version: Version) -> str:
 
 
 def definition(name: str, parameters: str) -> list[str]:
-    """``def name(parameters):``, on several lines where it is long."""
+    """Return ``def name(parameters):``, on several lines where it is long."""
     line = f"def {name}({parameters}):"
     if len(line) <= WIDTH:
         return [line]
@@ -96,7 +96,7 @@ def definition(name: str, parameters: str) -> list[str]:
 
 @kept
 def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
-    """The conditions of each section, what repeats from layer to layer once."""
+    """Return the conditions of each section, what repeats from layer to layer once."""
     return [fold([Item(_text(one, version), one.subject, one) for one in members]) for _, members in sections(version)]
 
 

@@ -40,7 +40,7 @@ def functions(run: SectionContext) -> list[str]:
 
 
 def _versions(summary: FunctionSummary) -> str:
-    """``3 + 6 after breaks``: those of the function itself, and of the resume functions that continue it."""
+    """Return ``3 + 6 after breaks``: those of the function itself, and of the resume functions that continue it."""
     if not summary.compilations:
         return "?"
     resumed = sum(resumed_function(c.function) is not None for c in summary.done)
@@ -49,7 +49,7 @@ def _versions(summary: FunctionSummary) -> str:
 
 
 def timeline(run: SectionContext) -> list[str]:
-    """Each compilation with its files; the middle of a long series of one frame is left out."""
+    """Return each compilation with its files; the middle of a long series of one frame is left out."""
     compilations = run.capture.compilations
     if not compilations:
         return []
@@ -79,7 +79,7 @@ def timeline(run: SectionContext) -> list[str]:
 
 
 def _guards_links(run: SectionContext, compilations: Sequence[Compilation]) -> str:
-    """The guards of versions that are told together, each by its number."""
+    """Return the guards of versions that are told together, each by its number."""
     found = [link(code(str(c.compile_id)), entry.guards_file) for c in compilations
              if (entry := run.entry(c)) is not None and entry.guards_file]
     return f"guards {some(found, 6)}" if found else ""
@@ -100,7 +100,7 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
 
 
 def _graph_links(run: SectionContext, compilation: Compilation) -> str:
-    """The graph, its outline and its other stages, each of which has a file."""
+    """Return the graph, its outline and its other stages, each of which has a file."""
     found = []
     for name in run.graph_names(compilation):
         graph = run.graphs.get(name)

@@ -24,14 +24,14 @@ class SectionContext(RunIndex):
         self.named: dict[str, None] = {}  # files that the text names, in order
 
     def place(self, location: SourceLocation | None) -> str:
-        """``model.py:12``; the list of files tells where that is."""
+        """Return ``model.py:12``; the list of files tells where that is."""
         if location is None:
             return ""
         self.named[location.filename] = None
         return code(self.short_place(location))
 
     def called_through(self, wrappers: Sequence[SourceLocation]) -> str:
-        """``called through 2 wrappers: `generic.py:1019` `merge_with_config_defaults.wrapper`, ...``"""
+        """Return ``called through 2 wrappers: `generic.py:1019` `merge_with_config_defaults.wrapper`, ...``"""
         return f"called through {count(len(wrappers), 'wrapper')}: " + ", ".join(
             f"{self.place(wrapper)} {code(wrapper.function)}" for wrapper in wrappers)
 
@@ -44,7 +44,7 @@ class SectionContext(RunIndex):
         return self.name_of(compilation)
 
     def name_in_text(self, summary: FunctionSummary) -> str:
-        """The function in the user's words."""
+        """Return the function in the user's words."""
         first = next((c for c in summary.compilations if not resumed_function(c.function)), None)
         return self.name_of(first) if first is not None else code(summary.title)
 

@@ -45,7 +45,7 @@ def _rows(run: SectionContext, recompiled: Sequence[Compilation]) -> list[str]:
 
 
 def event(run: SectionContext, compilation: Compilation, told: set[tuple[str, ...]]) -> list[str]:
-    """One recompile: what changed, then torch's own words.
+    """Return the lines on one recompile: what changed, then torch's own words.
 
     Args:
         run: the facts.
@@ -81,8 +81,10 @@ def _causes(run: SectionContext, change: Change) -> tuple[str, ...]:
 
 
 def _torchs_words(change: Change) -> str:
-    """Torch's sentences of one thing, whole, with the versions that they are about. What it says of other versions in
-    the same words stands once."""
+    """Torch's sentences of one thing, whole, with the versions that they are about.
+
+    What it says of other versions in the same words stands once.
+    """
     kinds: dict[str, list[GuardFailure]] = {}
     for found in change.failures:
         kinds.setdefault(kind_of_failure(found), []).append(found)

@@ -56,8 +56,10 @@ def _in_versions(compilations: Sequence[Compilation]) -> str:
 
 
 def _fixed(run: SectionContext, found: Sequence[Decision]) -> list[str]:
-    """Return the sizes and numbers that each version holds for one value, with the values. Numbers of Python that were
-    fixed at once stand in one row: torch opens each number that a module holds."""
+    """Return the sizes and numbers that each version holds for one value, with the values.
+
+    Numbers of Python that were fixed at once stand in one row: torch opens each number that a module holds.
+    """
     values: dict[str, dict[str, list[Decision]]] = {}
     numbers: dict[str, None] = {}
     for decision, compilation in found:
@@ -87,7 +89,7 @@ def _subjects(run: SectionContext, found: SymbolDecision, compilation: Compilati
 
 
 def _number(text: str) -> str:
-    """``1e-05`` for sympy's ``1.00000000000000e-5``."""
+    """Return ``1e-05`` for sympy's ``1.00000000000000e-5``."""
     try:
         return str(int(text)) if text.lstrip("-").isdigit() else repr(float(text))
     except ValueError:
@@ -112,7 +114,10 @@ def _open(run: SectionContext, found: Sequence[Decision], fixed: Set[tuple[str, 
 
 
 def _conditions(run: SectionContext, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
-    """The conditions on what is open; one on fixed symbols alone is either what fixed them or follows from it."""
+    """Return the conditions on what is open.
+
+    One on fixed symbols alone is either what fixed them or follows from it.
+    """
     times: dict[str, int] = {}
     for decision, compilation in found:
         symbols = SYMBOL.findall(decision.symbol)
@@ -136,7 +141,7 @@ def _open_text(run: SectionContext, found: SymbolDecision, compilation: Compilat
 
 
 def _condition(run: SectionContext, found: SymbolDecision, compilation: Compilation) -> str:
-    """A condition on symbols, in the words of what they stand for."""
+    """Return a condition on symbols, in the words of what they stand for."""
     names = run.stack_names(compilation)
     known = {each.symbol: in_words(each.source, names) for each in compilation.symbols if each.source}
     text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(found.symbol))
@@ -149,7 +154,7 @@ _COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
 
 
 def _compared(condition: str) -> str:
-    """``s2 != 2`` for sympy's ``Ne(s2, 2)``."""
+    """Return ``s2 != 2`` for sympy's ``Ne(s2, 2)``."""
     node = parsed_expression(condition)
     if node is None:
         return condition
@@ -167,8 +172,10 @@ def range_of(run: RunIndex, found: SymbolDecision, compilation: Compilation) -> 
 
 
 def is_used(run: RunIndex, found: SymbolDecision, compilation: Compilation) -> bool:
-    """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision. (Torch makes
-    one of each number that it comes by.)"""
+    """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision.
+
+    (Torch makes one of each number that it comes by.)
+    """
     version = run.version(compilation)
     if version is None or found.kind not in ("created", "unbacked"):
         return True
@@ -186,7 +193,7 @@ def is_used(run: RunIndex, found: SymbolDecision, compilation: Compilation) -> b
 
 
 def values(interval: str) -> str:
-    """``any value from 2 on (torch's `[2, int_oo]`)``: a range of torch's in words."""
+    """Return ``any value from 2 on (torch's `[2, int_oo]`)``: a range of torch's in words."""
     found = re.fullmatch(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]", interval)
     if found is None:
         return f"any value in {code(interval)}" if interval else "any value"
