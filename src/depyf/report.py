@@ -105,7 +105,7 @@ def _recorded(path: str) -> dict[str, Capture] | None:
 
 
 def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
-    """Return the records of those ranks that have some. (One may have been killed before it compiled anything.)"""
+    """Return the records of those ranks that have some: one may have been killed before it compiled anything."""
     found: dict[str, Capture] = {}
     problems: list[RecordsError] = []
     for name in folders:

@@ -145,6 +145,7 @@ class KernelRecorder:
                     self.recorder.notes.append(f"a generated module was not looked at: {why}")
 
     def leave(self) -> None:
+        """Take the hooks back."""
         while self.undo:
             self.undo.pop()()
 

@@ -253,5 +253,5 @@ def _lines(locations: Iterable[SourceLocation]) -> tuple[UserLine, ...]:
 
 
 def _among(place: _Place, places: Iterable[_Place]) -> bool:
-    """(Torch cuts what a path has in common with its own.)"""
+    """Return whether a place is one of several; torch cuts what a path has in common with its own."""
     return any(line == place[1] and (file == place[0] or file.endswith(place[0])) for file, line in places)

@@ -80,6 +80,7 @@ class Text:
 
     @classmethod
     def of(cls, decompiled: Decompiled) -> Text:
+        """Take what running needs of a decompiled code object."""
         return cls(decompiled.text, Fidelity(decompiled.fidelity).value,
                    decompiled.tree if decompiled.runs is None else None, decompiled.runs, decompiled.line_map)
 

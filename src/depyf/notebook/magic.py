@@ -73,6 +73,7 @@ class Watched:
         return earlier.compiled(earlier.names_in(self.cell), self.namespace)
 
     def end(self) -> View:
+        """Write the dump, and return its view."""
         self.block.__exit__(None, None, None)
         capture = store.read(self.block.path)
         notes = []
@@ -96,12 +97,14 @@ class Magic:
         self.running: tuple[Any, Watched] | None = None
 
     def register(self) -> None:
+        """Add the magic to the shell."""
         self.shell.input_transformers_cleanup.append(self.without_first_line)
         self.shell.events.register("pre_run_cell", self.before)
         self.shell.events.register("post_run_cell", self.after)
         self.shell.register_magic_function(self.run, magic_kind="cell", magic_name=NAME)
 
     def unregister(self) -> None:
+        """Take the magic out of the shell."""
         self.shell.input_transformers_cleanup.remove(self.without_first_line)
         self.shell.events.unregister("pre_run_cell", self.before)
         self.shell.events.unregister("post_run_cell", self.after)

@@ -18,7 +18,9 @@ STAGES = {
 
 @dataclass(frozen=True)
 class Options:
-    """Attributes:
+    """The options of a watched program.
+
+    Attributes:
     include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
     link, internal_stages, unsimplified, log_bytecode, caches, page: as of :class:`depyf.prepare_debug`.
     quiet: no summary and no progress.

@@ -22,7 +22,9 @@ _BESIDE = re.compile(r"\.(unsimplified\.py|\w+\.bin)$")
 
 
 class Recording(prepare_debug):
-    """Args:
+    """A ``prepare_debug`` that is told its choice and its launch.
+
+    Args:
         directory: where the dump goes.
         choice: what is written of it.
         launch: the name of the launch, which goes into the mark of the directory: the first process finds by it what

@@ -83,10 +83,12 @@ class StageNodes:
     origins: dict[str, Origin] = field(default_factory=dict)
 
     def nodes(self) -> Iterator[tuple[str, Node]]:
+        """Return all nodes with their names in records, those of inner graphs too."""
         return self.graph.named_nodes()
 
     @property
     def is_backward(self) -> bool:
+        """Return whether the graph takes gradients."""
         return any(node.op == "placeholder" and _is_gradient(node.name) for node in self.graph.nodes)
 
 
@@ -120,6 +122,7 @@ class Provenance:
         self._tie()
 
     def stage(self, name: str, index: int = 0) -> StageNodes | None:
+        """Return a stage by its name and number."""
         return next((s for s in self.stages if (s.record.stage, s.record.index) == (name, index)), None)
 
     def module_path(self, index: int) -> tuple[ModuleCall, ...]:
@@ -174,7 +177,7 @@ class Provenance:
                     yield stage, name
 
     def kernels_of(self, stage: StageNodes, name: str) -> Iterator[tuple[Kernel, KernelCall]]:
-        """Return the calls that compute a node of any stage. (A cheap operation may be done in several.)"""
+        """Return the calls that compute a node of any stage; a cheap operation may be done in several."""
         for kernel in self.kernels:
             generated = self.kernel_stage(kernel)
             if generated is not None:

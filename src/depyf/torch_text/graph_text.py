@@ -96,6 +96,7 @@ class Node:
 
     @property
     def is_call(self) -> bool:
+        """Return whether the node calls something."""
         return self.op.startswith("call_")
 
     @property
@@ -122,7 +123,7 @@ class Graph:
     subgraphs: tuple[Graph, ...] = ()
 
     def walk(self, prefix: str = "") -> Iterator[tuple[str, Graph]]:
-        """This graph and all within it, each with what the names of its nodes begin with in records: ``"body."``."""
+        """Yield this graph and all within it, each with what its nodes' names begin with in records: ``"body."``."""
         yield prefix, self
         for inner in self.subgraphs:
             yield from inner.walk(f"{prefix}{inner.name}.")
@@ -132,6 +133,7 @@ class Graph:
         return ((prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes)
 
     def node(self, name: str) -> Node | None:
+        """Return a node by its name."""
         return next((node for node in self.nodes if node.name == name), None)
 
 

@@ -178,7 +178,7 @@ def _cause(comment: str, full_path: Callable[[str], str]) -> SourceLocation | No
 
 
 def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
-    """Valid Python for one condition."""
+    """Return valid Python for one condition."""
     if kind == "TENSOR_MATCH":
         tensor = _TENSOR.match(condition)
         if tensor is not None:
@@ -199,7 +199,7 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
 
 
 def _printed(condition: str) -> str:
-    """Valid Python for a condition that torch prints nearly as Python."""
+    """Return valid Python for a condition that torch prints nearly as Python."""
     # (Most conditions hold nothing of what follows; to look for a text is cheaper than to match a pattern.)
     hooks = _SAVED_TENSORS_HOOKS.fullmatch(condition) if "top_saved_tensors_hooks" in condition else None
     if hooks is not None:
@@ -231,7 +231,7 @@ _SET = re.compile(r"\{[^{}:]+,")
 
 
 def _with_sorted_sets(text: str) -> str:
-    """Return an expression with the items of sets in order. (Python prints them in another order in each process.)"""
+    """Return an expression with the items of sets in order: Python prints them in another one in each process."""
     class Sorted(ast.NodeTransformer):
         def visit_Set(self, node: ast.Set) -> ast.Set:
             self.generic_visit(node)
@@ -287,7 +287,7 @@ def _tuple(items: str) -> str:
 
 
 def _maybe_inside_string(text: str) -> bool:
-    """Return whether a text may end inside a string literal. (Quotes are cheaper to count than to parse.)"""
+    """Return whether a text may end inside a string literal: quotes are cheaper to count than to parse."""
     return bool(text.count("'") % 2 or text.count('"') % 2 or "\\" in text)
 
 

@@ -35,7 +35,7 @@ def stage_name(stage: GraphStage) -> str:
 
 
 def after_break(line: int, branch: Branch | None = None) -> str:
-    """Return ``after the graph break in line 34, where x.max() > 3.0 is true``"""
+    """Return ``after the graph break in line 34, where x.max() > 3.0 is true``."""
     return f"after the graph break in line {line}" + on_branch(branch, lambda text: text)
 
 
@@ -56,4 +56,5 @@ def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
 
 
 def seconds(value: float) -> str:
+    """Return a time: ``1.50 s``."""
     return f"{value:.2f} s"

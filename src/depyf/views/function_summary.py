@@ -33,6 +33,7 @@ class FunctionSummary:
 
     @classmethod
     def of_function(cls, function: CompiledFunction) -> FunctionSummary:
+        """Summarise a function that has compiled versions."""
         first = function.frames[0]
         return cls(function.name, first.title or function.name, first.location, first.wrappers, function)
 
@@ -46,14 +47,17 @@ class FunctionSummary:
 
     @property
     def done(self) -> list[Compilation]:
+        """Return the compilations that gave code."""
         return [c for c in self.compilations if c.outcome == "compiled"]
 
     @property
     def recompiles(self) -> list[Compilation]:
+        """Return the compilations because no version matched."""
         return recompiles(self.compilations)
 
     @property
     def file(self) -> str:
+        """Return the name of its full code; empty where it has none."""
         return self.function.file if self.function else ""
 
 

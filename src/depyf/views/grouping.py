@@ -70,7 +70,7 @@ def kind_of_failure(found: GuardFailure) -> str:
 
 
 def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
-    """Compilations because no version matched. (At the limit nothing is compiled any more.)"""
+    """Return the compilations because no version matched; at the limit nothing is compiled any more."""
     return [c for c in compilations if c.guard_failures and c.outcome != "limit"]
 
 

@@ -35,7 +35,7 @@ _ACTIVE = re.compile(r"[\\*<|$]|(?<=\])[(\[]|~(?=~)|(?<![^\W_])_|_(?![^\W_])|^[-
 
 
 def prose(text: str, longest: int = 0) -> str:
-    """Running text.
+    """Return running text.
 
     Code spans in it (torch's sentences have such) stay; all else that Markdown reads is escaped. Addresses of objects,
     which no reader can use and which differ from run to run, are left out.
@@ -113,4 +113,5 @@ def some(items: Sequence[str], most: int, what: str = "more") -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: ``1 graph``, ``3 graphs``."""
     return f"{number} {one if number == 1 else many or one + 's'}"

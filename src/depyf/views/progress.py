@@ -18,6 +18,7 @@ class Progress:
         self.colour = self.on and not os.environ.get("NO_COLOR")
 
     def show(self, name: str) -> None:
+        """Draw the bar, with the name of what is done now."""
         if not self.on:
             return
         width = max(shutil.get_terminal_size().columns - 1, 1)
@@ -36,6 +37,7 @@ class Progress:
         self.stream.flush()
 
     def clear(self) -> None:
+        """Take the bar away."""
         if self.on:
             self.stream.write("\r\x1b[K")
             self.stream.flush()

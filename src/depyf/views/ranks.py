@@ -91,7 +91,7 @@ def _write_shared(directory: str) -> str:
 
 
 def rank_ended(directory: str) -> None:
-    """Called when a rank has written its folder: makes the index over all ranks, if it is this rank's turn.
+    """Make the index over all ranks, if it is this rank's turn; called when it has written its folder.
 
     An index that cannot be written costs a warning, as any file does.
     """
@@ -109,6 +109,7 @@ def rank_ended(directory: str) -> None:
 
 
 def rank_folders(directory: str) -> dict[int, str]:
+    """Return the folders of ranks in a directory, by rank."""
     try:
         return numbered(os.listdir(directory), RANK)
     except OSError:

@@ -37,7 +37,7 @@ def once(key: Hashable, make: Callable[[], Made]) -> Made:
 
 
 class Same:
-    """An object as a key, by its identity. (It stays alive meanwhile.)"""
+    """An object as a key, by its identity; it stays alive meanwhile."""
 
     __slots__ = ("value",)
 

@@ -90,14 +90,17 @@ class RunIndex:
         tell_apart(self.summaries)
 
     def entry(self, compilation: Compilation) -> CacheEntry | None:
+        """Return the cache entry that a compilation made."""
         found = self.entries.get(compilation.compile_id.key)
         return found[1] if found else None
 
     def resume_names(self, compilation: Compilation) -> tuple[str, ...]:
+        """Return the names of resume functions that the code of a compilation calls."""
         found = self.entry(compilation)
         return found.resume_names if found else ()
 
     def graph_names(self, compilation: Compilation) -> tuple[str, ...]:
+        """Return the names of graphs that the code of a compilation calls."""
         found = self.entry(compilation)
         return found.graph_names if found else ()
 
@@ -164,6 +167,7 @@ class RunIndex:
         return self.version_of(compilation.compile_id)
 
     def version_of(self, compile_id: CompileId | None) -> Version | None:
+        """Return the version with an id, with its guards; ``None`` where it is not known."""
         found = self.entries.get(compile_id.key) if compile_id else None
         if found is None:
             return None
@@ -179,6 +183,7 @@ class RunIndex:
         return (old, new) if old and new else None
 
     def differences(self, compilation: Compilation) -> list[Difference]:
+        """Return in what else a version differs from the one that served before it."""
         pair = self._before(compilation)
         told = {change.subject for change in self.changes(compilation)}
         return version_differences(*pair, self.stack_names(compilation), told) if pair else []

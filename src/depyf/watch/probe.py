@@ -34,7 +34,7 @@ class Observation(Protocol):
         """Look at what a step is about to read: ``reads`` are the values of ``step.reads``."""
 
     def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
-        """It has run. Whether to pause in the frame of the function."""
+        """Look at what a step has given, and return whether to pause in the frame of the function."""
 
 
 #: Begins an observation; called with nothing at the beginning of each call of the function.

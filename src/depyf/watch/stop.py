@@ -108,6 +108,7 @@ class Watch:
         print(f"depyf: {text}", file=sys.stderr, flush=True)
 
     def once(self, key: object) -> bool:
+        """Return whether this is the first call with a key."""
         with self._lock:
             if key in self._said:
                 return False
@@ -139,6 +140,7 @@ def running_text(path: str) -> str:
 
 
 def graph_groups(tree: ast.Module, line: int) -> Sequence[Group]:
+    """Return the steps of the graph that begins at a line, in groups that are watched together."""
     function = find_function(tree, line)
     if function is None:
         return []
@@ -147,6 +149,7 @@ def graph_groups(tree: ast.Module, line: int) -> Sequence[Group]:
 
 
 def kernel_groups(text: str) -> Callable[[ast.Module, int], Sequence[Group]]:
+    """Return what finds the steps of a part of a generated module, in groups."""
     module = read_module(text)
     lines = {launch.line for launch in module.launches}
     parameters = {name: definition.parameters for name, definition in module.definitions.items()}

@@ -13,7 +13,9 @@ from .operations import is_view
 
 
 class Flow:
-    """Attributes:
+    """The values that flow between the kernels of a module, and the nodes that they are known to be.
+
+    Attributes:
     module, graph: what was generated, and of what.
     lines: of the graph's text.
     captured: captured node of each node, where known.
@@ -82,6 +84,7 @@ class Flow:
         return name
 
     def fits(self, value: int, name: str) -> bool:
+        """Return whether a value has the elements and the type of a node, as far as both are known."""
         size, kind = self.module.buffers.get(value), self.nodes[name].type
         if size is None or kind is None or kind.shape is None:
             return size is None

@@ -129,6 +129,7 @@ def source_lines(capture: Capture) -> dict[str, list[str]]:
 
 
 def base_name(path: str) -> str:
+    """Return the name of a file without its folders."""
     return ntpath.basename(path)  # of either system: records come from elsewhere
 
 

@@ -219,7 +219,7 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
 
 
 def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
-    """Transformed code with a comment above each call of a graph that writes to its arguments."""
+    """Return transformed code with a comment above each call of a graph that writes to its arguments."""
     writes = {legal_identifier(name): graph for name, graph in shown.items() if graph.writes or graph.may_write}
     if not any(f"{name}(" in text for name in writes):
         return text
@@ -350,4 +350,5 @@ def _pass_on(frame: Frame) -> str:
 
 
 def all_graphs(graphs: Sequence[CompiledGraph]) -> dict[str, CompiledGraph]:
+    """Return graphs by their names."""
     return {graph.name: graph for graph in graphs}

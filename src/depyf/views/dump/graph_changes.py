@@ -155,7 +155,7 @@ def _on_one_line(parts: Sequence[str]) -> str:
 
 
 def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Return whether two graphs call much the same, in whatever order. (Quickly found, unlike where they differ.)"""
+    """Return whether two graphs call much the same, in whatever order: quickly found, unlike where they differ."""
     common = Counter(map(_skeleton, old)) & Counter(map(_skeleton, new))
     return sum(common.values()) >= (1 - _DIFFERENT) * max(len(old), len(new))
 

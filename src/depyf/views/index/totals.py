@@ -11,7 +11,9 @@ from ..run_index import RunIndex
 
 @dataclass(frozen=True)
 class Totals:
-    """Attributes:
+    """The numbers of a run.
+
+    Attributes:
     functions: that were compiled at least once, their resume functions counted in.
     versions: compilations that gave code.
     graphs: that this code calls.
@@ -32,6 +34,7 @@ class Totals:
 
     @classmethod
     def of(cls, run: RunIndex) -> Totals:
+        """Count what is in a run."""
         compilations = run.capture.compilations
         breaks = [found for compilation in compilations for found in compilation.breaks]
         outcomes: dict[str, int] = {}

@@ -22,6 +22,7 @@ _TORCHS_PAGE = re.compile(r"https?://[\w./%#?=&+-]+")
 
 
 def compilation_data(run: Run, compilation: Compilation) -> Json:
+    """Return a compilation: its function, outcome, time and graphs."""
     summary = run.index.summary_of.get(compilation.compile_id.key)
     return {
         "id": str(compilation.compile_id), "subject": run.subject(compilation),
@@ -37,6 +38,7 @@ def compilation_data(run: Run, compilation: Compilation) -> Json:
 
 
 def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
+    """Return the graph breaks of one reason: torch's words, and each place."""
     first = group[0][0]
     places = []
     for members in breaks_by_place(group):
@@ -117,6 +119,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
 
 
 def symbols_data(run: Run) -> list[Json]:
+    """Return the symbols that are used, each decision once."""
     found: dict[tuple[object, ...], Json] = {}
     for unit_number, summary in enumerate(run.index.summaries):
         for compilation in summary.compilations:
@@ -136,10 +139,12 @@ def symbols_data(run: Run) -> list[Json]:
 
 
 def phases_data(run: Run) -> list[list[Any]]:
+    """Return ``[phase, seconds]`` of the whole run."""
     return [[name, value] for name, value in seconds_by_phase(run.capture.compilations).items()]
 
 
 def caches_data(run: Run) -> list[list[Any]]:
+    """Return ``[cache, outcome, reason, times]`` of the lookups in torch's caches."""
     found: dict[tuple[str, str, str], int] = {}
     for compilation in run.capture.compilations:
         for lookup in compilation.caches:
@@ -149,6 +154,7 @@ def caches_data(run: Run) -> list[list[Any]]:
 
 
 def summary_data(run: Run) -> Json:
+    """Return the totals of the run."""
     totals = Totals.of(run.index)
     return {
         "functions": totals.functions,

@@ -20,6 +20,7 @@ from .run import Json, Run, words
 
 
 def unit_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Json:
+    """Return a function with its frames and versions; the texts of guards are added to ``guards``."""
     frames = []
     for frame in summary.function.frames if summary.function else ():
         frames.append(_frame(run, summary, frame, guards))

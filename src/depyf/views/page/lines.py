@@ -36,12 +36,15 @@ class Statuses:
         return self._files.setdefault(name, _File())
 
     def in_graph(self, place: SourceLocation, graph: int) -> None:
+        """Note that a line is in a graph."""
         self._of(place.filename).graphs.setdefault(place.line, set()).add(graph)
 
     def at_break(self, place: SourceLocation, number: int, reason: str) -> None:
+        """Note that a graph breaks at a line."""
         self._of(place.filename).breaks.setdefault(place.line, []).append(reason)
 
     def traced(self, filename: str, lines: Iterable[int]) -> None:
+        """Note lines that torch traced."""
         self._of(filename).traced.update(lines)
 
     def in_python(self, function: SourceLocation, why: str) -> None:
@@ -49,6 +52,7 @@ class Statuses:
         self._of(function.filename).python[function.line] = why
 
     def compiled(self, function: SourceLocation) -> None:
+        """Note a function that was compiled, by the line where it begins."""
         self._of(function.filename).compiled.add(function.line)
 
     def of(self, filename: str, text: str) -> list[list[Any]]:

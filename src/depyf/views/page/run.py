@@ -53,6 +53,7 @@ class Run:
         self.whole = _whole_paths(capture, files)
 
     def file(self, name: str) -> int:
+        """Return the number of a file, a new one where it has none."""
         name = self.whole.get(name, name)
         number = self.file_numbers.setdefault(name, len(self.file_names))
         if number == len(self.file_names):
@@ -60,9 +61,11 @@ class Run:
         return number
 
     def short_names(self) -> dict[str, str]:
+        """Return what files are called, by path."""
         return {path: self.names.get(path, short) for path, short in short_names(self.file_names).items()}
 
     def place(self, location: SourceLocation | None) -> int:
+        """Return the number of a line of the user's; -1 for none."""
         if location is None or location.line <= 0:
             return -1
         name = self.whole.get(location.filename, location.filename)
@@ -73,6 +76,7 @@ class Run:
         return number
 
     def document(self, kind: str, key: str, title: str, text: str, **more: Any) -> int:
+        """Add a text that a pane can show, and return its number."""
         while key in self.keys:
             key += "'"
         self.keys.add(key)
@@ -84,6 +88,7 @@ class Run:
         return self.index.source.name_at(place, plain_name(place.function))
 
     def subject(self, compilation: Compilation) -> str:
+        """Return the function of a compilation, and from which line on."""
         resume = resumed_function(compilation.function)
         summary = self.index.summary_of.get(compilation.compile_id.key)
         title = summary.title if summary else plain_name(compilation.function) or "a function that torch does not name"

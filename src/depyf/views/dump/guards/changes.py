@@ -43,7 +43,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """``len(self.history): 0 -> 1  (for i in range(2))``"""
+        """The difference as a line: ``len(self.history): 0 -> 1  (for i in range(2))``."""
         text = f"{self.subject}: {self.was} -> {self.now}" if self.subject else self.now
         return text + (f"  ({self.loops})" if self.loops else "")
 

@@ -216,7 +216,7 @@ _TUPLE = re.compile(r"(?P<subject>.+) == (?P<value>\(.*\))")
 
 
 def _said_by(condition: Condition) -> Iterator[str]:
-    """Other conditions that a condition says too. (Where torch compares a value it compares its type.)"""
+    """Return other conditions that a condition says too: where torch compares a value it compares its type."""
     found = _TUPLE.fullmatch(condition.text) if " == (" in condition.text and condition.text.endswith(")") else None
     value = parsed_expression(found["value"]) if found is not None else None
     if found is not None and isinstance(value, ast.Tuple):
@@ -233,6 +233,7 @@ def conditions(guards: Iterable[Guard], frame: Frame) -> list[Condition]:
 
 
 def tensor_check(subject: str, description: str) -> str:
+    """Return the condition that a tensor is as it is described: ``check_tensor(x, 'f32[4] on cpu')``."""
     return f"check_tensor({subject}, {description!r})"
 
 

@@ -70,6 +70,7 @@ class Block(Generic[Payload]):
 
 
 def series(numbers: Sequence[int]) -> str:
+    """Return numbers as a loop takes them: ``range(32)``, ``(0, 2, 5)``."""
     first, last = numbers[0], numbers[-1]
     if list(numbers) == list(range(first, last + 1)):
         return f"range({first}, {last + 1})" if first else f"range({last + 1})"

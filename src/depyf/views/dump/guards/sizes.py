@@ -50,6 +50,7 @@ class OpenSize:
     symbol: str = ""
 
     def range_in_words(self) -> str:
+        """Return the range: ``"2 to 256"``, ``"2 or more"``, ``"any"``."""
         if self.low is None and self.high is None:
             return "any"
         if self.high is None:
@@ -87,6 +88,7 @@ class Sizes:
         return self.layouts.get(condition.subject) or condition.tensor.layout() or "contiguous"
 
     def check(self, condition: Condition) -> str:
+        """Return the condition on a tensor, with names for its open sizes."""
         return tensor_check(condition.subject, self.described(condition))
 
 
@@ -276,6 +278,7 @@ def range_in_sentence(found: str) -> str:
 
 
 def symbol_names(compilation: Compilation | None) -> dict[str, str]:
+    """Return torch's names of open sizes by their expressions."""
     return dict(_symbols(compilation))
 
 

@@ -49,6 +49,7 @@ class Version:
 
     @property
     def guards_name(self) -> str:
+        """Return the name of the function with its guards."""
         return guards_name(self.frame, self.number)
 
     def fact_of(self, condition: Condition) -> tuple[str, Fact] | None:
@@ -150,6 +151,7 @@ def _number(entry: CacheEntry) -> int:
 
 
 def by_compile_id(compilations: Sequence[Compilation]) -> dict[tuple[int, int, int], Compilation]:
+    """Return compilations by the keys of their ids."""
     return {compilation.compile_id.key: compilation for compilation in compilations}
 
 

@@ -19,6 +19,7 @@ STEPS = 6
 
 
 def breaks(run: SectionContext) -> list[str]:
+    """Return the section on graph breaks: by reason, each place with what to do."""
     found = [(broken, c) for c in run.capture.compilations for broken in c.breaks]
     if not found:
         return []
@@ -39,7 +40,7 @@ def breaks(run: SectionContext) -> list[str]:
 
 
 def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
-    """Breaks in torch's own code around the user's module: nothing that the user can mend."""
+    """Return the lines on breaks in torch's own code around the user's module: nothing that the user can mend."""
     lines = ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
              f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed for it: "
              "compile the module before it is wrapped.", ""]

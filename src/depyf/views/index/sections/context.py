@@ -31,7 +31,7 @@ class SectionContext(RunIndex):
         return code(self.short_place(location))
 
     def called_through(self, wrappers: Sequence[SourceLocation]) -> str:
-        """Return ``called through 2 wrappers: `generic.py:1019` `merge_with_config_defaults.wrapper`, ...``"""
+        """Return ``called through 2 wrappers: `generic.py:1019` `merge_with_config_defaults.wrapper`, ...``."""
         return f"called through {count(len(wrappers), 'wrapper')}: " + ", ".join(
             f"{self.place(wrapper)} {code(wrapper.function)}" for wrapper in wrappers)
 
@@ -50,4 +50,5 @@ class SectionContext(RunIndex):
 
 
 def left_out(number: int, what: str) -> list[str]:
+    """Return the lines that say how many of a kind are not told."""
     return ["", f"... and {count(number, what)} more (`records.jsonl` has all)."] if number > 0 else []

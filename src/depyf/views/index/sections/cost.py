@@ -9,6 +9,7 @@ from .context import SectionContext
 
 
 def cost(run: SectionContext) -> list[str]:
+    """Return the section on compile time: by phase, the slowest compilations, the caches."""
     compilations = run.capture.compilations
     phases = seconds_by_phase(compilations)
     if not phases:

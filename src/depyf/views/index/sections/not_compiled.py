@@ -13,6 +13,7 @@ from .recompiles import event
 
 
 def not_compiled(run: SectionContext) -> list[str]:
+    """Return the section on what runs in plain Python, and why."""
     groups = groups_not_compiled(run.capture.compilations)
     if not groups:
         return []

@@ -11,6 +11,7 @@ from .context import SectionContext
 
 
 def head(run: SectionContext) -> list[str]:
+    """Return the title, the verdict and the totals of the run."""
     capture = run.capture
     totals = Totals.of(run)
     versions = {"python": "Python", "torch": "torch"}
@@ -48,6 +49,7 @@ def _compiled(run: SectionContext) -> list[FunctionSummary]:
 
 
 def start(run: SectionContext, page: str) -> list[str]:
+    """Return the links to begin with."""
     written = [summary for summary in _compiled(run) if summary.file]
     # (a wrapper that broke before it called the user's function has no graph)
     with_graphs = [summary for summary in written if any(run.graph_names(c) for c in summary.done)]

@@ -15,6 +15,7 @@ ROWS = 12
 
 
 def recompiles(run: SectionContext) -> list[str]:
+    """Return the section on recompiles: by function, each with what changed, then advice."""
     lines: list[str] = []
     for summary in run.summaries:
         recompiled = summary.recompiles

@@ -22,6 +22,7 @@ Decision: TypeAlias = tuple[SymbolDecision, Compilation]
 
 
 def shapes(run: SectionContext) -> list[str]:
+    """Return the section on dynamic shapes: what is open, what was fixed, the conditions on it."""
     lines: list[str] = []
     for summary in run.summaries:
         # (What a skipped function decided holds for no call.)
