@@ -80,9 +80,11 @@ _LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitEx
 class Spill(Protocol):
     """Where records lie that are complete (:class:`depyf.records.log.RecordLog`)."""
 
-    def append(self, record: Any) -> Any: ...
+    def append(self, record: Any) -> Any:
+        """Keep a record, and return where it lies."""
 
-    def read(self, recorded: Any) -> Any: ...
+    def read(self, recorded: Any) -> Any:
+        """Return the record that lies there."""
 
 
 @dataclass
@@ -191,7 +193,7 @@ class EventReader:
         return found
 
     def ended(self, compile_id: CompileId) -> None:
-        """A compilation is over, or its backward one: its record is complete as far as the run has come."""
+        """Keep the record of a compilation that is over, or whose backward one is, as far as the run has come."""
         builder = self._known(compile_id.key)
         if builder is None or self._spill is None:
             return

@@ -65,7 +65,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
 
 
 def _with_entries(capture: Capture, of: Callable[[Frame, CacheEntry], CacheEntry]) -> Capture:
-    """The capture with other cache entries."""
+    """Return the capture with other cache entries."""
     return replace(capture, functions=tuple(
         replace(function, frames=tuple(
             replace(frame, entries=tuple(of(frame, entry) for entry in frame.entries)) for frame in function.frames))
@@ -73,7 +73,7 @@ def _with_entries(capture: Capture, of: Callable[[Frame, CacheEntry], CacheEntry
 
 
 def _without_lost(capture: Capture, directory: Directory) -> Capture:
-    """The capture without the names of files that could not be written."""
+    """Return the capture without the names of files that could not be written."""
 
     def name(file: str) -> str:
         return file if directory.written(file) else ""
