@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
 from ..rules import registrar
@@ -11,6 +12,7 @@ from .rule import Rule
 from .stack import CaseTest, State, Subject, Unliftable
 
 if TYPE_CHECKING:
+    from ..structure.patterns import Case, Value
     from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}
@@ -18,7 +20,7 @@ rule = registrar(RULES)
 
 
 @rule("CASE")
-def _(executor: SymbolicExecutor, state: State, case: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, case: Case) -> None:
     if state.underflow >= 0:
         raise Unliftable("a pattern")  # not looked at apart from its subject
     entry = state.stack[-1] if state.stack else None
@@ -31,37 +33,60 @@ def _(executor: SymbolicExecutor, state: State, case: Any) -> None:
     state.stack.append(CaseTest(entry, pattern(executor, case.pattern), case.never))
 
 
-def pattern(executor: SymbolicExecutor, value: Any) -> ast.pattern:
-    """The pattern that a value is held against (``structure.patterns.Value``)."""
+def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
+    """The pattern that a value is matched with."""
     name = None if value.store is None else executor.scope.plain_name(value.store.arg)
     if len(value.copies) > 1:
-        made: Any = ast.MatchOr([pattern(executor, copy) for copy in value.copies])
+        made: ast.pattern = ast.MatchOr([pattern(executor, copy) for copy in value.copies])
     elif value.copies:
         made = pattern(executor, value.copies[0])
     elif value.kind is None:
         return ast.MatchAs(None, name)
-    elif value.kind == "value":
-        made = ast.MatchValue(alone(executor, value.what))
-    elif value.kind == "singleton":
-        made = ast.MatchSingleton(value.what)
-    elif value.kind == "sequence":
-        made = ast.MatchSequence(sequence(executor, value))
-    elif value.kind == "mapping":
-        parts = part_patterns(executor, value, range(len(value.what)))
-        rest = value.rest.store.arg if value.rest is not None else None
-        made = ast.MatchMapping([alone(executor, key) for key in value.what], parts,
-                                None if rest is None else executor.scope.plain_name(rest))
     else:
-        parts = part_patterns(executor, value, range(value.length + len(value.names)))
-        split = value.length
-        made = ast.MatchClass(alone(executor, value.what), parts[:split], list(value.names), parts[split:])
+        made = _PATTERNS[value.kind.value](executor, value)
     return made if name is None else ast.MatchAs(made, name)
 
 
-def sequence(executor: SymbolicExecutor, value: Any) -> list[ast.pattern]:
-    if value.star is None:
+def of_value(executor: SymbolicExecutor, value: Value) -> ast.pattern:
+    """``case 1:``."""
+    return ast.MatchValue(alone(executor, value.ops))
+
+
+def of_singleton(executor: SymbolicExecutor, value: Value) -> ast.pattern:
+    """``case None:``."""
+    return ast.MatchSingleton(value.constant)
+
+
+def of_sequence(executor: SymbolicExecutor, value: Value) -> ast.pattern:
+    """``case [a, *b]:``."""
+    return ast.MatchSequence(sequence(executor, value))
+
+
+def of_mapping(executor: SymbolicExecutor, value: Value) -> ast.pattern:
+    """``case {"a": b, **c}:``."""
+    parts = part_patterns(executor, value, range(len(value.keys)))
+    rest = value.rest.store if value.rest is not None else None
+    return ast.MatchMapping([alone(executor, key) for key in value.keys], parts,
+                            None if rest is None else executor.scope.plain_name(rest.arg))
+
+
+def of_class(executor: SymbolicExecutor, value: Value) -> ast.pattern:
+    """``case A(b, c=d):``."""
+    parts = part_patterns(executor, value, range(value.length + len(value.names)))
+    split = value.length
+    return ast.MatchClass(alone(executor, value.ops), parts[:split], list(value.names), parts[split:])
+
+
+#: The pattern of each kind.
+_PATTERNS: dict[str, Callable[[SymbolicExecutor, Value], ast.pattern]] = {
+    "value": of_value, "singleton": of_singleton, "sequence": of_sequence, "mapping": of_mapping, "class": of_class,
+}
+
+
+def sequence(executor: SymbolicExecutor, value: Value) -> list[ast.pattern]:
+    if not value.is_open:
         return part_patterns(executor, value, range(value.length))
-    if value.star >= 0:
+    if value.star is not None:
         made: list[ast.pattern] = []
         for index in range(value.length + 1):
             part = pattern(executor, value.parts[index])
@@ -78,7 +103,7 @@ def sequence(executor: SymbolicExecutor, value: Any) -> list[ast.pattern]:
     return [*part_patterns(executor, value, first), ast.MatchStar(), *part_patterns(executor, value, last)]
 
 
-def part_patterns(executor: SymbolicExecutor, value: Any, places: range) -> list[ast.pattern]:
+def part_patterns(executor: SymbolicExecutor, value: Value, places: range) -> list[ast.pattern]:
     """Patterns of parts; those that nobody looks at are ``_``."""
     return [pattern(executor, value.parts[i]) if i in value.parts else ast.MatchAs() for i in places]
 

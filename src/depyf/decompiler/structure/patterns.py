@@ -3,8 +3,8 @@
 CPython's compiler (``compiler_pattern*`` in compile.c; codegen.c from 3.14) writes a pattern as tests on a stack
 that holds the subject, its parts and the values to bind.  Every failed test pops what is there and goes to the next
 case; only when all tests have succeeded the names are stored.  Here that code is run on symbolic values along the
-way on which all tests succeed: what happens to a value says which pattern it is held against.  Then the first block
-of the pattern ends in a branch on ``CASE``, one way for success and one for failure, and the rest of the structuring
+path on which all tests succeed: what happens to a value says which pattern it is held against.  Then the first block
+of the pattern ends in a branch on ``CASE``, one edge for success and one for failure, and the rest of the structuring
 sees an ``if`` (:func:`cases` makes ``match`` statements of those in the end).
 
 Each case but the last works on a copy of the subject, which lies below while the guard and the failure go on.
@@ -13,6 +13,8 @@ Each case but the last works on a copy of the subject, which lies below while th
 from __future__ import annotations
 
 import ast
+import enum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
@@ -30,14 +32,28 @@ _NAMES = {"LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDERE
 _STORES = {"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"}
 
 
+class Kind(enum.Enum):
+    """The kinds of patterns that are no name."""
+
+    VALUE = "value"
+    SINGLETON = "singleton"
+    SEQUENCE = "sequence"
+    MAPPING = "mapping"
+    CLASS = "class"
+
+
 class Value:
     """The subject or a part of it, and what it is held against.
 
     Attributes:
-        kind: ``value``, ``singleton``, ``sequence``, ``mapping``, ``class``; ``None`` for a wildcard.
-        what: operations that make the value, the class or the keys; the constant of a singleton.
+        kind: of the pattern; ``None`` for a wildcard.
+        ops: operations that make the value or the class.
+        keys: operations that make each key of a mapping.
+        constant: that of a singleton.
         parts: values of its parts. Of a sequence ``(index from the left, or from the right if negative)``.
-        star: index of the part that takes the rest of a sequence; ``None`` without one.
+        length: number of a sequence's parts without a star, or of a class's positional patterns.
+        is_open: a part takes the rest of the sequence.
+        star: index of that part; ``None`` where nobody looks at it, and parts are looked up by index.
         names: attribute names of a class's keyword patterns.
         rest: what takes the rest of a mapping.
         copies: values that are this one again: one for ``as``, several for alternatives.
@@ -47,10 +63,13 @@ class Value:
 
     def __init__(self, of: Value | None = None) -> None:
         self.of = of
-        self.kind: str | None = None
-        self.what: Any = None
+        self.kind: Kind | None = None
+        self.ops: list[Op] = []
+        self.keys: list[list[Op]] = []
+        self.constant: bool | None = None
         self.parts: dict[int, Value] = {}
         self.length = 0
+        self.is_open = False
         self.star: int | None = None
         self.names: tuple[str, ...] = ()
         self.rest: Value | None = None
@@ -86,35 +105,83 @@ class _NoPattern(Exception):
     """The operations are not the code of a pattern."""
 
 
-class _Made:
-    """A value that only the test of a pattern needs: a length, a constant, the attributes of a class, ..."""
+# Values that only the test of a pattern needs. Each is itself: two that hold the same are not equal.
+@dataclass(eq=False)
+class _Test:
+    """The result of a test; ``good``: whether it is true where the pattern fits."""
 
-    def __init__(self, kind: str, of: Any = None, what: Any = None) -> None:
-        self.kind = kind
-        self.of = of
-        self.what = what
+    good: bool
 
 
-_Stack = list[Any]
+@dataclass(eq=False)
+class _Expression:
+    """A constant, a variable or an attribute of one."""
+
+    ops: list[Op]
+
+    def constant(self) -> Any:
+        """The constant that it is."""
+        if self.ops[0].kind != "CONST":
+            raise _NoPattern
+        return self.ops[0].arg
+
+
+@dataclass(eq=False)
+class _Keys:
+    """The keys of a mapping, each with the operations that make it."""
+
+    keys: list[list[Op]]
+
+
+class _Key:
+    """One of the keys."""
+
+
+class _Rest:
+    """The empty dictionary that takes the rest of a mapping."""
+
+
+@dataclass(eq=False)
+class _Length:
+    """The length of a value."""
+
+    of: Value
+
+
+@dataclass(eq=False)
+class _FromEnd:
+    """The index of an item so many places before the end."""
+
+    distance: int
+
+
+@dataclass(eq=False)
+class _Found:
+    """The values of a mapping, or attributes of a class, that were looked up."""
+
+    of: Value
+
+
+_Stack = list[Value | _Test | _Expression | _Keys | _Key | _Rest | _Length | _FromEnd | _Found]
 _Place = tuple[int, int]
 
 
-class _Way:
-    """The way through a pattern on which all tests succeed."""
+class _Path:
+    """The path through a pattern on which all tests succeed."""
 
     def __init__(self, cfg: RegionCfg, base: int) -> None:
         self.cfg = cfg
         self.base = base  # size of the stack when the pattern is through
         self.failures: list[tuple[int, _Stack]] = []
         self.stored = False  # whether a name was stored
-        #: the stack at each block on the way, and at each operation of one that leaves the function
+        #: the stack at each block on the path, and at each operation of one that leaves the function
         self.places: dict[_Place, _Stack] = {}
 
     # --- the walk ---------------------------------------------------------------------------------
     def follow(
-        self, at: int, index: int, stack: _Stack, other: _Way | None = None
+        self, at: int, index: int, stack: _Stack, other: _Path | None = None
     ) -> tuple[_Place, _Stack]:
-        """Run until the pattern is through, or until the ``other`` way is met; return the place and the stack there."""
+        """Run until the pattern is through, or until the ``other`` path is met; return the place and the stack there."""
         begun = False
         seen: set[int] = set()
         while True:
@@ -147,11 +214,11 @@ class _Way:
 
     def branch(self, node: Block, stack: _Stack) -> int:
         test = stack.pop() if stack else None
-        if not isinstance(test, _Made) or test.kind != "test" or self.stored:
+        if not isinstance(test, _Test) or self.stored:
             raise _NoPattern  # (names are stored when all tests have succeeded)
-        way, other = node.successors if test.what else reversed(node.successors)
+        following, other = node.successors if test.good else reversed(node.successors)
         self.failures.append((other, list(stack)))
-        return way
+        return following
 
     def step(self, ops: list[Op], index: int, stack: _Stack) -> None:
         op = ops[index]
@@ -160,7 +227,7 @@ class _Way:
             if method is not None:
                 method(op, stack)
             elif op.kind in _NAMES:
-                stack.append(_Made("expression", what=[op]))
+                stack.append(_Expression([op]))
             elif op.kind in _STORES:
                 self.value(stack.pop()).bind(op)
                 self.stored = True
@@ -169,13 +236,13 @@ class _Way:
         except IndexError:
             raise _NoPattern from None
 
-    def value(self, entry: Any) -> Value:
+    def value(self, entry: object) -> Value:
         if not isinstance(entry, Value):
             raise _NoPattern
         return entry
 
-    def held(self, entry: Any, kind: str) -> Value:
-        """Return the value, which is held against a pattern of the kind."""
+    def matched(self, entry: object, kind: Kind) -> Value:
+        """Return the value, which is matched with a pattern of the kind."""
         value = self.value(entry)
         if value.kind not in (None, kind):
             raise _NoPattern
@@ -203,107 +270,107 @@ class _Way:
         stack.pop()
 
     def op_CONST(self, op: Op, stack: _Stack) -> None:
-        stack.append(_Made("expression", what=[op]))
+        stack.append(_Expression([op]))
 
     def op_LOAD_ATTR(self, op: Op, stack: _Stack) -> None:
         made = stack.pop()
-        if not isinstance(made, _Made) or made.kind != "expression" or made.what[0].kind == "CONST":
+        if not isinstance(made, _Expression) or made.ops[0].kind == "CONST":
             raise _NoPattern
-        stack.append(_Made("expression", what=[*made.what, op]))
+        stack.append(_Expression([*made.ops, op]))
 
     def op_BUILD_TUPLE(self, op: Op, stack: _Stack) -> None:
         items = [stack.pop() for _ in range(op.arg)][::-1]
-        if not all(isinstance(item, _Made) and item.kind == "expression" for item in items):
+        keys = [item.ops for item in items if isinstance(item, _Expression)]
+        if len(keys) != len(items):
             raise _NoPattern
-        stack.append(_Made("keys", what=[item.what for item in items]))
+        stack.append(_Keys(keys))
 
     def op_COMPARE(self, op: Op, stack: _Stack) -> None:
         right, left = stack.pop(), stack.pop()
-        if not isinstance(right, _Made) or right.kind != "expression":
+        if not isinstance(right, _Expression):
             raise _NoPattern
-        if isinstance(left, _Made) and left.kind == "length" and right.what[0].kind == "CONST":
-            sequence = left.of
-            if sequence.kind == "sequence" and op.arg in ("==", ">="):
-                sequence.length = right.what[0].arg
-                sequence.star = None if op.arg == "==" else -1  # where it stands is seen when it is unpacked
-            elif sequence.kind != "mapping" or op.arg != ">=":
+        if isinstance(left, _Length):
+            sequence, length = left.of, right.constant()
+            if sequence.kind is Kind.SEQUENCE and op.arg in ("==", ">="):
+                sequence.length = length
+                sequence.is_open = op.arg != "=="  # where it stands is seen when it is unpacked
+            elif sequence.kind is not Kind.MAPPING or op.arg != ">=":
                 raise _NoPattern
         elif op.arg == "==":
-            self.held(left, "value").what = right.what
+            self.matched(left, Kind.VALUE).ops = right.ops
         else:
             raise _NoPattern
-        stack.append(_Made("test", what=True))
+        stack.append(_Test(True))
 
     def op_IS(self, op: Op, stack: _Stack) -> None:
         right, left = stack.pop(), stack.pop()
-        if not isinstance(right, _Made) or right.kind != "expression" or right.what[0].kind != "CONST":
+        if not isinstance(right, _Expression):
             raise _NoPattern
-        constant = right.what[0].arg
-        if isinstance(left, _Made) and left.kind == "found" and constant is None:
-            stack.append(_Made("test", what=bool(op.arg)))  # (op.arg: ``is not``)
+        constant = right.constant()
+        if isinstance(left, _Found) and constant is None:
+            stack.append(_Test(bool(op.arg)))  # (op.arg: ``is not``)
             return
         if constant is not None and type(constant) is not bool:
             raise _NoPattern
-        self.held(left, "singleton").what = constant
-        stack.append(_Made("test", what=not op.arg))
+        self.matched(left, Kind.SINGLETON).constant = constant
+        stack.append(_Test(not op.arg))
 
     def op_MATCH_SEQUENCE(self, op: Op, stack: _Stack) -> None:
-        value = self.held(stack[-1], "sequence")
-        value.star = -1  # unless a test of the length follows
-        stack.append(_Made("test", what=True))
+        self.matched(stack[-1], Kind.SEQUENCE).is_open = True  # unless a test of the length follows
+        stack.append(_Test(True))
 
     def op_MATCH_MAPPING(self, op: Op, stack: _Stack) -> None:
-        self.held(stack[-1], "mapping").what = []
-        stack.append(_Made("test", what=True))
+        self.matched(stack[-1], Kind.MAPPING)
+        stack.append(_Test(True))
 
     def op_GET_LEN(self, op: Op, stack: _Stack) -> None:
         value = self.value(stack[-1])
         if value.kind is None and value.of is not None:
             value = value.of
-        stack.append(_Made("length", value))
+        stack.append(_Length(value))
 
     def op_UNPACK(self, op: Op, stack: _Stack) -> None:
         entry = stack.pop()
-        if isinstance(entry, _Made) and entry.kind == "keys":
-            stack += [_Made("key") for _ in range(op.arg)]
+        if isinstance(entry, _Keys):
+            stack += [_Key() for _ in range(op.arg)]
             return
-        if isinstance(entry, _Made) and entry.kind == "found":
+        if isinstance(entry, _Found):
             owner = entry.of
         else:
-            owner = self.held(entry, "sequence")
-            owner.star, owner.length = None, op.arg
+            owner = self.matched(entry, Kind.SEQUENCE)
+            owner.is_open, owner.length = False, op.arg
         for index in reversed(range(op.arg)):
             part = owner.parts[index] = Value()
             stack.append(part)
 
     def op_UNPACK_EX(self, op: Op, stack: _Stack) -> None:
-        owner = self.held(stack.pop(), "sequence")
+        owner = self.matched(stack.pop(), Kind.SEQUENCE)
         before, after = op.arg
-        owner.star, owner.length = before, before + after
+        owner.is_open, owner.star, owner.length = True, before, before + after
         for index in reversed(range(before + 1 + after)):
             part = owner.parts[index] = Value()
             stack.append(part)
 
     def op_BINARY(self, op: Op, stack: _Stack) -> None:
         right, left = stack.pop(), stack.pop()
-        if op.arg != "-" or not isinstance(left, _Made) or left.kind != "length" or not isinstance(right, _Made):
+        if op.arg != "-" or not isinstance(left, _Length) or not isinstance(right, _Expression):
             raise _NoPattern
-        stack.append(_Made("from the end", what=right.what[0].arg))
+        stack.append(_FromEnd(right.constant()))
 
     def op_GETITEM(self, op: Op, stack: _Stack) -> None:
         place, entry = stack.pop(), stack.pop()
-        if not isinstance(place, _Made):
+        if not isinstance(place, (_Expression, _FromEnd)):
             raise _NoPattern
-        if isinstance(entry, _Made) and entry.kind == "found":  # 3.10 looks attributes and items up one by one
-            part = entry.of.parts[place.what[0].arg] = Value()
+        index = -place.distance if isinstance(place, _FromEnd) else place.constant()
+        if isinstance(entry, _Found):  # 3.10 looks attributes and items up one by one
+            part = entry.of.parts[index] = Value()
             stack.append(part)
             return
         value = self.value(entry)
         owner = value.of
-        if owner is None or owner.kind != "sequence":
+        if owner is None or owner.kind is not Kind.SEQUENCE:
             raise _NoPattern
         owner.copies.remove(value)
-        index = -place.what if place.kind == "from the end" else place.what[0].arg
         if type(index) is not int:
             raise _NoPattern
         part = owner.parts[index] = Value()
@@ -311,50 +378,49 @@ class _Way:
 
     def op_MATCH_KEYS(self, op: Op, stack: _Stack) -> None:
         keys, owner = stack[-1], self.value(stack[-2])
-        if owner.kind != "mapping" or not isinstance(keys, _Made):
+        if owner.kind is not Kind.MAPPING:
             raise _NoPattern
-        if keys.kind == "expression" and keys.what[0].kind == "CONST" and type(keys.what[0].arg) is tuple:
-            constant = keys.what[0]
-            owner.what = [[Op("CONST", key, constant.offset, constant.line)] for key in constant.arg]
-            stack[-1] = keys = _Made("keys", what=owner.what)
-        elif keys.kind == "keys":
-            owner.what = keys.what
-        else:
+        if isinstance(keys, _Expression) and type(keys.constant()) is tuple:
+            constant = keys.ops[0]
+            keys = _Keys([[Op("CONST", key, constant.offset, constant.line)] for key in constant.arg])
+            stack[-1] = keys
+        if not isinstance(keys, _Keys):
             raise _NoPattern
-        stack.append(_Made("found", owner))
+        owner.keys = keys.keys
+        stack.append(_Found(owner))
 
     def op_MATCH_CLASS(self, op: Op, stack: _Stack) -> None:
-        names, cls, owner = stack.pop(), stack.pop(), self.held(stack.pop(), "class")
-        if not isinstance(cls, _Made) or cls.kind != "expression" or not isinstance(names, _Made):
+        names, cls, owner = stack.pop(), stack.pop(), self.matched(stack.pop(), Kind.CLASS)
+        if not isinstance(cls, _Expression) or not isinstance(names, _Expression):
             raise _NoPattern
-        owner.what, owner.names = cls.what, names.what[0].arg
+        owner.ops, owner.names = cls.ops, names.constant()
         owner.length = op.arg
-        stack.append(_Made("found", owner))
+        stack.append(_Found(owner))
 
     def op_BUILD_MAP(self, op: Op, stack: _Stack) -> None:
         if op.arg:
             raise _NoPattern
-        stack.append(_Made("rest"))
+        stack.append(_Rest())
 
     def op_DICT_UPDATE(self, op: Op, stack: _Stack) -> None:
         owner = self.value(stack.pop())
         place = -op.arg + 1
         rest = stack[place - 1] if op.arg > 1 else stack[-1]
-        if owner.kind != "mapping" or not isinstance(rest, _Made) or rest.kind != "rest":
+        if owner.kind is not Kind.MAPPING or not isinstance(rest, _Rest):
             raise _NoPattern
         owner.rest = Value()
         stack[stack.index(rest)] = owner.rest
 
     def op_COPY_DICT_WITHOUT_KEYS(self, op: Op, stack: _Stack) -> None:
         owner = self.value(stack[-2])
-        if owner.kind != "mapping":
+        if owner.kind is not Kind.MAPPING:
             raise _NoPattern
         owner.rest = Value()
         stack[-1] = owner.rest
 
     def op_DELITEM(self, op: Op, stack: _Stack) -> None:
         key, _ = stack.pop(), self.value(stack.pop())
-        if not isinstance(key, _Made) or key.kind != "key":
+        if not isinstance(key, _Key):
             raise _NoPattern
 
 
@@ -426,9 +492,9 @@ def _starts(node: Block, follows: bool) -> list[tuple[int, bool]]:
 def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int, Case]:
     """Return ``(where success leads, where failure leads, the case)`` of the pattern that starts there."""
     subject = Value()
-    way = _Way(cfg, int(keeps))
-    end, _ = way.follow(at, index, [subject])
-    if not way.failures:
+    path = _Path(cfg, int(keeps))
+    end, _ = path.follow(at, index, [subject])
+    if not path.failures:
         if not keeps:
             raise _NoPattern
         fails = _guard_fails(cfg, end)
@@ -436,16 +502,16 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
     failure: _Place | None = None
     done: set[tuple[int, int]] = set()
     position = 0
-    while position < len(way.failures):
-        start, stack = way.failures[position]
+    while position < len(path.failures):
+        start, stack = path.failures[position]
         position += 1
-        if _is_wildcard(cfg, way, start, stack):
+        if _is_wildcard(cfg, path, start, stack):
             continue
-        place, stack = _popped(cfg, start, stack, way.base)
+        place, stack = _popped(cfg, start, stack, path.base)
         if place in done:
             continue
-        if len(stack) > way.base:
-            if not _take_alternative(cfg, way, place, stack, end):
+        if len(stack) > path.base:
+            if not _take_alternative(cfg, path, place, stack, end):
                 raise _NoPattern
             done.add(place)
             continue
@@ -497,7 +563,7 @@ def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
 
 #: Larger ones are not looked through.
 _BLOCKS_OF_A_GUARD = 50
-#: What the ends of its blocks do to the depth of the stack, on each way out.
+#: What the ends of its blocks do to the depth of the stack, on each edge.
 _IN_GUARDS = {"branch": (-1, -1), "jump": (0,), "for": (1, -1)}
 
 
@@ -521,15 +587,15 @@ def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]
     return None, begins, depth
 
 
-def _is_wildcard(cfg: RegionCfg, way: _Way, at: int, stack: _Stack) -> bool:
+def _is_wildcard(cfg: RegionCfg, path: _Path, at: int, stack: _Stack) -> bool:
     """``| _``: a failed test only pops the copy that was for its alternative, and goes on where success leads."""
     index = 0
     for _ in range(10_000):
         node = cfg.blocks[at]
         if index < len(node.ops):
-            owner = stack[-1] if len(stack) > way.base else None
+            owner = stack[-1] if len(stack) > path.base else None
             if isinstance(owner, Value) and owner.copies and owner.kind is None and any(
-                met == stack and _same_place(cfg, (at, index), place) for place, met in way.places.items()
+                met == stack and _same_place(cfg, (at, index), place) for place, met in path.places.items()
             ):
                 owner.copies.append(Value())
                 return True
@@ -580,7 +646,7 @@ def _alternative_follows(cfg: RegionCfg, place: _Place) -> bool:
     return index < len(ops) and ops[index].kind == "COPY" and ops[index].arg == 1
 
 
-def _take_alternative(cfg: RegionCfg, way: _Way, place: _Place, stack: _Stack, end: _Place) -> bool:
+def _take_alternative(cfg: RegionCfg, path: _Path, place: _Place, stack: _Stack, end: _Place) -> bool:
     """Take an alternative, ``|``: a failed test leads to another pattern for the same value.
 
     That one's failures lead to where the first led.
@@ -589,14 +655,14 @@ def _take_alternative(cfg: RegionCfg, way: _Way, place: _Place, stack: _Stack, e
         return False
     owner = stack[-1]
     before = len(owner.copies)
-    other = _Way(cfg, way.base)
+    other = _Path(cfg, path.base)
     try:
-        met, after = other.follow(*place, list(stack), way)
+        met, after = other.follow(*place, list(stack), path)
     except _NoPattern:
         del owner.copies[before:]
         return False
-    if met in way.places:
-        expected = way.places[met]
+    if met in path.places:
+        expected = path.places[met]
     elif _same_place(cfg, met, end):
         expected = after
     else:
@@ -611,7 +677,7 @@ def _take_alternative(cfg: RegionCfg, way: _Way, place: _Place, stack: _Stack, e
             one.twins.append(twin)
             if one.store is not None:
                 twin.bind(one.store)
-    way.failures += other.failures
+    path.failures += other.failures
     return True
 
 
