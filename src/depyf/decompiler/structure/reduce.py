@@ -481,7 +481,10 @@ class Reducer:
         if a.end == b.end == "jump":
             return a.successors == b.successors
         if a.end == b.end == "return":
-            return self.is_lambda or a.line is not None and a.line == b.line == x.line
+            # (``if c: pass`` on one line, at the end of a function: nobody writes ``return None if c else None``)
+            return self.is_lambda or a.line is not None and a.line == b.line == x.line and not (
+                returns_nothing(a) and returns_nothing(b)
+            )
         # one arm's RETURN may be a copy of the RETURN the other one jumps to
         jumping, returning = (a, b) if a.end == "jump" else (b, a)
         if jumping.end != "jump" or returning.end != "return":
@@ -695,6 +698,11 @@ class Reducer:
 def is_copied(op: Op) -> bool:
     """Return whether an operation duplicates the value on top of the stack."""
     return op.kind == "COPY" and op.arg == 1
+
+
+def returns_nothing(node: Block) -> bool:
+    """Return whether a node is ``return None``."""
+    return node.end == "return" and [(op.kind, op.arg) for op in node.ops] == [("CONST", None)]
 
 
 def drops_below(node: Block) -> bool:
