@@ -181,7 +181,7 @@ class _Path:
     def follow(
         self, at: int, index: int, stack: _Stack, other: _Path | None = None
     ) -> tuple[_Place, _Stack]:
-        """Run until the pattern is through, or until the ``other`` path is met; return the place and the stack there."""
+        """Run until the pattern is through, or until the ``other`` path is met, and return place and stack there."""
         begun = False
         seen: set[int] = set()
         while True:
