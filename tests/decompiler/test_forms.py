@@ -1,10 +1,11 @@
 """Each code object has a form of its own: what cannot be structured falls back alone."""
 
+
 import pytest
 
 from depyf.decompiler import Fidelity, decompile_code, pipeline
+from depyf.decompiler.errors import STRUCTURE, CannotDecompile
 from depyf.decompiler.scopes import CodeScope
-from depyf.decompiler.structure.region_cfg import Untangled
 
 TEXT = '''
 def before(x):
@@ -34,7 +35,7 @@ def without_structure(monkeypatch):
 
         def raises(self):
             if self.code.name == name:
-                raise Untangled("refused by the test")
+                raise CannotDecompile(STRUCTURE, "refused by the test")
             return structured(self)
 
         monkeypatch.setattr(CodeScope, "structured", raises)

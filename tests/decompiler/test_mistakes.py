@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from depyf.decompiler import Fidelity, decompile_code, faults
+from depyf.decompiler.errors import STRUCTURE, CannotDecompile
 from depyf.decompiler.pipeline import Failed
 from depyf.decompiler.structure.reduce import Reducer
-from depyf.decompiler.structure.region_cfg import Untangled
 
 CODE: CodeType = compile("def f(a):\n    return a + 1\n", "sample", "exec").co_consts[0]
 
@@ -53,10 +53,10 @@ def test_a_mistake_in_every_form_is_one_error_of_ours(monkeypatch: pytest.Monkey
 
 def test_what_only_does_not_fit_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(self: Any) -> None:
-        raise Untangled("another shape")
+        raise CannotDecompile(STRUCTURE, "another shape")
 
     monkeypatch.setattr(Reducer, "run", refuses)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = decompile_code(CODE)
-    assert found.note == "Untangled: another shape"
+    assert found.note == "structure: another shape"

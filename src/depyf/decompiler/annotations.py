@@ -24,7 +24,7 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.operations import Handler, Op, Program
 from ..cfg.graph import build
-from .lift import Unliftable
+from .errors import LIFT, CannotDecompile
 from .nodes import NumberedAnnotation, at_line, line_of
 from .trees import nodes_of
 
@@ -76,7 +76,7 @@ def expression(code: Code, parent: CodeScope) -> ast.expr:
 
     program = deferred(code) if code.version >= (3, 14) else canonicalise(code)
     if program is None:
-        raise Unliftable("an __annotate__ that no compiler wrote")
+        raise CannotDecompile(LIFT, "an __annotate__ that no compiler wrote")
     return _merged(as_expression(_statements(code, program, parent)))
 
 
@@ -109,18 +109,18 @@ def of_body(code: Code, parent: CodeScope) -> list[Annotation]:
     """Return the annotations that the function of a class or module body makes, in order."""
     program = deferred(code)
     if program is None:
-        raise Unliftable("an __annotate__ that no compiler wrote")
+        raise CannotDecompile(LIFT, "an __annotate__ that no compiler wrote")
     program, entries = _linear(program)
     found: list[Annotation] = []
     for stmt in _statements(code, program, parent):
         if isinstance(stmt, ast.Return):
             break
         if not isinstance(stmt, ast.Assign) or not isinstance(stmt.targets[0], ast.Subscript):
-            raise Unliftable("an __annotate__ that does something else")
+            raise CannotDecompile(LIFT, "an __annotate__ that does something else")
         name, index, line = entries[len(found)]
         found.append(Annotation(name, stmt.value, index, line))
     if len(found) != len(entries):
-        raise Unliftable("an __annotate__ that does something else")
+        raise CannotDecompile(LIFT, "an __annotate__ that does something else")
     return found
 
 
@@ -153,7 +153,7 @@ def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int 
         kinds = [x.kind for x in ops[at : at + 4]]
         if at == 0:
             if op.kind is not o.BUILD_MAP or op.arg:
-                raise Unliftable("an __annotate__ that starts with something else")
+                raise CannotDecompile(LIFT, "an __annotate__ that starts with something else")
             dropped.add(0)
         elif (
             kinds[:1] == [o.CONST] and kinds[2:] == [o.IN, o.BRANCH] and ops[at + 1].kind in _LOADS

@@ -15,15 +15,11 @@ from ..bytecode.errors import Unreadable, one_line
 from ..bytecode.linetable import MalformedTable
 from ..cfg.check import BrokenGraph
 from ..cfg.stack import StackMismatch
-from .dynamo.simplify.values import CannotSimplify
-from .fallback.writer import Untranslatable
-from .lift import Unliftable
-from .names import Unwritable
-from .structure.region_cfg import Untangled
+from .errors import CannotDecompile
 
 #: What says that code does not fit a form, that its text is none, or that it is too deep or too much.
 EXPECTED = (
-    Unliftable, Untangled, Untranslatable, Unwritable, CannotSimplify, Unreadable, BrokenGraph, StackMismatch,
+    CannotDecompile, Unreadable, BrokenGraph, StackMismatch,
     MalformedTable, SyntaxError, RecursionError, MemoryError,
 )
 #: In messages of Python's own: of no use to a reader, and another in each run.
@@ -37,7 +33,8 @@ class InternalError(RuntimeWarning):
 
 def why(error: Exception) -> str:
     """Return a note's text on an exception that cost a form. A mistake of ours is warned of, once for each place."""
-    message = _ADDRESS.sub("", f"{type(error).__name__}: {error}")
+    kind = error.stage.value if isinstance(error, CannotDecompile) else type(error).__name__
+    message = _ADDRESS.sub("", f"{kind}: {error}")
     if isinstance(error, EXPECTED):
         return message
     place = _place(error)

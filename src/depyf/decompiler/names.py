@@ -11,15 +11,12 @@ from functools import cache
 from typing import Any
 
 from ..bytecode.errors import shown
+from .errors import EMIT, CannotDecompile
 from .nodes import REFINEMENTS, NewerName
 
 #: Deeper trees are not written: CPython's parser and compiler recurse in C, and up to 3.11 they count only
 #: roughly how much of the stack that takes. Half of what a thread with a stack of 512 KB survives.
 MAX_NESTING = 1000
-
-
-class Unwritable(Exception):
-    """The tree has no text."""
 
 
 #: Fields that are written as they are, by type of node.
@@ -43,10 +40,10 @@ def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of a type of node, the fields that are names written as they are, and those that hold nodes.
 
     Raises:
-        Unwritable: it is one of ours, which only stands for a value or test until something is made of it.
+        CannotDecompile: it is one of ours, which only stands for a value or test until something is made of it.
     """
     if issubclass(kind, ast.AST) and kind.__module__ not in ("ast", "_ast") and kind not in REFINEMENTS:
-        raise Unwritable(f"a {kind.__name__} is left in the tree")
+        raise CannotDecompile(EMIT, f"a {kind.__name__} is left in the tree")
     names = _NAMES.get(kind.__name__, ())
     if issubclass(kind, ast.Constant):
         return names, ()
@@ -66,7 +63,7 @@ def check(tree: ast.AST) -> None:
     while level:
         depth += 1
         if depth > MAX_NESTING:
-            raise Unwritable("expressions or statements nest too deeply")
+            raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
             names, inner = _fields(node.__class__)
@@ -96,7 +93,7 @@ def _check_here(name: str, node: ast.AST) -> None:
     if isinstance(node, _GENERIC) and name:
         name = _without_parameters(name)
     if not is_name(name, isinstance(node, _DOTTED)):
-        raise Unwritable(f"{shown(name)} is not a name")
+        raise CannotDecompile(EMIT, f"{shown(name)} is not a name")
 
 
 def _without_parameters(name: str) -> str:
@@ -164,10 +161,10 @@ def checked(name: str) -> str:
     """Return the name, if it can be written and is read as itself.
 
     Raises:
-        Unwritable: it cannot.
+        CannotDecompile: it cannot.
     """
     if not is_name(name):
-        raise Unwritable(f"{shown(name)} is not a name")
+        raise CannotDecompile(EMIT, f"{shown(name)} is not a name")
     return name
 
 
@@ -175,10 +172,10 @@ def checked_text(node: ast.expr) -> str:
     """Return the text of an expression that is put into other text, where :func:`check` no longer sees it.
 
     Raises:
-        Unwritable: it has none.
+        CannotDecompile: it has none.
     """
     check(node)
     try:
         return ast.unparse(node)
     except ValueError as error:  # (a number of more digits than are converted, an f-string without quotes left)
-        raise Unwritable(str(error)) from error
+        raise CannotDecompile(EMIT, str(error)) from error

@@ -21,9 +21,9 @@ from .dynamo.facts import Facts
 from .dynamo.global_names import MODULE_DICTIONARIES
 from .dynamo.readable import Readable
 from .dynamo.simplify import Simplification
-from .dynamo.simplify.values import CannotSimplify
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit
+from .errors import CannotDecompile
 from .fallback.scope import dispatch_loop
 from .faults import why
 from .options import Options
@@ -184,14 +184,14 @@ class _Job:
         """Return the graph without torch.compile's list juggling; as it is where nothing could be done without facts.
 
         Raises:
-            CannotSimplify, StackMismatch: with facts, what is known of them cannot be used.
+            CannotDecompile, StackMismatch: with facts, what is known of them cannot be used.
         """
         graph = build(self.program)
         work = Simplification(graph, parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
                               facts=facts)
         try:
             passes.run(passes.SIMPLIFY, work, self.options.trace)
-        except (CannotSimplify, StackMismatch):
+        except (CannotDecompile, StackMismatch):
             if facts is not None:
                 raise
             return graph

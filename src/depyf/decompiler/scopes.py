@@ -15,15 +15,15 @@ from .bodies import Unfinished, future_imports
 from .body import Body
 from .compiled import CompiledScope
 from .emit.literals import constant
+from .errors import LIFT, STRUCTURE, CannotDecompile
 from .faults import why
 from .generics import TypeAlias
-from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor, Unliftable
+from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor
 from .names import legal
 from .nodes import AnnotateDefinition, Comprehension
 from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.reduce import SET_ASIDE
-from .structure.region_cfg import Untangled
 from .tiers import Tier
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
@@ -108,8 +108,8 @@ class CodeScope(CompiledScope):
             try:
                 passes.run(passes.STRUCTURE, body, self.options.trace)
                 return body.statements
-            except Untangled:
-                if not search.advance():
+            except CannotDecompile as error:
+                if error.stage is not STRUCTURE or not search.advance():
                     raise
 
     def body(self) -> list[ast.stmt]:
@@ -147,17 +147,17 @@ class CodeScope(CompiledScope):
         if isinstance(made, FunctionExpr):
             node = deferred.expression(made.code, self)
         elif made is not None:
-            raise Unliftable("an __annotate__ made in another way")
+            raise CannotDecompile(LIFT, "an __annotate__ made in another way")
         annotated: list[tuple[Any, ast.expr]] = []
         if isinstance(node, ast.Tuple):
             annotated = list(zip(node.elts[::2], node.elts[1::2]))
         elif isinstance(node, ast.Dict):
             annotated = list(zip(node.keys, node.values))
         elif node is not None:
-            raise Unliftable("annotations made in another way")
+            raise CannotDecompile(LIFT, "annotations made in another way")
         for key, value in annotated:
             if not isinstance(key, ast.Constant):
-                raise Unliftable("annotations made in another way")
+                raise CannotDecompile(LIFT, "annotations made in another way")
             annotations[str(key.value)] = self.annotation(value)
 
         def arg(name: str) -> ast.arg:
@@ -176,7 +176,7 @@ class CodeScope(CompiledScope):
         if isinstance(node, ast.Tuple):
             defaults = list(node.elts)
         elif node is not None:
-            raise Unliftable("defaults made in another way")
+            raise CannotDecompile(LIFT, "defaults made in another way")
         kw_defaults: list[Any] = [None] * len(keyword_only)
         node = parts.get("kwdefaults")
         if isinstance(node, ast.Dict):
@@ -186,7 +186,7 @@ class CodeScope(CompiledScope):
             }
             kw_defaults = [given.get(a.arg) for a in keyword_only]
         elif node is not None:
-            raise Unliftable("keyword defaults made in another way")
+            raise CannotDecompile(LIFT, "keyword defaults made in another way")
         split = code.posonlyargcount
         shown = ast.arguments(
             positional[:split], positional[split:], vararg, keyword_only, kw_defaults, kwarg, defaults
@@ -229,10 +229,10 @@ class CodeScope(CompiledScope):
         state = State()
         executor.run(state, node.ops)
         if node.end != "return" or len(state.stack) != 1 or state.stmts:
-            raise Unliftable("type parameters made in another way")
+            raise CannotDecompile(LIFT, "type parameters made in another way")
         made = executor.pop(state)
         if not isinstance(made, (FunctionExpr, ClassExpr, TypeAlias)):
-            raise Unliftable("type parameters of something else")
+            raise CannotDecompile(LIFT, "type parameters of something else")
         if isinstance(made, FunctionExpr):
             made.scope = scope
         return made
@@ -246,7 +246,7 @@ class CodeScope(CompiledScope):
         code = expr.code
         build_kind = BUILDS.get(code.name)
         if build_kind is None:
-            raise Unliftable("a function that is called with an iterator")
+            raise CannotDecompile(LIFT, "a function that is called with an iterator")
         scope = self.nested(code, "comprehension")
         body = scope.restructured()
         head = body.cfg.entry  # (where nothing ever comes back to the loop it begins with its head)
@@ -264,7 +264,7 @@ class CodeScope(CompiledScope):
         if body.reducer is not None and len(stack) == 1 + (accumulator is not None):
             found = parse_loops(body.reducer, head, stack, accumulator)
         if found is None:
-            raise Untangled("a comprehension" if accumulator is not None else "a generator expression")
+            raise CannotDecompile(STRUCTURE, "a comprehension" if accumulator is not None else "a generator expression")
         generators, element, _ = found
         captured = {name for op in canonicalise(code).ops if type(op.arg) is Code for name in op.arg.freevars}
         # (comprehensions that are inlined in this one set theirs aside)
@@ -298,7 +298,7 @@ def as_expression(stmts: list[ast.stmt]) -> ast.expr:
     if stmts and isinstance(stmts[0], ast.If):
         test = stmts[0]
         return ast.IfExp(test.test, as_expression(test.body), as_expression(test.orelse or stmts[1:]))
-    raise Unliftable("a lambda with statements")
+    raise CannotDecompile(LIFT, "a lambda with statements")
 
 
 def top_level(code: Code, options: Options, name: str | None = None) -> ast.Module:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ..lift import LOAD, Unliftable
+from ..errors import LIFT, CannotDecompile
+from ..lift import LOAD
 
 
 class _Hexadecimal(int):
@@ -46,7 +47,7 @@ def constant(value: Any) -> ast.expr:
         return ast.Slice(lower, upper, step)
     if value is None or value is Ellipsis or kind in (bool, str, bytes):
         return ast.Constant(value)
-    raise Unliftable(f"a constant of type {kind.__name__}")
+    raise CannotDecompile(LIFT, f"a constant of type {kind.__name__}")
 
 
 def complex_constant(value: complex) -> ast.expr:

@@ -13,7 +13,8 @@ import ast
 import sys
 
 from ...bytecode.errors import shown
-from ..names import Unwritable, check, checked_text
+from ..errors import EMIT, CannotDecompile
+from ..names import check, checked_text
 from ..nodes import Newer, NewerAsyncFunction, NewerClass, NewerFunction, NewerName, refined
 from ..trees import nodes_of
 
@@ -71,7 +72,7 @@ def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:
         try:  # a string of the code object: it may hold anything (and an older host cannot tell)
             check(ast.parse(field.text.strip(), mode="eval"))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise Unwritable(f"{shown(field.text)} is no expression") from None
+            raise CannotDecompile(EMIT, f"{shown(field.text)} is no expression") from None
     parts = [_escaped(strings[0])]
     for field, after in zip(fields, strings[1:]):
         parts += [_field(field), _escaped(after)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from ..names import Unwritable, check
+from ..errors import EMIT, CannotDecompile
+from ..names import check
 from ..nodes import OneItem, OnItsLine, at_line, line_of
 from .new_syntax import too_new
 
@@ -52,4 +53,4 @@ def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
                 return text, tree
             raise
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise Unwritable(f"{type(error).__name__}: {error}") from error
+        raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error

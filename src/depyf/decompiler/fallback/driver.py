@@ -27,12 +27,13 @@ from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...cfg import graph as g
 from ...cfg.graph import Cfg
 from ..emit.literals import constant
+from ..errors import FALLBACK, CannotDecompile
 from ..trees import Transformer, nodes_of
 from . import helpers, namespaces
 from .rules.control import raise_again
 from .segments import FALL, Segment, cut
 from .translate import translate
-from .writer import LASTI, PLAIN, Untranslatable, Writer
+from .writer import LASTI, PLAIN, Writer
 
 
 class Nested(Protocol):
@@ -57,7 +58,7 @@ def dispatch(
         mangled: it is put into a class, where the compiler mangles private names.
 
     Raises:
-        Untranslatable: an operation has no form in Python source (a closure of foreign cells, ...).
+        CannotDecompile: an operation has no form in Python source (a closure of foreign cells, ...).
     """
     driver = _Driver(graph, nested, namespace, mangled)
     body = driver.body()
@@ -276,7 +277,7 @@ class _Placeholders(Transformer):
         value = node.value
         if isinstance(value, ast.Name) and value.id.startswith(self.define):
             if self.nested is None:
-                raise Untranslatable("nested functions without a decompiler for them")
+                raise CannotDecompile(FALLBACK, "nested functions without a decompiler for them")
             index = value.id[len(self.define) :]
             kind, code = self.writer.nested[int(index)]
             if kind == "class":

@@ -10,9 +10,10 @@ from ...bytecode.canonical import canonicalise
 from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ...bytecode.opspec import ON_CELLS, ON_GLOBALS, ON_NAMES
 from ...cfg.graph import build
+from ..errors import LIFT, CannotDecompile
 from ..faults import why
 from ..generics import HIDDEN, TypeAlias
-from ..lift import ClassExpr, FunctionExpr, Iter, SymbolicExecutor, Unliftable, definition
+from ..lift import ClassExpr, FunctionExpr, Iter, SymbolicExecutor, definition
 from ..names import legal
 from ..scopes import CodeScope, make_function
 from ..tiers import Tier, inside
@@ -88,13 +89,13 @@ class _Nested:
                 if isinstance(made, FunctionExpr) else {}
             defined = definition(SymbolicExecutor(self.scope), shown, made)
             if defined is None:
-                raise Unliftable("type parameters of something that is called otherwise")
+                raise CannotDecompile(LIFT, "type parameters of something that is called otherwise")
             body = [defined]
             for key, value in defaults.items():
                 target = ast.Attribute(ast.Name(shown, ast.Load()), f"__{key}__", ast.Store())
                 body.append(ast.Assign([target], value))
         else:
-            raise Unliftable("type parameters of something else")
+            raise CannotDecompile(LIFT, "type parameters of something else")
         body[:0] = self.declared(code, shown)
         body.append(ast.Return(ast.Name(shown, ast.Load())))
         parameters = ast.arguments([], [ast.arg(legal(name)) for name in code.arguments], None, [], [], None, [])
@@ -113,7 +114,7 @@ class _Nested:
             # The names of a class written as a loop are in a mapping; only class statements look names up in one.
             bound = {op.arg for op in canonicalise(around).ops if op.kind is o.STORE_NAME}
             if used or any(op.kind in _OF_THE_CLASS and op.arg in bound for op in ops):
-                raise Unliftable("type parameters beside names of a class that is written as a loop")
+                raise CannotDecompile(LIFT, "type parameters beside names of a class that is written as a loop")
         if not used:
             return []
         if name in (*around.varnames, *around.cellvars, *around.freevars):

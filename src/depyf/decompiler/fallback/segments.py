@@ -13,7 +13,7 @@ from ...bytecode import operations as o
 from ...bytecode.operations import Op
 from ...cfg import graph as g
 from ...cfg.graph import Block, Cfg, Region
-from .writer import Untranslatable
+from ..errors import FALLBACK, CannotDecompile
 
 FALL = "fall"  # end of a segment that was cut: goes on with the next one
 
@@ -91,7 +91,7 @@ def _assign_levels(entry: Segment, first: dict[int, Segment]) -> None:
             pending.append((first[segment.region.handler], level))
         leaves = bool(segment.ops) and segment.ops[-1].kind is o.POP_EXCEPT
         if leaves > level:
-            raise Untranslatable("the handling of an exception ends where none is handled")
+            raise CannotDecompile(FALLBACK, "the handling of an exception ends where none is handled")
         pending.extend((target, level - leaves) for target in segment.targets)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
+from ..errors import FALLBACK, CannotDecompile
 from . import namespaces
 from .rules import calls, control, displays, matching, operators, places, shuffles
-from .writer import Rule, Untranslatable, Writer
+from .writer import Rule, Writer
 
 RULES: dict[str, Rule] = {
     **places.RULES,
@@ -27,14 +28,14 @@ def translate(writer: Writer, op: Op) -> None:
     """Write one operation.
 
     Raises:
-        Untranslatable: it has no form in Python source.
+        CannotDecompile: it has no form in Python source.
     """
     found = namespaces.RULES.get(op.kind) if writer.namespace else None
     found = found or RULES.get(op.kind)
     if found is None:
-        raise Untranslatable(f"{op!r} at offset {op.offset}")
+        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}")
     before = len(writer.tags)
     found(writer, op)
     pops, pushes = effect(op)
     if len(writer.tags) - before != pushes - pops:
-        raise Untranslatable(f"{op!r} at offset {op.offset} left {len(writer.tags)} values")
+        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset} left {len(writer.tags)} values")

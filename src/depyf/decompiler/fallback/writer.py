@@ -9,6 +9,7 @@ from typing import Any
 from ...bytecode.code import Code
 from ...bytecode.errors import shown
 from ...bytecode.operations import Op
+from ..errors import FALLBACK, CannotDecompile
 from ..names import is_name, is_private, legal, of_the_compiler
 from .helpers import NEEDS
 
@@ -21,10 +22,6 @@ CELLS = "cells"  # a tuple of the cells that the nested function names anyway
 BOUND = "bound"  # a type parameter with a bound
 CONSTRAINED = "constrained"  # a type parameter with constraints
 CODE = "code "  # + index into Writer.nested
-
-
-class Untranslatable(Exception):
-    """The operation has no Python form here (its text says which and where)."""
 
 
 class Writer:
@@ -64,7 +61,7 @@ class Writer:
     def slot(self, place: int) -> str:
         """Return the variable of the ``place``-th value from the top (1 = top)."""
         if place > len(self.tags):
-            raise Untranslatable("the stack is too short")
+            raise CannotDecompile(FALLBACK, "the stack is too short")
         return f"{self.prefix}s{len(self.tags) - place}"
 
     def slots(self, count: int) -> list[str]:
@@ -115,7 +112,7 @@ class Writer:
     def name(self, name: str) -> str:
         """Return a variable of the program, under its own name unless it is of the compiler (``.type_params``)."""
         if not is_name(name) and not of_the_compiler(name):
-            raise Untranslatable(f"{shown(name)} is not the name of a variable")
+            raise CannotDecompile(FALLBACK, f"{shown(name)} is not the name of a variable")
         return legal(name)
 
     def can_say(self, name: str) -> bool:

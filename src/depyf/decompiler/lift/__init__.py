@@ -5,7 +5,7 @@ syntax nodes and the statements written so far.
 
 The executor expects code as CPython compiles it: a value stays on the stack across a statement only in
 the few forms the compiler has (chained assignment, tuple swap).  Anything else raises
-:class:`Unliftable`, and the caller tries another form.
+:class:`CannotDecompile`, and the caller tries another form.
 
 ``executor`` holds what all operations share, ``stack`` what may lie on it, ``copies`` how copies of one value are told;
 each of the other modules has a table ``RULES`` of the operations of one part of the language.
@@ -36,7 +36,6 @@ from .stack import (
     StackParameter,
     State,
     Target,
-    Unliftable,
     is_value,
     values,
 )
@@ -44,5 +43,5 @@ from .stack import (
 __all__ = [
     "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Duplicate",
     "Element", "Entry", "Exit", "FunctionExpr", "Iter", "PendingTarget", "Scope", "Special", "StackParameter", "State",
-    "SymbolicExecutor", "Target", "Unliftable", "definition", "is_value", "negate", "same_node", "values",
+    "SymbolicExecutor", "Target", "definition", "is_value", "negate", "same_node", "values",
 ]

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..errors import LIFT, CannotDecompile
 from ..generics import HIDDEN
 from ..names import is_name
 from ..nodes import BuildClassName, BuiltTuple, JoinedTuple, LiteralTuple, MergedDict
@@ -13,7 +14,7 @@ from ..rules import registrar
 from .definitions import build_class
 from .displays import has_star
 from .rule import Rule
-from .stack import LOAD, Exit, FunctionExpr, Iter, State, Unliftable
+from .stack import LOAD, Exit, FunctionExpr, Iter, State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -33,7 +34,7 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     stack = state.stack
     function = stack[-total - 1]
     if isinstance(function, Exit):
-        raise Unliftable("the exit of a with statement is called elsewhere")
+        raise CannotDecompile(LIFT, "the exit of a with statement is called elsewhere")
     iterable = stack[-1]
     if count == 1 and not names and isinstance(function, FunctionExpr) and isinstance(iterable, Iter):
         del stack[-2:]

@@ -6,10 +6,11 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..errors import LIFT, CannotDecompile
 from ..nodes import Comprehension
 from ..rules import registrar
 from .rule import Rule
-from .stack import Caught, Exit, Iter, PendingTarget, Special, State, Target, Unliftable, is_none
+from .stack import Caught, Exit, Iter, PendingTarget, Special, State, Target, is_none
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -57,7 +58,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     exception = state.pop()
     if not isinstance(exception, Caught):
-        raise Unliftable("PUSH_EXC_INFO outside a handler")
+        raise CannotDecompile(LIFT, "PUSH_EXC_INFO outside a handler")
     state.stack.extend((Caught(True), exception))
 
 
@@ -65,7 +66,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     entry = state.pop()
     if not (isinstance(entry, Caught) and entry.previous):
-        raise Unliftable("POP_EXCEPT outside a handler")
+        raise CannotDecompile(LIFT, "POP_EXCEPT outside a handler")
 
 
 @rule(o.CHECK_EXC_MATCH)
@@ -92,11 +93,11 @@ def _(executor: SymbolicExecutor, state: State, kind: str) -> None:
             if isinstance(stack[index], Exit):
                 del stack[index]
                 return
-        raise Unliftable("the end of a with statement outside it")
+        raise CannotDecompile(LIFT, "the end of a with statement outside it")
     if kind == "named":
         for index in range(len(stack) - 1, -1, -1):
             entry = stack[index]
             if isinstance(entry, Caught) and entry.previous:
                 del stack[index]
                 return
-        raise Unliftable("the end of a handler outside it")
+        raise CannotDecompile(LIFT, "the end of a handler outside it")

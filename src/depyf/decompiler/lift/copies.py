@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from .stack import Assigning, Duplicate, Entry, Unliftable
+from ..errors import LIFT, CannotDecompile
+from .stack import Assigning, Duplicate, Entry
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -60,7 +61,7 @@ def deduplicated(node: Any) -> Any:
         value = deduplicated(node.value)
         for target in node.targets:
             if not isinstance(target, ast.Name):
-                raise Unliftable("an assignment inside an expression")
+                raise CannotDecompile(LIFT, "an assignment inside an expression")
             value = ast.NamedExpr(target, value)
         return value
     if isinstance(node, ast.Attribute):

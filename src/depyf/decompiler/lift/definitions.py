@@ -6,11 +6,12 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..errors import LIFT, CannotDecompile
 from ..generics import GenericBase, with_parameters
 from ..nodes import BuildClassName
 from ..rules import registrar
 from .rule import Rule
-from .stack import ClassExpr, FunctionExpr, Special, State, Unliftable
+from .stack import ClassExpr, FunctionExpr, Special, State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -27,7 +28,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 def build_class(executor: SymbolicExecutor, state: State, values: list[ast.expr], keywords: list[ast.keyword]) -> None:
     function, name = values[:2] if len(values) > 1 else (None, None)
     if not isinstance(function, FunctionExpr) or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
-        raise Unliftable("a class that is made in another way")
+        raise CannotDecompile(LIFT, "a class that is made in another way")
     parameters = [p for v in values if isinstance(v, GenericBase) for p in v.parameters]
     bases = [v for v in values[2:] if not isinstance(v, GenericBase)]
     made = executor.scope.class_(function, name.value, bases, keywords)
@@ -42,7 +43,7 @@ def _(executor: SymbolicExecutor, state: State, flags: int) -> None:
         if flags & bit:
             arguments[key] = executor.pop(state)
     if not (isinstance(code, Special) and code.kind == "code"):
-        raise Unliftable("a function made of something else")
+        raise CannotDecompile(LIFT, "a function made of something else")
     expr = FunctionExpr(code.value, arguments)
     if code.value.name == "<lambda>":
         executor.push(state, executor.scope.lambda_(expr))

@@ -6,12 +6,13 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..errors import LIFT, CannotDecompile
 from ..nodes import BuiltTuple, JoinedTuple, LiteralSet, LiteralTuple, MergedDict, refined
 from ..rules import registrar
 from . import fold_barriers
 from .annotated import reached
 from .rule import Rule
-from .stack import LOAD, Accumulator, Iter, State, Unliftable
+from .stack import LOAD, Accumulator, Iter, State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -107,7 +108,7 @@ def accumulate(state: State, depth: int, kinds: tuple[type, ...]) -> Any:
     entry = state.stack[-depth]
     if isinstance(entry, (Accumulator, *kinds)):
         return entry
-    raise Unliftable("an element is added to something else")
+    raise CannotDecompile(LIFT, "an element is added to something else")
 
 
 @rule(o.LIST_APPEND)
@@ -200,7 +201,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 def list_to_tuple(executor: SymbolicExecutor, state: State, _: Any) -> None:
     value = executor.pop(state)
     if not isinstance(value, ast.List):
-        raise Unliftable("LIST_TO_TUPLE of something else")
+        raise CannotDecompile(LIFT, "LIST_TO_TUPLE of something else")
     executor.push(state, ast.Tuple(value.elts, LOAD))
 
 

@@ -9,6 +9,7 @@ import ast
 from typing import Any
 
 from ...bytecode.operations import Op
+from ..errors import LIFT, CannotDecompile
 from ..generics import TypeAlias, TypeParameter
 from ..nodes import Comprehension, TemporaryName, at_line, in_order, order_of
 from . import (
@@ -52,7 +53,6 @@ from .stack import (
     State,
     Subject,
     Target,
-    Unliftable,
     Unpack,
     Value,
     is_value,
@@ -78,7 +78,7 @@ class SymbolicExecutor:
                 self.line = op.line
             method = _RULES.get(op.kind)
             if method is None:
-                raise Unliftable(f"{op.kind} is not expected here")
+                raise CannotDecompile(LIFT, f"{op.kind} is not expected here")
             method(self, state, op.arg)
 
     def push(self, state: State, node: ast.expr) -> None:
@@ -91,20 +91,20 @@ class SymbolicExecutor:
             value = entry.value
             if isinstance(value, (ast.Name, ast.Constant, StackParameter)):
                 return value
-            raise Unliftable("a value is used twice")
+            raise CannotDecompile(LIFT, "a value is used twice")
         if isinstance(entry, Assigning):
             value = self.resolve(entry.value)
             if isinstance(value, TypeParameter):
                 return value
             for target in entry.targets:
                 if not isinstance(target, ast.Name):
-                    raise Unliftable("an assignment inside an expression")
+                    raise CannotDecompile(LIFT, "an assignment inside an expression")
                 value = ast.NamedExpr(target, value)
             return value
         if isinstance(entry, PendingTarget) and isinstance(entry.owner, Target) and entry.owner.target is None:
-            raise Unliftable("an item that is not stored")
+            raise CannotDecompile(LIFT, "an item that is not stored")
         if isinstance(entry, Augmented):
-            raise Unliftable("an in-place operation that is not stored")
+            raise CannotDecompile(LIFT, "an in-place operation that is not stored")
         if (
             isinstance(entry, PendingTarget) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
             and len(entry.owner.targets) == 1 and entry.owner.star < 0
@@ -112,7 +112,7 @@ class SymbolicExecutor:
             # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
             return ast.Starred(self.resolve(entry.owner.source), LOAD)
         if not isinstance(entry, ast.expr):
-            raise Unliftable(f"a {type(entry).__name__} is used as a value")
+            raise CannotDecompile(LIFT, f"a {type(entry).__name__} is used as a value")
         return entry
 
     def pop(self, state: State) -> ast.expr:
@@ -163,9 +163,9 @@ class SymbolicExecutor:
             state.stmts.append(at_line(stmt, self.line))
             return
         if stack and (is_value(stack[-1]) or any(is_value(e) for e in stack)):
-            raise Unliftable("a value is pending across a statement")
+            raise CannotDecompile(LIFT, "a value is pending across a statement")
         if state.queue:
-            raise Unliftable("an unfinished assignment")
+            raise CannotDecompile(LIFT, "an unfinished assignment")
         at_line(stmt, self.line)
         if self.scope.annotates and type(stmt) is ast.Assign and as_annotation(self, state, stmt):
             return
@@ -183,7 +183,7 @@ class SymbolicExecutor:
         elif isinstance(target, ast.Name) and target.id.startswith(".") and not target.id.startswith(".annotations"):
             self.hidden[target.id] = value
         elif isinstance(value, Iter):
-            raise Unliftable("an iterator is stored")
+            raise CannotDecompile(LIFT, "an iterator is stored")
         elif isinstance(value, Caught):
             self.emit_catch(state, target)
         elif isinstance(value, Subject) and isinstance(target, ast.Name):
@@ -194,9 +194,9 @@ class SymbolicExecutor:
             if isinstance(value, Duplicate):
                 value = value.value
                 if not isinstance(value, (ast.Name, ast.Constant, Assigning)):
-                    raise Unliftable("a value is used twice")
+                    raise CannotDecompile(LIFT, "a value is used twice")
             if not isinstance(value, (ast.expr, Assigning)):
-                raise Unliftable(f"a {type(value).__name__} is stored")
+                raise CannotDecompile(LIFT, f"a {type(value).__name__} is stored")
             if self.spill or not self.queued(state, target, value):
                 self.emit(state, self.assignment(state, target, value))
 
@@ -209,7 +209,7 @@ class SymbolicExecutor:
             if isinstance(top, Comprehension):
                 top.restored = (*(top.restored or ()), value.value)
         elif not store_import(self, state, target, value):
-            raise Unliftable(f"a value of the compiler is stored ({value.kind})")
+            raise CannotDecompile(LIFT, f"a value of the compiler is stored ({value.kind})")
 
     def queued(self, state: State, target: ast.expr, value: ast.expr | Assigning) -> bool:
         """Queue a value whose store belongs to ``a, b = b, a``, and emit that with its last store.
@@ -226,7 +226,7 @@ class SymbolicExecutor:
             state.queue.append((target, value))
             return True
         if id(value) not in state.queued:
-            raise Unliftable("a value is used after an assignment")
+            raise CannotDecompile(LIFT, "a value is used after an assignment")
         state.queue.append((target, value))
         if not more:
             pairs = sorted(state.queue, key=lambda pair: evaluated(pair[1]))
@@ -239,7 +239,7 @@ class SymbolicExecutor:
 
     def emit_catch(self, state: State, target: ast.expr) -> None:
         if self.caught is None or self.caught.target is not None:
-            raise Unliftable("an exception is stored")
+            raise CannotDecompile(LIFT, "an exception is stored")
         self.caught.target = target
 
     def assignment(self, state: State, target: ast.expr, value: Any) -> ast.stmt:
@@ -250,12 +250,12 @@ class SymbolicExecutor:
         kind = type(value)
         if kind is Augmented:
             if len(targets) > 1 or not same_target(target, value.left):
-                raise Unliftable("an in-place operation stored elsewhere")
+                raise CannotDecompile(LIFT, "an in-place operation stored elsewhere")
             return ast.AugAssign(target, BINARY_OPS[value.op](), value.right)
         if len(targets) == 1 and type(target) is ast.Name:
             if kind is TypeAlias:
                 if self.scope.plain_name(value.name) != target.id:
-                    raise Unliftable("a type alias stored under another name")
+                    raise CannotDecompile(LIFT, "a type alias stored under another name")
                 stmt: ast.stmt = value.statement(target.id)
                 return stmt
             if kind is FunctionExpr or kind is ast.Call or kind is ClassExpr:

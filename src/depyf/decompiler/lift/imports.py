@@ -6,9 +6,10 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..errors import LIFT, CannotDecompile
 from ..rules import registrar
 from .rule import Rule
-from .stack import ImportedModule, ImportedName, Special, State, Unliftable, is_none
+from .stack import ImportedModule, ImportedName, Special, State, is_none
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -21,7 +22,7 @@ rule = registrar(RULES)
 def _(executor: SymbolicExecutor, state: State, name: str) -> None:
     level, names = executor.popn(state, 2)
     if not isinstance(level, ast.Constant) or type(level.value) is not int:
-        raise Unliftable("an import of a level that is no number")
+        raise CannotDecompile(LIFT, "an import of a level that is no number")
     state.stack.append(ImportedModule(name, level.value, names))
 
 
@@ -29,7 +30,7 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
 def _(executor: SymbolicExecutor, state: State, name: str) -> None:
     module = state.stack[-1] if state.stack else None
     if not isinstance(module, (ImportedModule, ImportedName)):
-        raise Unliftable("IMPORT_FROM of something else")
+        raise CannotDecompile(LIFT, "IMPORT_FROM of something else")
     state.stack.append(ImportedName(module, name))
 
 
@@ -37,7 +38,7 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
 def import_star(executor: SymbolicExecutor, state: State, _: Any) -> None:
     module = state.pop()
     if not isinstance(module, ImportedModule):
-        raise Unliftable("import * of something else")
+        raise CannotDecompile(LIFT, "import * of something else")
     executor.emit(state, ast.ImportFrom(module.name or None, [ast.alias("*", None)], module.level))
 
 
@@ -50,7 +51,7 @@ def finish_import(executor: SymbolicExecutor, state: State, module: ImportedModu
         top = state.stack[-1] if state.stack else None
         if isinstance(top, ImportedName) and top.module is module:
             return
-        raise Unliftable("an import that binds nothing")
+        raise CannotDecompile(LIFT, "an import that binds nothing")
     names = [ast.alias(name, shown) for name, shown in module.bound]
     executor.emit(state, ast.ImportFrom(module.name or None, names, module.level))
 

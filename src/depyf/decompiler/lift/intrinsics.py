@@ -6,13 +6,14 @@ import ast
 from typing import TYPE_CHECKING
 
 from ...bytecode import operations as o
+from ..errors import LIFT, CannotDecompile
 from ..generics import GenericBase, TypeAlias, TypeParameter, parameters_of
 from ..rules import registrar
 from .displays import list_to_tuple
 from .imports import import_star
 from .operators import unary
 from .rule import Rule
-from .stack import FunctionExpr, State, Unliftable, is_none
+from .stack import FunctionExpr, State, is_none
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -50,7 +51,7 @@ def type_parameter(executor: SymbolicExecutor, state: State, name: str, value: a
         if given is not None and alias is not None and isinstance(made, FunctionExpr):
             executor.push(state, TypeAlias(alias, given, executor.scope.later(made)))
             return
-    raise Unliftable(f"intrinsic {name}")
+    raise CannotDecompile(LIFT, f"intrinsic {name}")
 
 
 def text_of(node: ast.expr) -> str | None:
@@ -74,4 +75,4 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
         shown = executor.scope.plain_name(parameter)
         executor.push(state, TypeParameter("typevar", shown, executor.scope.later(second)))
     else:
-        raise Unliftable(f"intrinsic {name}")
+        raise CannotDecompile(LIFT, f"intrinsic {name}")

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
+from ..errors import LIFT, CannotDecompile
 from ..rules import registrar
 from .rule import Rule
-from .stack import CaseTest, State, Subject, Unliftable
+from .stack import CaseTest, State, Subject
 
 if TYPE_CHECKING:
     from ..structure.patterns import Case, Value
@@ -22,7 +23,7 @@ rule = registrar(RULES)
 @rule("CASE")
 def _(executor: SymbolicExecutor, state: State, case: Case) -> None:
     if state.underflow >= 0:
-        raise Unliftable("a pattern")  # not looked at apart from its subject
+        raise CannotDecompile(LIFT, "a pattern")  # not looked at apart from its subject
     entry = state.stack[-1] if state.stack else None
     if isinstance(entry, Subject):
         state.stack.pop()
@@ -92,7 +93,7 @@ def sequence(executor: SymbolicExecutor, value: Value) -> list[ast.pattern]:
             part = pattern(executor, value.parts[index])
             if index == value.star:
                 if not isinstance(part, ast.MatchAs):
-                    raise Unliftable("a pattern of the rest of a sequence")
+                    raise CannotDecompile(LIFT, "a pattern of the rest of a sequence")
                 part = ast.MatchStar(part.name)
             made.append(part)
         return made

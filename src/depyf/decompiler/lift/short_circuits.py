@@ -6,13 +6,14 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..errors import LIFT, CannotDecompile
 from ..nodes import FoldedBool
 from ..rules import registrar
 from .copies import deduplicated, same_duplicate
 from .fold_barriers import tested_later
 from .operators import negate
 from .rule import Rule
-from .stack import Duplicate, State, Unliftable
+from .stack import Duplicate, State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -103,7 +104,7 @@ def _(executor: SymbolicExecutor, state: State, rest: ast.Compare) -> None:
     if isinstance(first, Duplicate):
         first = first.value
     if not isinstance(first, ast.Compare) or not same_duplicate(first.comparators[-1], kept):
-        raise Unliftable("not a chained comparison")
+        raise CannotDecompile(LIFT, "not a chained comparison")
     last = deduplicated(first.comparators[-1])
     executor.push(
         state,

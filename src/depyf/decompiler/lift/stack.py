@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from ..errors import LIFT, CannotDecompile
 from ..generics import TypeParameter
 
 if TYPE_CHECKING:
@@ -22,10 +23,6 @@ STORE = ast.Store()
 DEL = ast.Del()
 #: Those that are inlined from 3.12 on.
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
-
-
-class Unliftable(Exception):
-    """The operations have no direct spelling in this form."""
 
 
 class Marker:
@@ -106,7 +103,7 @@ class Unpack:
             for at, found in reversed([*enumerate(self.targets)]):
                 if found is None:
                     if not isinstance(name, ast.Name):
-                        raise Unliftable("an unpacked value is dropped")
+                        raise CannotDecompile(LIFT, "an unpacked value is dropped")
                     found = ast.Name(name.id, STORE)
                 name = found
                 made.append(ast.Starred(found, STORE) if at == self.star else found)
@@ -282,14 +279,14 @@ class State:
         if self.stack:
             return self.stack.pop()
         if self.underflow < 0:
-            raise Unliftable("the stack is empty")
+            raise CannotDecompile(LIFT, "the stack is empty")
         self.underflow += 1
         return StackParameter(self.underflow)
 
     def need(self, count: int) -> None:
         while len(self.stack) < count:
             if self.underflow < 0:
-                raise Unliftable("the stack is too short")
+                raise CannotDecompile(LIFT, "the stack is too short")
             self.underflow += 1
             self.stack.insert(0, StackParameter(self.underflow))
 

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ..errors import LIFT, CannotDecompile
 from ..nodes import Comprehension, Literal, TemporaryName
 from ..rules import registrar
 from .annotated import annotate
@@ -23,7 +24,6 @@ from .stack import (
     StackParameter,
     State,
     Subject,
-    Unliftable,
     Unpack,
 )
 
@@ -43,7 +43,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
         elif entry.kind == "annotation":
             annotate(executor, state, *entry.value)
         elif entry.kind not in ("lasti", "match", "null", "from"):
-            raise Unliftable(f"a value of the compiler is dropped ({entry.kind})")
+            raise CannotDecompile(LIFT, f"a value of the compiler is dropped ({entry.kind})")
         return
     if isinstance(entry, PendingTarget):
         if isinstance(entry.owner, Unpack):
@@ -58,7 +58,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
         if isinstance(entry, (ast.Name, ast.Constant)):
             return
     if isinstance(entry, Augmented):
-        raise Unliftable("an in-place operation that is not stored")
+        raise CannotDecompile(LIFT, "an in-place operation that is not stored")
     if isinstance(entry, TemporaryName):
         return
     value = executor.resolve(entry)
@@ -77,7 +77,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     entry = stack[-depth]
     if isinstance(entry, (Iter, PendingTarget, Exit, Caught, Special)):
         if isinstance(entry, PendingTarget):
-            raise Unliftable("an item is used twice")
+            raise CannotDecompile(LIFT, "an item is used twice")
         stack.append(entry)
         return
     if executor.spill and isinstance(entry, ast.expr) and not isinstance(entry, StackParameter):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ..emit.new_syntax import Interpolation, template
+from ..errors import LIFT, CannotDecompile
 from ..rules import registrar
 from .rule import Rule
-from .stack import State, Unliftable
+from .stack import State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -51,7 +52,7 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     spec = executor.pop(state) if has_spec else None
     text = executor.pop(state)
     if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
-        raise Unliftable("the text of an interpolation is computed")
+        raise CannotDecompile(LIFT, "the text of an interpolation is computed")
     executor.push(state, Interpolation(executor.pop(state), text.value, conversion, spec))
 
 
@@ -59,9 +60,9 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
 def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     made, strings = executor.pop(state), executor.pop(state)
     if not isinstance(made, ast.Tuple) or not isinstance(strings, ast.Tuple):
-        raise Unliftable("a template made in another way")
+        raise CannotDecompile(LIFT, "a template made in another way")
     fields = [each for each in made.elts if isinstance(each, Interpolation)]
     texts = [each.value for each in strings.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if len(fields) != len(made.elts) or len(texts) != len(strings.elts) or len(texts) != len(fields) + 1:
-        raise Unliftable("a template made in another way")
+        raise CannotDecompile(LIFT, "a template made in another way")
     executor.push(state, template(texts, fields))

@@ -9,12 +9,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
+from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Special, State, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, line_of
 from .frames import Construct, Here, Suite, outer_ends
 from .loop_exits import reach
 from .patterns import case_of
-from .region_cfg import Untangled, is_leave
+from .region_cfg import is_leave
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -72,7 +73,7 @@ def branch(walker: Walker, here: Here, block: Block, state: State) -> Construct:
     orelse = walker.walk(Here(f if positive else t, stack[:], target, here.frame))
     for arm in (body, orelse):
         if arm.falls and values(arm.stack) > values(stack):
-            raise Untangled("a value crosses a join")
+            raise CannotDecompile(STRUCTURE, "a value crosses a join")
     made = make_if(test, positive, body, orelse)
     for stmt in made:
         if line_of(stmt) is None:
@@ -90,11 +91,11 @@ def _tested(walker: Walker, state: State) -> ast.expr:
     executor = walker.executor
     entry = state.pop()
     if isinstance(entry, Special):
-        raise Untangled("a test of the compiler")
+        raise CannotDecompile(STRUCTURE, "a test of the compiler")
     test = executor.resolve(entry)
     if values(state.stack):
         if not executor.spill:
-            raise Untangled("a value is pending across a branch")
+            raise CannotDecompile(STRUCTURE, "a value is pending across a branch")
         state.stack.append(test)
         executor.spill_pending(state)
         test = executor.resolve(state.stack.pop())
@@ -104,11 +105,11 @@ def _tested(walker: Walker, state: State) -> ast.expr:
 def _check_same(body: Suite, orelse: Suite) -> None:
     """Check that both arms leave the same values."""
     if len(body.stack) != len(orelse.stack):
-        raise Untangled("different stacks at a join")
+        raise CannotDecompile(STRUCTURE, "different stacks at a join")
     if values(body.stack):
         for one, other in zip(body.stack, orelse.stack):
             if is_value(one) and not same_node(one, other):
-                raise Untangled("different values at a join")
+                raise CannotDecompile(STRUCTURE, "different values at a join")
 
 
 def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[ast.stmt]:

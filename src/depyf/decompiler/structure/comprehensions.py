@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
+from ..errors import LIFT, CannotDecompile
 from ..lift import (
     COMPREHENSIONS,
     LOAD,
@@ -23,7 +24,6 @@ from ..lift import (
     StackParameter,
     State,
     Target,
-    Unliftable,
     negate,
 )
 from ..nodes import DictComprehension, ListComprehension, SetComprehension
@@ -44,7 +44,7 @@ def build_comprehension(
 ) -> ast.expr:
     """Return the comprehension, with the iterable of its first loop put in."""
     if not isinstance(iterable, Iter):
-        raise Unliftable("a comprehension over something else")
+        raise CannotDecompile(LIFT, "a comprehension over something else")
     first = generators[0]
     first = ast.comprehension(first.target, iterable.value, first.ifs, int(iterable.asynchronous))
     generators = [first, *generators[1:]]

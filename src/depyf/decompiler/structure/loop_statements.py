@@ -6,12 +6,12 @@ import ast
 from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
-from ..lift import Iter, PendingTarget, State, Target, Unliftable, negate, values
+from ..errors import STRUCTURE, CannotDecompile
+from ..lift import Iter, PendingTarget, State, Target, negate, values
 from ..nodes import at_line
 from .branches import folds
 from .frames import Construct, Frame, Here, LoopFrame, outer_ends
 from .loop_exits import Loop, first_of, loop_exit
-from .region_cfg import Untangled
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -24,7 +24,7 @@ def loop(walker: Walker, here: Here) -> Construct:
     around: Frame | None = frame
     while around is not None:
         if isinstance(around, LoopFrame) and around.head == at and around.handler == frame.handler:
-            raise Untangled("a jump to the head of an outer loop")
+            raise CannotDecompile(STRUCTURE, "a jump to the head of an outer loop")
         around = around.parent
     body = walker.analysis.loops.get(at) or body_without_return(walker, at)
     if block.end == "for":
@@ -36,7 +36,7 @@ def loop(walker: Walker, here: Here) -> Construct:
         return while_else(walker, here, block, natural, exit_, inner)
     suite = walker.walk(Here(at, here.stack[:], at, inner), entered=at)
     if suite.falls and values(suite.stack) > values(here.stack):
-        raise Untangled("a value crosses a loop")
+        raise CannotDecompile(STRUCTURE, "a value crosses a loop")
     made = make_while(suite.statements)
     for stmt in made:
         at_line(stmt, block.line)
@@ -51,7 +51,7 @@ def _end_of_test(walker: Walker, here: Here, block: Block, body: set[int]) -> in
     probe = State(here.stack[:])
     try:
         walker.executor.run(probe, block.ops)
-    except Unliftable:
+    except CannotDecompile:
         return None
     return None if probe.stmts else out[0]
 
@@ -131,7 +131,7 @@ def for_loop(walker: Walker, here: Here, block: Block, body: set[int]) -> Constr
         stack = state.stack
     iterator = stack[-1] if stack else None
     if not isinstance(iterator, Iter):
-        raise Untangled("a for loop over something that is on the stack")
+        raise CannotDecompile(STRUCTURE, "a for loop over something that is on the stack")
     line = walker.executor.line if block.ops else None
     iterable = iterator.value
     start, natural = block.successors
@@ -150,7 +150,7 @@ def _items(
     owner = Target()
     statements = walker.walk(Here(start, [*stack, PendingTarget(owner)], here.at, inner)).statements
     if owner.target is None:
-        raise Untangled("an item that is not stored")
+        raise CannotDecompile(STRUCTURE, "an item that is not stored")
     if statements and isinstance(statements[-1], ast.Continue):
         statements.pop()
     return owner.target, statements or [ast.Pass()]
@@ -174,7 +174,7 @@ def async_for(walker: Walker, region: int, here: Here) -> Construct:
     stack = here.stack
     iterator = stack[-1] if stack else None
     if not isinstance(iterator, Iter) or [op.kind for op in block.ops] != ["GET_ANEXT_AWAIT"] or block.end != "jump":
-        raise Untangled("an async for loop")
+        raise CannotDecompile(STRUCTURE, "an async for loop")
     natural = walker.cfg.blocks[region].successors[0]
     body = walker.analysis.loops.get(here.at) or body_without_return(walker, here.at)
     exit_ = loop_exit(walker, Loop(here.at, body, natural, here.follow, here.frame))

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..emit.new_syntax import TRY, try_star
+from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
 from .frames import Construct, Frame, Here, outer_ends
 from .loop_exits import reach
-from .region_cfg import Untangled, handler_steps
+from .region_cfg import handler_steps
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -47,7 +48,7 @@ def protected(walker: Walker, region: int, here: Here, entered: int | None) -> C
         return try_finally(walker, body, here)
     if kind in ("except", "except*"):
         return try_except(walker, body, here)
-    raise Untangled(f"a region of kind {kind}")
+    raise CannotDecompile(STRUCTURE, f"a region of kind {kind}")
 
 
 # --- where control leaves it ----------------------------------------------------------------------------
@@ -104,7 +105,7 @@ def with_statement(walker: Walker, body: Protected, here: Here) -> Construct:
     lead_copies_to(walker, body.leaves, join)
     stack = here.stack
     if len(stack) < 2 or not isinstance(stack[-2], Exit) or not isinstance(stack[-1], PendingTarget):
-        raise Untangled("a with statement that starts elsewhere")
+        raise CannotDecompile(STRUCTURE, "a with statement that starts elsewhere")
     exit_ = stack[-2]
     owner = Target("value")
     suite = walker.walk(
@@ -153,7 +154,7 @@ def try_except(walker: Walker, body: Protected, here: Here) -> Construct:
     make = try_star if star else ast.Try
     made = at_line(make(suite.statements or [ast.Pass()], handlers, orelse, []), first_line(suite.statements))
     if falls and values(stack_after) > values(here.stack):
-        raise Untangled("a value crosses the end of a try")
+        raise CannotDecompile(STRUCTURE, "a value crosses the end of a try")
     return Construct([made], join if falls or handler_falls else None, here.stack)
 
 
@@ -248,16 +249,16 @@ def handler_clauses(
         state = State(state.stack[:])
         walker.executor.run(state, block.ops)
         if state.stmts:
-            raise Untangled("statements before a handler")
+            raise CannotDecompile(STRUCTURE, "statements before a handler")
         test = state.stack.pop()
         if not isinstance(test, Special) or test.kind != "match":
-            raise Untangled("a handler that tests something else")
+            raise CannotDecompile(STRUCTURE, "a handler that tests something else")
         matched, at = block.successors
         caught = walker.executor.caught = Target("e")
         clause = walker.walk(Here(matched, state.stack[:], join, inner))
         name = caught.target
         if name is not None and not isinstance(name, ast.Name):
-            raise Untangled("an exception that is stored to no name")
+            raise CannotDecompile(STRUCTURE, "an exception that is stored to no name")
         handlers.append(
             ast.ExceptHandler(test.value, None if name is None else name.id, clause.statements or [ast.Pass()]))
         any_falls |= clause.falls

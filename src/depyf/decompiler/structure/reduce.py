@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, Unliftable, negate
+from ..errors import CannotDecompile
+from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, negate
 from ..names import is_name
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
 from .region_cfg import RegionCfg, copied_op
@@ -111,7 +112,7 @@ class Reducer:
                     found = _IMPURE
                 else:
                     found = Summary(True, state.stack, state.underflow)
-            except Unliftable:
+            except CannotDecompile:
                 found = _IMPURE
             self.cache[id] = found
         return found
@@ -122,7 +123,7 @@ class Reducer:
         if found.pure and not found.inputs and len(found.stack) == 1:
             try:
                 return self.executor.resolve(found.stack[0])
-            except Unliftable:
+            except CannotDecompile:
                 return None
         return None
 
@@ -189,7 +190,7 @@ class Reducer:
         state = State(inputs=True)
         try:
             self.executor.run(state, ops)
-        except Unliftable:
+        except CannotDecompile:
             return False
         return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
 
@@ -351,7 +352,7 @@ class Reducer:
                 continue
             try:
                 right = self.executor.resolve(found.stack[0])
-            except Unliftable:
+            except CannotDecompile:
                 continue
             if isinstance(right, StackParameter):
                 continue
@@ -450,7 +451,7 @@ class Reducer:
             return None
         try:
             return shared.value if isinstance(shared.value, ast.expr) else self.executor.resolve(shared.value)
-        except Unliftable:
+        except CannotDecompile:
             return None
 
     def ternary(self, x: Block) -> bool:
@@ -537,7 +538,7 @@ class Reducer:
         state = State(inputs=True)
         try:
             self.executor.run(state, ops)
-        except Unliftable:
+        except CannotDecompile:
             return False
         return not state.stmts and not state.queue and not state.underflow and len(state.stack) == 1 and isinstance(
             state.stack[0], ast.expr
@@ -629,7 +630,7 @@ class Reducer:
             return None
         try:
             return ast.Compare(rest.left, rest.ops, [self.executor.resolve(operand) for operand in rest.comparators])
-        except Unliftable:
+        except CannotDecompile:
             return None
 
     # --- comprehensions ---------------------------------------------------------------------------
@@ -647,7 +648,7 @@ class Reducer:
         accumulator = Accumulator(build)
         try:
             parsed = parse_loops(self, head.id, [accumulator, Iter(StackParameter(0))], accumulator)
-        except Unliftable:
+        except CannotDecompile:
             return False
         if parsed is None:
             return False

@@ -11,10 +11,6 @@ from ...cfg.graph import Block, Cfg
 NOWHERE = "nowhere"
 
 
-class Untangled(Exception):
-    """The regions are not those of compiled statements."""
-
-
 class RegionCfg(Cfg):
     """A control-flow graph with what is known of its exception handlers.
 

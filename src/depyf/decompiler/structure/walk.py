@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
+from ..errors import STRUCTURE, CannotDecompile
 from ..lift import State, SymbolicExecutor, is_value, values
 from ..nodes import AssertionErrorName, UntestedAssert, at_line
 from .analysis import Analysis
@@ -21,7 +22,7 @@ from .branches import branch
 from .frames import Construct, Frame, Here, Suite
 from .loop_statements import async_for, loop
 from .protected import protected
-from .region_cfg import NOWHERE, RegionCfg, Untangled, is_leave
+from .region_cfg import NOWHERE, RegionCfg, is_leave
 from .search import Search
 
 if TYPE_CHECKING:
@@ -60,18 +61,18 @@ class Walker:
         """Write the body of a function.
 
         Raises:
-            Untangled: it cannot be written with statements.
+            CannotDecompile: it cannot be written with statements.
         """
         suite = self.walk(Here(self.cfg.entry, [], None, Frame()))
         if suite.falls:
-            raise Untangled("control falls off the end")
+            raise CannotDecompile(STRUCTURE, "control falls off the end")
         return suite.statements
 
     def module(self) -> list[ast.stmt]:
         """Write the body of a module or class. It has no ``return``: all its ends are one, where control falls off.
 
         Raises:
-            Untangled: it cannot be written with statements.
+            CannotDecompile: it cannot be written with statements.
         """
         blocks = self.cfg.blocks
         ends = [
@@ -95,11 +96,11 @@ class Walker:
         """Charge the budget.
 
         Raises:
-            Untangled: it is used up.
+            CannotDecompile: it is used up.
         """
         self.budget -= amount
         if self.budget < 0:
-            raise Untangled("too many copies")
+            raise CannotDecompile(STRUCTURE, "too many copies")
 
     def walk(self, here: Here, entered: int | None = None) -> Suite:
         """Write statements until control reaches what follows or goes elsewhere.
@@ -129,7 +130,7 @@ class Walker:
         if not values(state.stack):
             return []
         if not self.executor.spill:
-            raise Untangled("a value is pending at the end")
+            raise CannotDecompile(STRUCTURE, "a value is pending at the end")
         state.stmts = []
         self.executor.spill_pending(state)
         return state.stmts
@@ -193,7 +194,7 @@ class _Path:
             return None
         chain = walker.cfg.handlers_around(block.handler)
         if around is not None and around not in chain:
-            raise Untangled("a region that is not nested")
+            raise CannotDecompile(STRUCTURE, "a region that is not nested")
         inner = chain[chain.index(around) - 1] if around is not None else chain[-1]
         # (The loop of an ``async for`` begins with the block that the handler is for.)
         loop_first = (
@@ -219,10 +220,10 @@ class _Path:
         walker.executor.run(state, block.ops)
         self.here.stack = state.stack
         if state.queue:
-            raise Untangled("an unfinished assignment")
+            raise CannotDecompile(STRUCTURE, "an unfinished assignment")
         if state.stmts:
             if self.leaving:
-                raise Untangled("statements on the way out")
+                raise CannotDecompile(STRUCTURE, "statements on the way out")
             self.out += state.stmts
         if block.ops and block.ops[-1].kind in ("LEAVE", "POP_EXCEPT"):
             self.leaving = True
@@ -232,7 +233,7 @@ class _Path:
                 return self._ends()
         write = _ENDS.get(block.end)
         if write is None:
-            raise Untangled(f"unexpected {block.end}")
+            raise CannotDecompile(STRUCTURE, f"unexpected {block.end}")
         return write(self, block, state)
 
     def _jump(self, block: Block, state: State) -> None:
@@ -250,20 +251,20 @@ class _Path:
     def _nowhere(self, block: Block, state: State) -> Suite:
         self.walker.executor.line = block.line
         if self.walker.executor.scope.annotates:
-            raise Untangled("a way into a finally that never ends")
+            raise CannotDecompile(STRUCTURE, "a way into a finally that never ends")
         # (or ``break``, ``continue``: the ``finally`` takes over)
         self.out.append(at_line(ast.Return(), block.line))
         return self._ends()
 
     def _branch(self, block: Block, state: State) -> _Step:
         if self.leaving:
-            raise Untangled("a branch on the way out")
+            raise CannotDecompile(STRUCTURE, "a branch on the way out")
         self.walker.executor.line = block.line
         return branch, (self.here, block, state)
 
     def _raise(self, block: Block, state: State) -> Suite:
         if self.leaving:
-            raise Untangled("a branch on the way out")
+            raise CannotDecompile(STRUCTURE, "a branch on the way out")
         self.walker.executor.line = block.line
         made = raise_statement(self.walker.executor.popn(state, block.arg), block.line)
         self.out += self.walker.pending(state)

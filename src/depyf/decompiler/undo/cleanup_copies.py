@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
-from ..structure.region_cfg import NOWHERE, RegionCfg, Untangled, handler_steps, same_op, straight
+from ..errors import STRUCTURE, CannotDecompile
+from ..structure.region_cfg import NOWHERE, RegionCfg, handler_steps, same_op, straight
 
 
 class _Members:
@@ -174,19 +175,19 @@ def _with_resume(cfg: RegionCfg, region: int) -> int:
         block = blocks[block.successors[0]]
         hops += 1
     if block.end != "branch":
-        raise Untangled("the handler of a with statement")
+        raise CannotDecompile(STRUCTURE, "the handler of a with statement")
     at = block.successors[0]
     wanted = ["POP", "POP_EXCEPT", "POP", "POP"]
     seen: set[int] = set()
     while wanted:
         block = blocks[at]
         if at in seen:  # a loop, or an end, where nothing is popped
-            raise Untangled("the handler of a with statement")
+            raise CannotDecompile(STRUCTURE, "the handler of a with statement")
         seen.add(at)
         index = 0
         while wanted and index < len(block.ops):
             if block.ops[index].kind != wanted.pop(0):
-                raise Untangled("the handler of a with statement")
+                raise CannotDecompile(STRUCTURE, "the handler of a with statement")
             index += 1
         if index < len(block.ops) or block.end != "jump":
             at = cfg.split(block.id, index)
@@ -222,7 +223,7 @@ def _after_fixed(cfg: RegionCfg, kind: str, start: int, asynchronous: bool) -> i
         block = blocks[at]
         while index >= len(block.ops):
             if block.end != "jump":
-                raise Untangled(f"a way out of {kind}")
+                raise CannotDecompile(STRUCTURE, f"a way out of {kind}")
             at, index = block.successors[0], 0
             block = blocks[at]
         op = block.ops[index]
@@ -240,7 +241,7 @@ def _after_fixed(cfg: RegionCfg, kind: str, start: int, asynchronous: bool) -> i
             wanted = ("POP_EXCEPT", "CONST", "STORE", "DELETE")
             good = op.kind.startswith(wanted[step])
         if not good:
-            raise Untangled(f"a way out of {kind}")
+            raise CannotDecompile(STRUCTURE, f"a way out of {kind}")
         index += 1
         step += 1
         if step == len(wanted):
@@ -257,7 +258,7 @@ def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
     copy.compare(start)
     if not copy.ends:
         if not copy.leaves:
-            raise Untangled("a way out of finally")
+            raise CannotDecompile(STRUCTURE, "a way out of finally")
         if region not in cfg.nowhere:
             head = cfg.blocks[region]
             cfg.nowhere[region] = cfg.add(head, [], NOWHERE, [], head.region).id
@@ -294,7 +295,7 @@ class _Copy:
         """Walk all ways through both.
 
         Raises:
-            Untangled: they are not copies.
+            CannotDecompile: they are not copies.
         """
         self._pending.append((self.region, 1, start, 0))
         seen: set[tuple[int, int, int, int]] = set()
@@ -307,7 +308,7 @@ class _Copy:
                 seen.add(places)
                 self._compare_from(*places)
             if len(seen) > 4000:
-                raise Untangled("a finally that is too large")
+                raise CannotDecompile(STRUCTURE, "a finally that is too large")
 
     def _compare_from(self, h: int, i: int, c: int, j: int) -> None:
         """Compare until the way ends or parts.
@@ -321,7 +322,7 @@ class _Copy:
         while True:
             self._steps += 1
             if self._steps > 20000:
-                raise Untangled("a finally that is too large")
+                raise CannotDecompile(STRUCTURE, "a finally that is too large")
             self._note_with(self.blocks[h].handler, self.blocks[c].handler)
             h, i = self._over_jumps(h, i)
             handling = self.blocks[h]
@@ -337,7 +338,7 @@ class _Copy:
             elif i < len(handling.ops) and j < len(copied.ops) and same_op(handling.ops[i], copied.ops[j]):
                 i, j = i + 1, j + 1
             elif i < len(handling.ops) or j < len(copied.ops):
-                raise Untangled("a way out of finally")
+                raise CannotDecompile(STRUCTURE, "a way out of finally")
             else:
                 self._part(handling, copied)
                 return
@@ -345,7 +346,7 @@ class _Copy:
     def _part(self, handling: Block, copied: Block) -> None:
         """Go on with the successors of two blocks that were walked to their ends."""
         if handling.end != copied.end or handling.arg != copied.arg:
-            raise Untangled("a way out of finally")
+            raise CannotDecompile(STRUCTURE, "a way out of finally")
         if handling.end in ("return", "raise"):
             self.leaves = True
         for one, other in zip(handling.successors, copied.successors):

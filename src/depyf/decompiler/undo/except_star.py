@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block, Region
-from ..structure.region_cfg import RegionCfg, Untangled
+from ..errors import STRUCTURE, CannotDecompile
+from ..structure.region_cfg import RegionCfg
 from .jump_threading import thread_jumps
 
 #: What follows CHECK_EG_MATCH: whether anything matched.
@@ -62,7 +63,7 @@ def _merge_list_appends(cfg: RegionCfg) -> None:
             continue
         before = [cfg.blocks[p] for p in predecessors[id]]
         if not all(n.end == "jump" and n.ops and n.ops[-1].kind == "LIST_APPEND" for n in before):
-            raise Untangled("what a clause of except* leaves is not kept")
+            raise CannotDecompile(STRUCTURE, "what a clause of except* leaves is not kept")
         block.ops = [before[0].ops[-1], *block.ops]
         for other in before:
             other.ops = other.ops[:-1]
@@ -137,13 +138,13 @@ class _Statement:
             if id not in seen:
                 seen.add(id)
                 work.extend(blocks[id].successors)
-        raise Untangled("a clause of except* without a test")
+        raise CannotDecompile(STRUCTURE, "a clause of except* without a test")
 
     def after_first(self, id: int, kind: str) -> int:
         """Return the block behind the first operation of one, which must be of that kind."""
         block = self.cfg.blocks[id]
         if not block.ops or block.ops[0].kind != kind:
-            raise Untangled("a way through except*")
+            raise CannotDecompile(STRUCTURE, "a way through except*")
         if len(block.ops) > 1 or block.end != "jump":
             return self.cfg.split(id, 1)
         return block.successors[0]
@@ -169,7 +170,7 @@ class _Statement:
         if first.kind != "POP":
             for block in ends:
                 if block.end != "jump" or not _forgets(block.ops[-3:]) or block.ops[-1].arg != first.arg:
-                    raise Untangled("a body of except* that keeps its exception")
+                    raise CannotDecompile(STRUCTURE, "a body of except* that keeps its exception")
                 block.ops.insert(len(block.ops) - 3, Op("POP_EXCEPT", None, -1, block.ops[-1].line))
                 block.successors = [outside]
         elif ends:
@@ -183,7 +184,7 @@ class _Statement:
             block.ops, block.end, block.successors = block.ops[:-2], "reraise", []
             return
         if len(block.ops) > 2:
-            raise Untangled("the handler of a body of except*")
+            raise CannotDecompile(STRUCTURE, "the handler of a body of except*")
         for other in self.cfg.blocks.values():
             if other.handler == id:
                 other.region = block.region

@@ -8,7 +8,8 @@ the region around them counts.
 
 from __future__ import annotations
 
-from ..structure.region_cfg import RegionCfg, Untangled, straight
+from ..errors import STRUCTURE, CannotDecompile
+from ..structure.region_cfg import RegionCfg, straight
 
 #: The kind of handlers that only restore the exception that was handled before.
 TRANSPARENT = "cleanup"
@@ -26,7 +27,7 @@ def _kind(cfg: RegionCfg, id: int) -> str:
     if kinds[:1] == ["CONST"] and len(kinds) == 3 and last.end == "reraise":
         return "named"
     if kinds[:1] != ["PUSH_EXC_INFO"]:
-        raise Untangled("an unknown handler")
+        raise CannotDecompile(STRUCTURE, "an unknown handler")
     if kinds[1:2] == ["WITH_EXCEPT_START"]:
         return "with"
     if kinds[1:2] == ["POP"]:
@@ -63,4 +64,4 @@ def classify_handlers(cfg: RegionCfg) -> None:
             block.region = blocks[block.handler].region
             hops += 1
             if hops > 100:
-                raise Untangled("regions go round")
+                raise CannotDecompile(STRUCTURE, "regions go round")

@@ -25,6 +25,7 @@ from ....bytecode.operations import Op
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg, reachable
 from ....cfg.stack import StackMismatch, entry_depths
+from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES, Facts, NoFacts
 from .carry import carried_slots
 from .cleanup import forget_under_cleanups
@@ -32,7 +33,7 @@ from .evaluate import Runner
 from .naming import Namer, is_torch_name
 from .reentered import ordinary_with
 from .updates import as_one_call, with_telling_names
-from .values import CannotSimplify, Container, Let, Plan, State, Value
+from .values import Container, Let, Plan, State, Value
 from .write import BlockWriter
 
 
@@ -98,14 +99,14 @@ def evaluate(work: Simplification) -> None:
     """Run the blocks on symbolic values and write what is left.
 
     Raises:
-        CannotSimplify: with facts, what is known of them cannot be used.
+        CannotDecompile: with facts, what is known of them cannot be used.
         StackMismatch: the graph is of no code that an interpreter could run.
     """
     if work.bolder is not None:
         try:
             work.graph = work.evaluated(work.bolder)
             return
-        except (CannotSimplify, StackMismatch):
+        except (CannotDecompile, StackMismatch):
             pass  # what is filled is not made here: the loop stays
     work.graph = work.evaluated(work.graph)
 
@@ -274,7 +275,7 @@ class _Simplifier:
             if id in self.carried and id not in self.arrived:
                 postponed += 1
                 if postponed > len(graph.blocks) ** 2:
-                    raise CannotSimplify("a loop that is entered in more than one place")
+                    raise CannotDecompile(SIMPLIFY, "a loop that is entered in more than one place")
                 pending.append((id, None))
                 continue
             after = self._run_block(block, state)

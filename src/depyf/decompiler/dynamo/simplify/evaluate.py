@@ -10,10 +10,11 @@ from ....bytecode.operations import Op
 from ....bytecode.opspec import ONLY_READ, UNOBSERVABLE, effect
 from ....cfg import graph as g
 from ....cfg.graph import Block
+from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, Path
 from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
 from . import modules, objects
-from .values import CannotSimplify, Const, Container, Let, Local, Plan, State, Value
+from .values import Const, Container, Let, Local, Plan, State, Value
 
 if TYPE_CHECKING:
     from . import _Simplifier
@@ -36,7 +37,7 @@ class Runner:
     # --- helpers ---
     def pop(self, count: int) -> list[Value]:
         if count > len(self.stack):
-            raise CannotSimplify("stack underflow")
+            raise CannotDecompile(SIMPLIFY, "stack underflow")
         taken = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return taken
@@ -79,7 +80,7 @@ class Runner:
         if not isinstance(value, Container):
             return value
         if value.built is _BEING_BUILT:
-            raise CannotSimplify("an object that holds itself")
+            raise CannotDecompile(SIMPLIFY, "an object that holds itself")
         if value.built is not None:
             return value.built
         assert self.op is not None
@@ -156,7 +157,7 @@ class Runner:
         owner, block = self.owner, self.block
         counts = {owner.carried.get(s, 0) for s in block.successors}
         if len(counts) != 1:
-            raise CannotSimplify("the ways on disagree about what lies on the stack")
+            raise CannotDecompile(SIMPLIFY, "the ways on disagree about what lies on the stack")
         (count,) = counts
         if not count:
             return
@@ -170,12 +171,12 @@ class Runner:
         for successor in block.successors:
             known = owner.arrived.setdefault(successor, values)
             if not all(map(_same_value, known, values)):
-                raise CannotSimplify("the ways into a block bring different values")
+                raise CannotDecompile(SIMPLIFY, "the ways into a block bring different values")
 
     def settle(self, value: Value) -> None:
         """Makes the value one that other blocks can take: slices and tuples of constants stay unbuilt."""
         if isinstance(value, Let) and value.op is None:
-            raise CannotSimplify("a value that is on the stack already")
+            raise CannotDecompile(SIMPLIFY, "a value that is on the stack already")
         if isinstance(value, Local) and value.name in self.owner.stored:
             self.read_now(value.name)
         elif not _is_constant(value):
@@ -280,7 +281,7 @@ class Runner:
 
     def op_COPY(self, op: Op) -> None:
         if op.arg > len(self.stack):
-            raise CannotSimplify("stack underflow")
+            raise CannotDecompile(SIMPLIFY, "stack underflow")
         self.stack.append(self.stack[-op.arg])
 
     def op_SWAP(self, op: Op) -> None:
@@ -343,7 +344,7 @@ class Runner:
     def in_place(self, op: Op) -> None:
         """An operation on a container that is being built: part of the expression that builds it."""
         if op.arg != 1:
-            raise CannotSimplify(f"{op!r} reaches below the top")
+            raise CannotDecompile(SIMPLIFY, f"{op!r} reaches below the top")
         self.stack.append(self.let(op, self.pop(effect(op)[0] + 1)))
 
     op_SET_ADD = op_MAP_ADD = op_SET_UPDATE = op_DICT_UPDATE = op_DICT_MERGE = in_place

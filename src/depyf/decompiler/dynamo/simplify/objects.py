@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
+from ...errors import SIMPLIFY, CannotDecompile
 from .. import facts, forms
 from ..facts import Path
-from .values import CannotSimplify, Const, Container, Let, Value
+from .values import Const, Container, Let, Value
 
 if TYPE_CHECKING:
     from .evaluate import Runner
@@ -43,7 +44,7 @@ def read_attribute(runner: Runner, op: Op) -> bool:
         elif owner.path is not None:
             role = _role(runner, owner.path, name)
     if name == forms.UPDATE and not role:
-        raise CannotSimplify("a dictionary that others have seen is filled")
+        raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
     if not role:
         path = runner.path_of(owner)
         if path is None or not runner.owner.facts.builtin_method(path, name):
@@ -174,7 +175,7 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
     if not isinstance(made, Container) or made.kind != "object" or made.built is not None \
             or made.slots[0][1] != ("list" if kind == "list" else "dict"):
         if name == forms.UPDATE:
-            raise CannotSimplify("a dictionary that others have seen is filled")
+            raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
         return None
     if name == "clear" and len(operands) == 1:
         kept = [at for at, slot in enumerate(made.slots) if slot[0] in ("class", "attr")]
@@ -189,7 +190,7 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
         made.items += operands[1].items
         made.slots += [("element", 0)] * len(operands[1].items)
     elif name == forms.UPDATE:
-        raise CannotSimplify("a dictionary is filled with what is not known")
+        raise CannotDecompile(SIMPLIFY, "a dictionary is filled with what is not known")
     else:
         return None
     return _NONE
@@ -226,7 +227,7 @@ def built(runner: Runner, value: Container) -> Let:
     new.lasting, new.optional = facts.ALWAYS, True
     attributes = [(slot[1], item) for slot, item in zip(value.slots, value.items) if slot[0] == "attr"]
     if not all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in attributes):
-        raise CannotSimplify("an attribute that has no word in source")
+        raise CannotDecompile(SIMPLIFY, "an attribute that has no word in source")
     contents = [part for slot, item in zip(value.slots, value.items) if slot[0] == "item"
                 for part in (Const(slot[1]), item)]
     elements = [item for slot, item in zip(value.slots, value.items) if slot[0] == "element"]

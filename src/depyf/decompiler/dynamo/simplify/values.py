@@ -9,10 +9,6 @@ from ....bytecode.operations import Op
 from ..facts import Path
 
 
-class CannotSimplify(Exception):
-    """The code does something with its stack that has no simplified form; it is left as it is."""
-
-
 class Value:
     __slots__ = ()
 

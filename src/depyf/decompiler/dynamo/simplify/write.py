@@ -9,10 +9,11 @@ from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....bytecode.opspec import UPDATES, effect
 from ....cfg.graph import Block
+from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .naming import Namer
-from .values import CannotSimplify, Const, Let, Local, Plan, Value
+from .values import Const, Let, Local, Plan, Value
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
 
@@ -132,14 +133,14 @@ class BlockWriter:
         waiting = [let for let, _ in self.pending]
         left = [v for v in values if v.variable is None]
         if any(v not in waiting for v in left):
-            raise CannotSimplify("a value is used before it is computed")
+            raise CannotDecompile(SIMPLIFY, "a value is used before it is computed")
         return left
 
     def spill(self, count: int) -> None:
         """Takes values off the stack into variables, top first."""
         depth = self.block.floor
         if len(self.reals) - count < depth:
-            raise CannotSimplify("a value under an exception handler is used out of order")
+            raise CannotDecompile(SIMPLIFY, "a value under an exception handler is used out of order")
         for _ in range(count):
             real = self.reals.pop()
             if real.uses:
@@ -183,7 +184,7 @@ class BlockWriter:
             elif isinstance(value, Local):
                 result.append(Op(o.LOAD_FAST, value.name, *place))
             elif not isinstance(value, Let):
-                raise CannotSimplify("a container was not built")
+                raise CannotDecompile(SIMPLIFY, "a container was not built")
             elif value in late:
                 assert value.op is not None
                 result += [*self.consume(value.operands, value.op), value.op]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
+from ...errors import FALLBACK, CannotDecompile
 from ...generics import HIDDEN
 from ...names import legal
 from ...rules import registrar
-from ..writer import BOUND, CELLS, CODE, CONSTRAINED, Rule, Untranslatable, Writer
+from ..writer import BOUND, CELLS, CODE, CONSTRAINED, Rule, Writer
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
@@ -35,7 +36,7 @@ def _(w: Writer, op: Op) -> None:
 @rule(o.MAKE_FUNCTION)
 def _(w: Writer, op: Op) -> None:
     if not w.tags[-1].startswith(CODE):
-        raise Untranslatable(f"{op!r} at offset {op.offset}: the code is not a constant")
+        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}: the code is not a constant")
     index = int(w.tags[-1][len(CODE) :])
     _, code = w.nested[index]
     flags, place = op.arg, 2
@@ -44,7 +45,7 @@ def _(w: Writer, op: Op) -> None:
         if flags & flag:
             parts[flag] = w.slot(place)
             if flag == 8 and w.tags[-place] != f"{CELLS} {','.join(code.freevars)}":
-                raise Untranslatable(f"{op!r} at offset {op.offset}: a closure of cells from elsewhere")
+                raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}: a closure of cells from elsewhere")
             place += 1
     if not code.flags & 0x2 and not code.flags & 0x1:  # neither NEWLOCALS nor OPTIMIZED: a class body
         # A class statement in a function that never runs: only its body is wanted. What the statement would
@@ -116,7 +117,7 @@ def _(w: Writer, op: Op) -> None:
     elif op.arg in _INTRINSICS_1:
         w.result(1, _INTRINSICS_1[op.arg].format(w.slot(1), py=f"{w.prefix}py."))
     else:
-        raise Untranslatable(f"{op!r} at offset {op.offset}")
+        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}")
 
 
 @rule(o.INTRINSIC_2)
@@ -133,7 +134,7 @@ def _(w: Writer, op: Op) -> None:
         kind = w.tags[-2]
         w.result(2, f"{w.helper('with_default')}({w.slot(2)}, {kind!r}, {w.slot(1)})", kind)
     else:
-        raise Untranslatable(f"{op!r} at offset {op.offset}")
+        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}")
 
 
 @rule(o.SETUP_ANNOTATIONS)

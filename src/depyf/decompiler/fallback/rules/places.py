@@ -5,9 +5,10 @@ from __future__ import annotations
 from ....bytecode import operations as o
 from ....bytecode.code import Code
 from ....bytecode.operations import Op
+from ...errors import FALLBACK, CannotDecompile
 from ...rules import registrar
 from ..helpers import OF_THE_FRAME
-from ..writer import CELL, CODE, MAYBE_UNBOUND, Rule, Untranslatable, Writer
+from ..writer import CELL, CODE, MAYBE_UNBOUND, Rule, Writer
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
@@ -82,7 +83,7 @@ def _(w: Writer, op: Op) -> None:
         w.write("else:")
         w.write(f"    {name} = {value}")
     elif w.tags[-1].startswith(CODE):
-        raise Untranslatable(f"a code object is stored in {op.arg}")
+        raise CannotDecompile(FALLBACK, f"a code object is stored in {op.arg}")
     else:
         w.write(f"{name} = {value}")
     w.drop(1)
