@@ -40,7 +40,7 @@ class Comparison:
         self.differing: dict[tuple[str, int, int], str] = {}
 
     def common(self, items: Sequence[ast.AST], wanted: str = "value") -> ast.AST | None:
-        """The node that all items are, with variables where they differ; ``None`` if they differ in another way.
+        """Return the node that all items are, with variables where they differ; ``None`` if they differ in another way.
 
         Args:
             items: the nodes.
@@ -75,7 +75,7 @@ class Comparison:
         return made
 
     def _lists(self, owner: ast.AST, field: str, lists: list[Any], wanted: str) -> list[Any] | None:
-        """The list that a field of all items is."""
+        """Return the list that a field of all items is."""
         if any(len(each) != len(lists[0]) for each in lists):
             return None
         parts: list[Any] = []
@@ -92,7 +92,7 @@ class Comparison:
         return parts
 
     def _variable(self, numbered: list[Index], wanted: str, is_graph: bool) -> ast.Name | None:
-        """The variable that stands for elements of one list, if their numbers grow evenly."""
+        """Return the variable that stands for elements of one list, if their numbers grow evenly."""
         owner, start = numbered[0]
         step = numbered[1].number - start
         if not step or any(index.number != start + step * at for at, index in enumerate(numbered)):
@@ -106,8 +106,10 @@ class Comparison:
 
 
 def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
-    """Return the name that a part has where it stands: the keyword of an argument, the key of an entry, an attribute;
-    ``""`` where it has none."""
+    """Return the name that a part has where it stands: the keyword of an argument, the key of an entry, an attribute.
+
+    ``""`` where it has none.
+    """
     if isinstance(owner, ast.Assign) and field == "value" and isinstance(owner.targets[0], ast.Attribute):
         return owner.targets[0].attr
     if isinstance(owner, ast.keyword) and owner.arg:
@@ -131,7 +133,7 @@ def numbered_element(item: ast.AST, folder: Folder) -> Index | None:
 
 
 def graph_item(node: ast.AST) -> tuple[str, int] | None:
-    """``("graph_out_0", 3)`` of ``graph_out_0[3]``."""
+    """Return ``("graph_out_0", 3)`` of ``graph_out_0[3]``."""
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.startswith(GRAPH_RESULT) \
             and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
         return node.value.id, node.slice.value
@@ -139,7 +141,7 @@ def graph_item(node: ast.AST) -> tuple[str, int] | None:
 
 
 def loop_over(names: Sequence[str], lists: Sequence[ast.expr]) -> tuple[ast.expr, ast.expr]:
-    """The target of a loop, and what it goes over."""
+    """Return the target of a loop, and what it goes over."""
     if len(names) == 1:
         return ast.Name(names[0], ast.Store()), lists[0]
     target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
@@ -151,7 +153,7 @@ def expression(text: str) -> ast.expr:
 
 
 def every(owner: ast.expr, first: int, step: int, count: int) -> ast.expr:
-    """The slice of so many elements."""
+    """Return the slice of so many elements."""
     last = first + step * (count - 1)
     stop = last + 1 if step > 0 else last - 1 if last + step >= 0 else -1
     return sliced(owner, first, stop, step)

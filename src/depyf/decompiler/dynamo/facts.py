@@ -31,7 +31,7 @@ def is_member(path: Path) -> bool:
 
 
 def as_text(path: Path) -> str:
-    """A path as torch reads it: ``self._modules['layers']``."""
+    """Return a path as torch reads it: ``self._modules['layers']``."""
     root: str = path[0][1]
     return root + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
 
@@ -64,7 +64,7 @@ class Facts(Protocol):
         """
 
     def refusals(self) -> Sequence[tuple[str, str]]:
-        """Members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
+        """Return members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
 
     def indexable(self, path: Path) -> bool:
         """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part.
@@ -78,7 +78,7 @@ class Facts(Protocol):
         parameters, whose class does not change what that means."""
 
     def length(self, path: Path) -> int:
-        """The number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
+        """Return the number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
 
     def allocates(self, path: Path, arguments: bool = False) -> str:
         """Return the kind of object that ``cls.__new__(cls)`` makes, if it does nothing but make an empty instance:
@@ -99,14 +99,16 @@ class Facts(Protocol):
         """
 
     def class_path(self, path: Path) -> Path | None:
-        """A path that stands for the class of an object, for :meth:`stores_plainly`."""
+        """Return a path that stands for the class of an object, for :meth:`stores_plainly`."""
 
     def well_known(self, path: Path) -> str:
-        """``"module.name"`` of the functions and classes that :data:`WELL_KNOWN` names; else an empty string."""
+        """Return ``"module.name"`` of the functions and classes that :data:`WELL_KNOWN` names; else an empty string."""
 
     def ancestor(self, path: Path, index: int) -> str:
-        """Return the one of ``"dict"``, ``"OrderedDict"``, ``"list"`` that a class's ``__mro__[index]`` is; else an
-        empty string."""
+        """Return the one of ``"dict"``, ``"OrderedDict"``, ``"list"`` that a class's ``__mro__[index]`` is.
+
+        Else an empty string.
+        """
 
     def builtin_method(self, path: Path, name: str) -> bool:
         """Return whether an object is a plain list, dict or set, and so ``object.name`` its own bound method."""
@@ -174,8 +176,10 @@ _QUESTIONS = tuple(name for name in vars(NoFacts) if not name.startswith("_") an
 
 
 class RememberedFacts(NoFacts):
-    """Answers of other facts, each asked for once. They stay known when the live objects are let go of
-    (:meth:`release`), and can be pickled; what was not asked before is not known then.
+    """Answers of other facts, each asked for once.
+
+    They stay known when the live objects are let go of (:meth:`release`), and can be pickled; what was not asked before
+    is not known then.
 
     Args:
         facts: what answers.

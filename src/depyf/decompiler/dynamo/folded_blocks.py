@@ -80,7 +80,7 @@ def _elements(body: list[ast.stmt], folder: Folder) -> Iterator[tuple[str, ast.e
 
 
 def _bound(statement: ast.stmt) -> str:
-    """The variable that an assignment binds."""
+    """Return the variable that an assignment binds."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1 \
             and isinstance(statement.targets[0], ast.Name):
         return statement.targets[0].id
@@ -97,7 +97,7 @@ def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> list[int]:
 
 
 def _blocks(body: list[ast.stmt], at: int, elements: dict[str, ast.expr]) -> dict[str, list[ast.stmt]]:
-    """Statements in a row that each store an attribute of an element, by its variable; of one length."""
+    """Return statements in a row that each store an attribute of an element, by its variable; of one length."""
     found: dict[str, list[ast.stmt]] = {}
     last = ""
     for statement in body[at:]:

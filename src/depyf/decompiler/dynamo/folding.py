@@ -148,7 +148,7 @@ class Folder(Transformer):
         return result
 
     def elements_in(self, item: ast.expr) -> list[Index]:
-        """The elements of lists that an expression goes through, outermost first."""
+        """Return the elements of lists that an expression goes through, outermost first."""
         found = []
         for node in _owners(item) if is_plain_path(item) else nodes_of(item):
             if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
@@ -183,7 +183,7 @@ class Folder(Transformer):
         return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
 
     def part(self, owner: str, first: int, count: int) -> ast.expr:
-        """A list, or those of its elements that are gone over."""
+        """Return a list, or those of its elements that are gone over."""
         whole = expression(owner)
         path = self.paths.of(whole)
         if path is not None and not first and count == self.paths.facts.length(path):
@@ -191,7 +191,7 @@ class Folder(Transformer):
         return sliced(whole, first, first + count, 1)
 
     def name_for(self, owner: str, used: frozenset[str]) -> str:
-        """``layer`` for ``self.model.layers``."""
+        """Return ``layer`` for ``self.model.layers``."""
         parts = [re.sub(r"\W+", "_", part).strip("_") for part in re.split(r"[.\[]", re.sub(r"\[\d+\]", "", owner))]
         last = parts[-1]
         name = last[:-3] + "y" if last.endswith("ies") else last[:-1] if last.endswith("s") and len(last) > 2 else last
@@ -239,7 +239,7 @@ class Folder(Transformer):
         return node
 
     def alike(self, items: list[ast.expr]) -> ast.ListComp | None:
-        """A list of expressions that are the same but for numbers that grow evenly."""
+        """Return a list of expressions that are the same but for numbers that grow evenly."""
         comparison = Comparison(self)
         same = comparison.common(items)
         if not isinstance(same, ast.expr) or not comparison.differing:
@@ -248,7 +248,7 @@ class Folder(Transformer):
         return ast.ListComp(same, [ast.comprehension(target, over, [], 0)])
 
     def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:
-        """The target of a loop, and what it goes over.
+        """Return the target of a loop, and what it goes over.
 
         Args:
             differing: owner, first number and step of each list, and the variable for it.
@@ -281,7 +281,7 @@ class _Runs:
         self.stretches: dict[tuple[Index, bool], tuple[int, list[str]]] = {}
 
     def longest(self, at: int) -> _Run | None:
-        """The run that begins at an item and covers most items."""
+        """Return the run that begins at an item and covers most items."""
         best: _Run | None = None
         for place in self.places[at]:
             if Index(place.owner, place.number + 1) not in self.indices:
@@ -315,7 +315,7 @@ class _Runs:
         return end, owners
 
     def run(self, at: int, end: int, owners: Sequence[str], number: int) -> _Run | None:
-        """The run whose first turn is items in a row; ``None`` if there is no second turn."""
+        """Return the run whose first turn is items in a row; ``None`` if there is no second turn."""
         size, turns = end - at, 1
         template: list[str] = []
         while at + size * (turns + 1) <= len(self.items):
@@ -336,7 +336,7 @@ class _Runs:
         return _Run(gone_over, number, turns, size, is_list)
 
     def pattern(self, at: int, owners: Sequence[str], number: int) -> str:
-        """The text of an item with the elements of the lists taken out; empty if it goes through none."""
+        """Return the text of an item with the elements of the lists taken out; empty if it goes through none."""
         text = self.folder.text(self.items[at])
         for index, owner in enumerate(owners):
             if f"{owner}[{number}]" in text:
@@ -350,14 +350,14 @@ def _mark(index: int) -> str:
 
 
 def _owners(path: ast.expr) -> Iterator[ast.expr]:
-    """A path and those that it goes through, the longest first."""
+    """Yield a path and those that it goes through, the longest first."""
     while isinstance(path, (ast.Attribute, ast.Subscript)):
         yield path
         path = path.value
 
 
 def _element(owner: str, number: int) -> str:
-    """A pattern for an element of a list in the text of an expression."""
+    """Return a pattern for an element of a list in the text of an expression."""
     return rf"(?<![\w.]){re.escape(f'{owner}[{number}]')}"
 
 

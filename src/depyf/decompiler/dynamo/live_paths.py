@@ -38,7 +38,7 @@ class LivePaths:
             self._known[name] = path
 
     def of(self, node: ast.expr) -> Path | None:
-        """The path of what an expression gives, in torch's long form; ``None`` where it is not known."""
+        """Return the path of what an expression gives, in torch's long form; ``None`` where it is not known."""
         if isinstance(node, ast.Name):
             if node.id in self.meanwhile:
                 return self.meanwhile[node.id]
@@ -64,7 +64,7 @@ class LivePaths:
         return None
 
     def member(self, owner: Path, name: str) -> Path | None:
-        """The path through the dictionary of a module that an attribute of it stands for."""
+        """Return the path through the dictionary of a module that an attribute of it stands for."""
         for dictionary in MODULE_DICTIONARIES:
             path = (*owner, ("attr", dictionary), ("item", name))
             if self.facts.unshadowed(path):
@@ -73,7 +73,7 @@ class LivePaths:
 
 
 def attribute_asked(node: ast.Call) -> str:
-    """``"name"`` of ``getattr(x, 'name')``; empty for other calls."""
+    """Return ``"name"`` of ``getattr(x, 'name')``; empty for other calls."""
     if not (isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) == 2):
         return ""
     name = node.args[1].value if isinstance(node.args[1], ast.Constant) and not node.keywords else None
@@ -81,7 +81,7 @@ def attribute_asked(node: ast.Call) -> str:
 
 
 def root_name(node: ast.expr) -> str:
-    """``torch`` of ``torch.device('cpu').type``; empty where it is no name."""
+    """Return ``torch`` of ``torch.device('cpu').type``; empty where it is no name."""
     while isinstance(node, (ast.Attribute, ast.Call)):
         node = node.value if isinstance(node, ast.Attribute) else node.func
     return node.id if isinstance(node, ast.Name) else ""

@@ -111,7 +111,7 @@ def changes_something(statement: ast.stmt) -> bool:
 
 
 def stored_member(target: ast.Attribute, paths: LivePaths) -> Path | None:
-    """The path of the buffer that ``module.name = value`` stores; ``None`` if it is no such store."""
+    """Return the path of the buffer that ``module.name = value`` stores; ``None`` if it is no such store."""
     path = paths.of(target)
     return path if path is not None and is_member(path) and paths.facts.stores_member(path) else None
 
@@ -157,7 +157,7 @@ class StoresWrittenOut:
         self._last: tuple[Path, ast.Dict] | None = None
 
     def write(self, path: Path, value: ast.expr, method: str, place: ast.stmt) -> list[ast.stmt]:
-        """The statements for one store; none where the store before it is to the same module.
+        """Return the statements for one store; none where the store before it is to the same module.
 
         Args:
             path: of the member.

@@ -233,7 +233,7 @@ class _Imports(Transformer):
         return known
 
     def statements(self) -> list[ast.stmt]:
-        """The imports, a line for each module."""
+        """Return the imports, a line for each module."""
         modules: dict[str, list[ast.alias]] = {}
         for (module, name), known in sorted(self._known.items()):
             if not name:

@@ -45,7 +45,7 @@ def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
     sizes: bool, folded: Folded, stores: bool,
 ) -> ast.Module:
-    """The tree of a text with its forms written out.
+    """Return the tree of a text with its forms written out.
 
     Args:
         tree: of the text, with its places; it is changed.
@@ -128,7 +128,10 @@ class _Writer(Transformer):
         return [self.with_expressions(self.entry(node) or node)]
 
     def imported(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt] | None:
-        """An import of what is known by its expression in the program as an assignment of that; ``None`` of others."""
+        """Return an import of what is known by its expression in the program as an assignment of that.
+
+        ``None`` of others.
+        """
         bound = [alias.asname or alias.name for alias in node.names]
         if not all(name in self.names for name in bound):
             return None
@@ -136,7 +139,7 @@ class _Writer(Transformer):
         return [_placed(ast.Assign([ast.Name(name, ast.Store())], copied(self.names[name])), node) for name in bound]
 
     def with_expressions(self, node: ast.stmt) -> ast.stmt:
-        """The statement with its expressions written out."""
+        """Return the statement with its expressions written out."""
         counter = _Counter(self)
         for child in ast.iter_child_nodes(node):
             if isinstance(child, (ast.expr, ast.withitem)):
@@ -152,7 +155,7 @@ class _Writer(Transformer):
         return node
 
     def block(self, node: ast.For) -> list[ast.stmt]:
-        """The statements of a loop, once for each turn; its lists are read before the first."""
+        """Return the statements of a loop, once for each turn; its lists are read before the first."""
         turns = self.elements(node)
         if turns is None:
             raise CannotWriteOut("a loop over what is not known")
@@ -176,7 +179,7 @@ class _Writer(Transformer):
         return reads + turned
 
     def entry(self, node: ast.stmt) -> ast.stmt | None:
-        """``vars(x)['a'] = y`` as the call that it stands for."""
+        """Return ``vars(x)['a'] = y`` as the call that it stands for."""
         if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)):
             return None
         owner, key = node.targets[0].value, node.targets[0].slice
@@ -186,7 +189,7 @@ class _Writer(Transformer):
         return _placed(ast.Expr(ast.Call(self.setter(), [owner.args[0], key, node.value], [])), node)
 
     def store(self, node: ast.stmt, stores: StoresWrittenOut) -> list[ast.stmt] | None:
-        """``module.buffer = y`` as the update that it stands for."""
+        """Return ``module.buffer = y`` as the update that it stands for."""
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         path = stored_member(target, self.paths) if isinstance(target, ast.Attribute) else None
         if path is None:
@@ -229,7 +232,10 @@ class _Writer(Transformer):
         return self.member(node) or self.generic_visit(node)
 
     def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
-        """A read through the dictionary of a module; ``None`` if it is no member of one, or is written so already."""
+        """Return a read through the dictionary of a module.
+
+        ``None`` if it is no member of one, or is written so already.
+        """
         if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return None
         path = self.paths.of(node)
@@ -242,7 +248,7 @@ class _Writer(Transformer):
         return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), ast.Load()), node)
 
     def dictionary(self, node: ast.expr, owner: ast.expr, path: Path) -> ast.expr:
-        """The dictionary of a module, for a member of it."""
+        """Return the dictionary of a module, for a member of it."""
         known = self.shared.get(path)
         if known is not None:
             return _placed(ast.Name(known, ast.Load()), node)
@@ -377,7 +383,7 @@ class _Writer(Transformer):
                 self.paths.meanwhile.pop(name, None)
 
     def variable(self, node: ast.Name) -> ast.expr:
-        """The variable of a comprehension: bound where it is first used in a turn."""
+        """Return the variable of a comprehension: bound where it is first used in a turn."""
         element = self.variables[node.id]
         if isinstance(element, ast.Name):
             return node
@@ -392,7 +398,7 @@ class _Writer(Transformer):
 
     # --- objects ------------------------------------------------------------------------------------
     def new(self, node: ast.Call) -> ast.expr:
-        """``(x := cls.__new__(cls), set(x, 'a', 1), ..., x)[2]``."""
+        """Return ``(x := cls.__new__(cls), set(x, 'a', 1), ..., x)[2]``."""
         cls = node.args[0]
         path = self.paths.of(self.names.get(cls.id, cls) if isinstance(cls, ast.Name) else cls)
         name = self.fresh()
@@ -480,7 +486,7 @@ class _Counter(ast.NodeVisitor):
 
 
 def _names(target: ast.expr) -> list[str]:
-    """The variables of a loop."""
+    """Return the variables of a loop."""
     targets = target.elts if isinstance(target, ast.Tuple) else [target]
     return [each.id for each in targets if isinstance(each, ast.Name)]
 
@@ -495,7 +501,7 @@ def _repeated(node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
 
 
 def _sliced(node: ast.expr) -> list[ast.expr] | None:
-    """``[owner[0], owner[2]]`` of ``owner[0:3:2]``."""
+    """Return ``[owner[0], owner[2]]`` of ``owner[0:3:2]``."""
     if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)):
         return None
     start, stop, step = _integer(node.slice.lower), _integer(node.slice.upper), _integer(node.slice.step) or 1
@@ -516,7 +522,7 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 def _placed(node: _Node, place: ast.AST) -> _Node:
-    """The node at the place of another, as all in it that has none. (What has a place has places in it.)"""
+    """Return the node at the place of another, as all in it that has none. (What has a place has places in it.)"""
     pending: list[ast.AST] = [node]
     while pending:
         part = pending.pop()

@@ -78,7 +78,7 @@ def _write_definition(
 def _head_of_definition(
     statement: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, indent: int, width: int,
 ) -> list[str]:
-    """The lines of the head of a function or class that does not fit on one."""
+    """Return the lines of the head of a function or class that does not fit on one."""
     margin = " " * indent
     if isinstance(statement, ast.ClassDef):
         called = ast.Call(ast.Name(statement.name), statement.bases, statement.keywords)
@@ -103,7 +103,7 @@ def _write_if(statement: ast.If, word: str, indent: int, width: int, lines: list
 
 
 def _parameters(arguments: ast.arguments) -> list[str]:
-    """Each parameter as text, in order."""
+    """Return each parameter as text, in order."""
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
@@ -143,7 +143,7 @@ def _filled(items: list[str], indent: int, width: int) -> list[str]:
 
 
 def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a compound statement, in order; none of a simple one."""
+    """Return the blocks of a compound statement, in order; none of a simple one."""
     blocks: list[list[ast.stmt]] = [getattr(statement, name) for name in ("body", "orelse", "finalbody")
                                     if getattr(statement, name, None)]
     blocks[1:1] = [handler.body for handler in getattr(statement, "handlers", ())]
@@ -165,7 +165,7 @@ def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]
 
 
 def _without_blocks(statement: ast.stmt) -> ast.stmt:
-    """A compound statement with nothing in its blocks."""
+    """Return a compound statement with nothing in its blocks."""
     def empty(node: Any) -> Any:
         alone = copy.copy(node)
         for name in ("body", "orelse", "finalbody"):
@@ -181,7 +181,7 @@ def _without_blocks(statement: ast.stmt) -> ast.stmt:
 
 
 def _head(statement: ast.stmt, indent: int, width: int) -> list[str]:
-    """The lines of the head of a loop or ``with``; none where that is not known how."""
+    """Return the lines of the head of a loop or ``with``; none where that is not known how."""
     margin = " " * indent
     if isinstance(statement, (ast.For, ast.AsyncFor)):
         word = "async for" if isinstance(statement, ast.AsyncFor) else "for"
@@ -197,7 +197,7 @@ def _head(statement: ast.stmt, indent: int, width: int) -> list[str]:
 
 
 def _target(node: ast.expr) -> str:
-    """The target of a loop."""
+    """Return the target of a loop."""
     text = ast.unparse(node)
     return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
 
@@ -209,7 +209,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str] | None:
-    """The lines of a simple statement of which the value is broken; ``None`` where that is not known how."""
+    """Return the lines of a simple statement of which the value is broken; ``None`` where that is not known how."""
     tail = ""
     if isinstance(statement, ast.Assign):
         head = "".join(f"{ast.unparse(target)} = " for target in statement.targets)
@@ -245,7 +245,7 @@ def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str]
 
 
 def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
-    """The lines of an expression behind ``head`` and before ``tail``.
+    """Return the lines of an expression behind ``head`` and before ``tail``.
 
     Args:
         indent: of the statement or item that it belongs to.
@@ -285,7 +285,7 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
 
 
 def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, indent: int, width: int) -> list[str]:
-    """A string as several that Python reads as one; any other constant as it is."""
+    """Return a string as several that Python reads as one; any other constant as it is."""
     alone = bool(head.strip())  # else it stands in brackets, on a line of its own
     margin = " " * (indent + 4) if alone else head
     pieces = _pieces(node, width - len(margin) - len(tail))
@@ -298,13 +298,13 @@ def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, ind
 
 
 def _words(text: str | bytes) -> list[str] | list[bytes]:
-    """The words of a text, each with the spaces behind it."""
+    """Return the words of a text, each with the spaces behind it."""
     pattern = r"\S*[^\S\n]*\n?"
     return re.findall(pattern, text) if isinstance(text, str) else re.findall(pattern.encode(), text)
 
 
 def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
-    """The texts of strings that are one behind each other, broken behind spaces where that is possible."""
+    """Return the texts of strings that are one behind each other, broken behind spaces where that is possible."""
     parts: list[tuple[int, str | bytes | ast.FormattedValue]] = []
     for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
         if not isinstance(part, ast.Constant):
@@ -327,7 +327,7 @@ def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
 
 
 def _columns(part: str | bytes) -> int:
-    """The most columns that a part of a string can take: quotes that are escaped, braces that are doubled."""
+    """Return the most columns that a part of a string can take: quotes that are escaped, braces that are doubled."""
     text = repr(part)
     return len(text) - 2 + sum(map(text.count, "'\"{}"))
 
@@ -340,7 +340,7 @@ def _piece(group: list[Any]) -> str:
 
 
 def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int) -> list[str]:
-    """The lines of what is called, where that alone is too long for one."""
+    """Return the lines of what is called, where that alone is too long for one."""
     if isinstance(node, ast.Attribute):
         return _called_broken(node.value, head, f".{node.attr}{tail}", indent, width)
     return _broken(node, head, tail, indent, width)
@@ -380,7 +380,7 @@ def _is_simple(node: ast.expr) -> bool:
 
 
 def _owner(node: ast.expr) -> str:
-    """``self.norm`` of ``self.norm.weight``; ``x`` of ``x.size(1)``, and of itself."""
+    """Return ``self.norm`` of ``self.norm.weight``; ``x`` of ``x.size(1)``, and of itself."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_simple(node):
         node = node.func
     if isinstance(node, ast.Attribute):
@@ -400,7 +400,7 @@ class _Parts(NamedTuple):
     comma: str
 
     def inside(self, head: str, tail: str) -> _Parts:
-        """The parts of an expression that is this one with text around it."""
+        """Return the parts of an expression that is this one with text around it."""
         return _Parts(head + self.opening, self.items, self.closing + tail, self.comma)
 
 
@@ -544,7 +544,7 @@ def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
 
 
 def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
-    """An operand, in the parentheses that it has beside its operator."""
+    """Return an operand, in the parentheses that it has beside its operator."""
     other = ast.Name("_", ast.Load())
     pair = ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node)
     alone = ast.unparse(node)
@@ -554,7 +554,7 @@ def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
 
 
 def _in_parentheses(node: ast.expr, word: str) -> _Item:
-    """An operand that has to stand in parentheses; those that it is broken in do."""
+    """Return an operand that has to stand in parentheses; those that it is broken in do."""
     def item(head: str, tail: str, indent: int, width: int) -> list[str]:
         line = f"{head}{word}({ast.unparse(node)}){tail}"
         if len(line) <= width or not isinstance(node, (ast.BoolOp, ast.BinOp, ast.Compare, ast.IfExp)):
@@ -572,7 +572,7 @@ def _operand(node: ast.expr, word: str) -> _Item:
 
 
 def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[_Item]:
-    """The element on one line (or broken), each ``for`` on one of its own."""
+    """Return the element on one line (or broken), each ``for`` on one of its own."""
     items: list[_Item] = [_plain(node.elt)]
     for loop in node.generators:
         items.append(_loop(loop))

@@ -24,7 +24,7 @@ _DECIMAL_BITS = 2000
 
 
 def constant(value: Any) -> ast.expr:
-    """A constant as an expression that compiles to it."""
+    """Return a constant as an expression that compiles to it."""
     kind = type(value)
     if kind is int and value.bit_length() > _DECIMAL_BITS:
         positive = ast.Constant(_Hexadecimal(abs(value)))

@@ -25,7 +25,7 @@ EXCEPT_STAR = (3, 11)
 
 
 def written(text: str, since: tuple[int, int]) -> ast.Name:
-    """An expression that is written as ``text``; Pythons before ``since`` cannot read it."""
+    """Return an expression that is written as ``text``; Pythons before ``since`` cannot read it."""
     node = NewerName(text, ast.Load())
     node.since = since
     return node
@@ -34,7 +34,7 @@ def written(text: str, since: tuple[int, int]) -> ast.Name:
 def newer(
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, text: str, since: tuple[int, int]
 ) -> NewerFunction | NewerAsyncFunction | NewerClass:
-    """A definition with text behind its name that Pythons before ``since`` cannot read."""
+    """Return a definition with text behind its name that Pythons before ``since`` cannot read."""
     made: NewerFunction | NewerAsyncFunction | NewerClass
     if isinstance(node, ast.ClassDef):
         made = refined(node, NewerClass)
@@ -67,7 +67,7 @@ class Interpolation(ast.expr):
 
 
 def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:
-    """``t"..."``. The expressions are written as the program itself says they were."""
+    """Return ``t"..."``. The expressions are written as the program itself says they were."""
     for field in fields if sys.version_info >= TEMPLATES else ():
         try:  # a string of the code object: it may hold anything (and an older host cannot tell)
             check(ast.parse(field.text.strip(), mode="eval"))
@@ -102,7 +102,7 @@ def _spec(spec: ast.expr) -> str:
 
 
 def _escaped(text: str) -> str:
-    """The text as it stands between single quotes of an f-string or t-string."""
+    """Return the text as it stands between single quotes of an f-string or t-string."""
     # With a double quote in it, ``repr`` always writes single quotes around.
     return repr('"' + text)[2:-1].replace("{", "{{").replace("}", "}}")
 
@@ -115,7 +115,7 @@ TRY = (ast.Try, ast.TryStar) if sys.version_info >= EXCEPT_STAR else (ast.Try,)
 def try_star(
     body: list[ast.stmt], handlers: list[ast.ExceptHandler], orelse: list[ast.stmt], finalbody: list[ast.stmt]
 ) -> ast.stmt:
-    """``try: ... except* A: ...``."""
+    """Return ``try: ... except* A: ...``."""
     if sys.version_info >= EXCEPT_STAR:
         return ast.TryStar(body, handlers, orelse, finalbody)
     for handler in handlers:

@@ -34,7 +34,7 @@ class _Marks(ast.NodeTransformer):
 
 
 def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
-    """The text of a tree, and the tree of that text.
+    """Return the text of a tree, and the tree of that text.
 
     Args:
         tree: what to write.

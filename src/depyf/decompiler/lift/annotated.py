@@ -25,7 +25,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 
 def as_annotation(executor: SymbolicExecutor, state: State, stmt: ast.Assign) -> bool:
-    """``x = v; __annotations__["x"] = T`` is ``x: T = v``."""
+    """Return ``x = v; __annotations__["x"] = T`` is ``x: T = v``."""
     target = stmt.targets[0]
     if not (
         len(stmt.targets) == 1 and type(target) is ast.Subscript and type(target.value) is ast.Name

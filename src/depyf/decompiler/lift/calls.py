@@ -76,7 +76,7 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> None:
 
 
 def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
-    """The keyword arguments that a mapping was put together from."""
+    """Return the keyword arguments that a mapping was put together from."""
     if not isinstance(mapping, ast.Dict):
         return [ast.keyword(None, mapping)]
     parts = mapping.parts if isinstance(mapping, MergedDict) else [list(zip(mapping.keys, mapping.values))]

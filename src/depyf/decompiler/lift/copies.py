@@ -50,7 +50,7 @@ def same_target(target: ast.expr, left: Entry) -> TypeGuard[ast.Name | ast.Attri
 
 
 def operand(executor: SymbolicExecutor, entry: Entry) -> Any:
-    """The expression of an operand; a duplicate as it is, which may turn out to be that of ``a.b += c``."""
+    """Return the expression of an operand; a duplicate as it is, which may turn out to be that of ``a.b += c``."""
     return entry if isinstance(entry, Duplicate) else executor.resolve(entry)
 
 

@@ -52,7 +52,7 @@ def _(executor: SymbolicExecutor, state: State, flags: int) -> None:
 
 
 def definition(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.stmt | None:
-    """``def`` or ``class``, if ``value`` is a (decorated) new function or class called ``name``."""
+    """Return ``def`` or ``class``, if ``value`` is a (decorated) new function or class called ``name``."""
     decorators: list[ast.expr] = []
     inner = value
     while type(inner) is ast.Call and len(inner.args) == 1 and not inner.keywords:

@@ -86,7 +86,7 @@ class SymbolicExecutor:
         state.stack.append(in_order(node, self.serial))
 
     def resolve(self, entry: Entry) -> ast.expr:
-        """The expression a stack entry stands for when something uses it."""
+        """Return the expression a stack entry stands for when something uses it."""
         if isinstance(entry, Duplicate):
             value = entry.value
             if isinstance(value, (ast.Name, ast.Constant, StackParameter)):
@@ -124,7 +124,7 @@ class SymbolicExecutor:
         return self.resolve(entry)
 
     def unstored(self, state: State, entry: PendingTarget) -> ast.expr:
-        """A name for an item that is used without being stored first."""
+        """Return a name for an item that is used without being stored first."""
         self.temporaries += 1
         name = f"value_{self.temporaries}"
         entry.owner.fill(self, state, entry.index, ast.Name(name, STORE))
@@ -267,7 +267,7 @@ class SymbolicExecutor:
 
 
 def assigning(value: Value, target: ast.expr) -> Assigning:
-    """The value of ``a = b = value`` with one more target."""
+    """Return the value of ``a = b = value`` with one more target."""
     if isinstance(value, Assigning):
         value.targets.append(target)
         return value

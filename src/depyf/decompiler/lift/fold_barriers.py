@@ -31,13 +31,18 @@ _BINARY = {
 
 
 def behind_barrier(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
-    """The constant, held back from the compiler until it has folded what is around it; another expression as it is."""
+    """Return the constant, held back from the compiler until it has folded what is around it.
+
+    Another expression as it is.
+    """
     return executor.scope.behind_barrier(node) if isinstance(node, Literal) else node
 
 
 def tested_later(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
-    """Return the expression to test in the middle of a condition. (From 3.14 on a constant there may be tested where it
-    stands.)"""
+    """Return the expression to test in the middle of a condition.
+
+    (From 3.14 on a constant there may be tested where it stands.)
+    """
     return node if executor.scope.tests_constants() else behind_barrier(executor, node)
 
 
@@ -59,7 +64,7 @@ def unary(executor: SymbolicExecutor, op: str, operand: ast.expr) -> ast.expr:
 
 
 def binary(executor: SymbolicExecutor, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
-    """The left operand."""
+    """Return the left operand."""
     if op in _BINARY and isinstance(left, Literal) and isinstance(right, Literal):
         a, b = left.literal, right.literal
         if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):

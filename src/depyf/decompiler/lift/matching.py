@@ -35,7 +35,7 @@ def _(executor: SymbolicExecutor, state: State, case: Case) -> None:
 
 
 def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """The pattern that a value is matched with."""
+    """Return the pattern that a value is matched with."""
     name = None if value.store is None else executor.scope.plain_name(value.store.arg)
     if len(value.copies) > 1:
         made: ast.pattern = ast.MatchOr([pattern(executor, copy) for copy in value.copies])
@@ -49,22 +49,22 @@ def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
 
 
 def of_value(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """``case 1:``."""
+    """Return ``case 1:``."""
     return ast.MatchValue(alone(executor, value.ops))
 
 
 def of_singleton(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """``case None:``."""
+    """Return ``case None:``."""
     return ast.MatchSingleton(value.constant)
 
 
 def of_sequence(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """``case [a, *b]:``."""
+    """Return ``case [a, *b]:``."""
     return ast.MatchSequence(sequence(executor, value))
 
 
 def of_mapping(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """``case {"a": b, **c}:``."""
+    """Return ``case {"a": b, **c}:``."""
     parts = part_patterns(executor, value, range(len(value.keys)))
     rest = value.rest.store if value.rest is not None else None
     return ast.MatchMapping([alone(executor, key) for key in value.keys], parts,
@@ -72,7 +72,7 @@ def of_mapping(executor: SymbolicExecutor, value: Value) -> ast.pattern:
 
 
 def of_class(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """``case A(b, c=d):``."""
+    """Return ``case A(b, c=d):``."""
     parts = part_patterns(executor, value, range(value.length + len(value.names)))
     split = value.length
     return ast.MatchClass(alone(executor, value.ops), parts[:split], list(value.names), parts[split:])
@@ -110,7 +110,7 @@ def part_patterns(executor: SymbolicExecutor, value: Value, places: range) -> li
 
 
 def alone(executor: SymbolicExecutor, ops: list[Op]) -> ast.expr:
-    """The expression that operations make by themselves."""
+    """Return the expression that operations make by themselves."""
     state = State()
     executor.run(state, ops)
     return executor.pop(state)

@@ -98,7 +98,7 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
 
 
 def negate(node: ast.expr) -> ast.expr:
-    """``not node``; a double negation is taken away."""
+    """Return ``not node``; a double negation is taken away."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return node.operand
     return ast.UnaryOp(ast.Not(), node)

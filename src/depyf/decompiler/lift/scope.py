@@ -25,11 +25,11 @@ class Scope:
         raise NotImplementedError
 
     def generic(self, expr: FunctionExpr, values: list[ast.expr]) -> ast.expr:
-        """The function, class or alias that a hidden function of type parameters returns."""
+        """Return the function, class or alias that a hidden function of type parameters returns."""
         raise NotImplementedError
 
     def later(self, expr: FunctionExpr) -> ast.expr:
-        """The expression that a function of a bound, a default or a ``type`` statement returns."""
+        """Return the expression that a function of a bound, a default or a ``type`` statement returns."""
         raise NotImplementedError
 
     def plain_name(self, name: str) -> str:
@@ -39,11 +39,11 @@ class Scope:
         raise NotImplementedError
 
     def dropped_constant(self, node: ast.expr) -> ast.expr:
-        """An expression statement that evaluates the constant and drops it."""
+        """Return an expression statement that evaluates the constant and drops it."""
         raise NotImplementedError
 
     def behind_barrier(self, node: ast.expr) -> ast.expr:
-        """A constant, so that the compiler does not see it beside others before it has decided jumps."""
+        """Return a constant, so that the compiler does not see it beside others before it has decided jumps."""
         return node
 
     def has_constant_keys(self) -> bool:
@@ -55,11 +55,11 @@ class Scope:
         return True
 
     def looked_through(self, node: ast.expr) -> ast.expr:
-        """The expression as one that is iterated over or searched."""
+        """Return the expression as one that is iterated over or searched."""
         return node
 
     def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
-        """A statement that drops the value of an inlined comprehension.
+        """Return a statement that drops the value of an inlined comprehension.
 
         Args:
             before: it is dropped before the variables of the comprehension get their values back.
@@ -73,7 +73,7 @@ class Scope:
         """The expression must not begin on the line of its statement."""
 
     def one_item(self, node: ast.expr) -> ast.expr:
-        """The expression as what a ``with`` statement enters."""
+        """Return the expression as what a ``with`` statement enters."""
         return node
 
     def annotation(self, node: ast.expr) -> ast.expr:

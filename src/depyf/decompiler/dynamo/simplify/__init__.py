@@ -112,7 +112,7 @@ def evaluate(work: Simplification) -> None:
 
 
 def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
-    """The graph with branches replaced by the way they always take, and chains of blocks joined.
+    """Return the graph with branches replaced by the way they always take, and chains of blocks joined.
 
     The tested value is popped where the branch was.
     """
@@ -312,8 +312,10 @@ class _Simplifier:
 
     # --- reads that nobody can observe --------------------------------------------------------------
     def _settle_reads(self) -> None:
-        """A read is written where it is used if nothing has happened since that could change what it gives; else it
-        is done at its place."""
+        """A read is written where it is used if nothing has happened since that could change what it gives.
+
+        Else it is done at its place.
+        """
         for plan in self.plans.values():
             for let in plan.lets:
                 if not let.lasting:

@@ -43,7 +43,7 @@ class Runner:
         return taken
 
     def let(self, op: Op, operands: Sequence[Value], silent: bool = False) -> Let:
-        """A new let. Unless it is ``silent``, it may change what objects hold."""
+        """Return a new let. Unless it is ``silent``, it may change what objects hold."""
         escaped = [self.escape(value) for value in operands]
         let = Let(op, escaped, self.block.id)
         let.epochs = self.state.epochs
@@ -58,7 +58,7 @@ class Runner:
         self.state.epochs = (number, self.state.epochs[1] if only_read else number)
 
     def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
-        """Reads something so that nobody can observe it, if that is known."""
+        """Read something so that nobody can observe it, if that is known."""
         lasting = self.owner.facts.reading(path) if path is not None else ""
         if not lasting:
             return False
@@ -68,7 +68,7 @@ class Runner:
         return True
 
     def path_of(self, value: Value) -> Path | None:
-        """The path of the live object that a value is."""
+        """Return the path of the live object that a value is."""
         if isinstance(value, Let):
             return value.path
         if isinstance(value, Local) and value.name in self.owner.arguments and value.name not in self.owner.stored:
@@ -76,7 +76,7 @@ class Runner:
         return None
 
     def escape(self, value: Value) -> Value:
-        """The value as others may see it: a container is built, once, and is that object from now on."""
+        """Return the value as others may see it: a container is built, once, and is that object from now on."""
         if not isinstance(value, Container):
             return value
         if value.built is _BEING_BUILT:
@@ -124,7 +124,7 @@ class Runner:
             self.happened(only_read=False)
 
     def leave(self) -> None:
-        """Takes what the end of the block takes."""
+        """Take what the end of the block takes."""
         block, owner = self.block, self.owner
         end_op = block.end_op
         self.op = end_op or (block.ops[-1] if block.ops else Op(o.JUMP))
@@ -153,7 +153,7 @@ class Runner:
         self.plan.end_operands = [self.escape(v) for v in [*list(self.stack), *tested]]
 
     def carry(self) -> None:
-        """Takes values off the stack that the blocks behind this one find by name."""
+        """Take values off the stack that the blocks behind this one find by name."""
         owner, block = self.owner, self.block
         counts = {owner.carried.get(s, 0) for s in block.successors}
         if len(counts) != 1:
@@ -174,7 +174,7 @@ class Runner:
                 raise CannotDecompile(SIMPLIFY, "the ways into a block bring different values")
 
     def settle(self, value: Value) -> None:
-        """Makes the value one that other blocks can take: slices and tuples of constants stay unbuilt."""
+        """Make the value one that other blocks can take: slices and tuples of constants stay unbuilt."""
         if isinstance(value, Let) and value.op is None:
             raise CannotDecompile(SIMPLIFY, "a value that is on the stack already")
         if isinstance(value, Local) and value.name in self.owner.stored:
@@ -221,7 +221,7 @@ class Runner:
             self.generic(op)
 
     def of_cell(self, op: Op, kind: str) -> Op | None:
-        """``cell.cell_contents`` of a variable's own cell, which is popped, as an operation on the variable."""
+        """Return ``cell.cell_contents`` of a variable's own cell, which is popped, as an operation on the variable."""
         cell = self.stack[-1]
         if op.arg == "cell_contents" and isinstance(cell, Let) and cell.op is not None \
                 and cell.op.kind is o.LOAD_CLOSURE:
@@ -380,7 +380,7 @@ class Runner:
                 or self._instead(2, op, [owner, index], path))
 
     def _instead(self, count: int, op: Op, operands: Sequence[Value], path: Path) -> bool:
-        """A read that nobody can observe, of what lies on the stack."""
+        """Return a read that nobody can observe, of what lies on the stack."""
         if not self.owner.facts.reading(path):
             return False
         self.pop(count)
@@ -585,7 +585,7 @@ def _items(value: Value) -> list[Value] | None:
 
 
 def _key(value: Value) -> int | slice | None:
-    """A constant index or slice."""
+    """Return a constant index or slice."""
     if isinstance(value, Const):
         if type(value.value) is int or type(value.value) is slice:
             return value.value

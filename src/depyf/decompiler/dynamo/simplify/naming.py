@@ -26,8 +26,10 @@ _KINDS = {
 
 
 class Namer:
-    """Gives variables to lets: a name that somebody gave the value, else one that says what it is. A number only where
-    two would have the same name."""
+    """Gives variables to lets: a name that somebody gave the value, else one that says what it is.
+
+    A number only where two would have the same name.
+    """
 
     def __init__(self, owner: _Simplifier) -> None:
         code = owner.graph.code
@@ -52,7 +54,7 @@ class Namer:
             hint not in self.taken and not is_torch_name(hint) for hint in let.hints)
 
     def candidates(self, let: Let) -> Iterator[str]:
-        """Names for a value by its use and its origin, best first."""
+        """Name for a value by its use and its origin, best first."""
         yield from (hint for hint in let.hints
                     if hint.isidentifier() and not keyword.iskeyword(hint) and not is_torch_name(hint))
         yield from filter(None, (_described(let, self.rename, long) for long in (False, True)))
@@ -71,8 +73,9 @@ class Namer:
 
 
 def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int = 0) -> str:
-    """A name from where the value comes: ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long. Empty
-    where nothing is known.
+    """Return a name from where the value comes: ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long.
+
+    Empty where nothing is known.
 
     Args:
         value: what is named.
@@ -110,7 +113,7 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
 
 
 def _described_object(function: Value, rename: Mapping[str, str], depth: int) -> str:
-    """``new_Layer`` for what ``Layer.__new__`` gives; empty for other functions."""
+    """Return ``new_Layer`` for what ``Layer.__new__`` gives; empty for other functions."""
     if not _is_attribute(function) or function.op is None or function.op.arg != "__new__":
         return ""
     made = _described(function.operands[0], rename, False, depth + 1)
@@ -143,5 +146,5 @@ def _short(name: str) -> str:
 
 
 def is_torch_name(name: str) -> bool:
-    """``tmp_3``, ``___stack0``: torch's names for anything (torch/_dynamo/codegen.py, resume_execution.py)."""
+    """Return ``tmp_3``, ``___stack0``: torch's names for anything (torch/_dynamo/codegen.py, resume_execution.py)."""
     return name.startswith(("___stack", "__is_tracing_")) or name.startswith("tmp_") and name[4:].isdigit()

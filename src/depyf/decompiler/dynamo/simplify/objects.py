@@ -35,7 +35,7 @@ def is_key(value: Value) -> bool:
 
 # --- reads ----------------------------------------------------------------------------------------------
 def read_attribute(runner: Runner, op: Op) -> bool:
-    """Reads an attribute that only leads to one of the calls that :func:`call` knows."""
+    """Read an attribute that only leads to one of the calls that :func:`call` knows."""
     owner, name = runner.stack[-1], op.arg
     role: tuple[Any, ...] = ()
     if isinstance(owner, Let):
@@ -73,7 +73,7 @@ def _role(runner: Runner, path: Path, name: str) -> tuple[Any, ...]:
 
 
 def read_item(runner: Runner, op: Op) -> bool:
-    """Reads a class out of a ``__mro__``."""
+    """Read a class out of a ``__mro__``."""
     owner, index = runner.stack[-2:]
     if not (isinstance(owner, Let) and owner.role[:1] == ("mro",) and isinstance(index, Const)
             and type(index.value) is int):
@@ -90,7 +90,7 @@ def read_item(runner: Runner, op: Op) -> bool:
 
 # --- calls ----------------------------------------------------------------------------------------------
 def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Value | None:
-    """The result of a call that this module stands for; ``None`` for any other."""
+    """Return the result of a call that this module stands for; ``None`` for any other."""
     kind = function.role[0] if function.role else ""
     first = operands[0] if operands else None
     if kind == "new":
@@ -104,7 +104,7 @@ def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Va
 
 
 def _call_known(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Value | None:
-    """The result of a call of a function that is known by its path."""
+    """Return the result of a call of a function that is known by its path."""
     first = operands[0] if operands else None
     known = runner.owner.facts.well_known(function.path) if function.path is not None else ""
     if known == facts.SET_ATTRIBUTE and len(operands) == 3 and is_key(operands[1]) \
@@ -197,7 +197,7 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
 
 
 def put(made: Container, slot: tuple[str, Any], value: Value) -> None:
-    """Sets an entry of an object. One that is there already keeps its place."""
+    """Set an entry of an object. One that is there already keeps its place."""
     for place, known in enumerate(made.slots):
         if known == slot and type(known[1]) is type(slot[1]):
             made.items[place] = value

@@ -18,7 +18,7 @@ _HARMLESS = frozenset({o.POP, o.POP_EXCEPT, o.CONST, o.CALL})
 
 
 def ordinary_with(graph: Cfg) -> Cfg:
-    """The graph in which a swallowed exception goes on behind its ``with``; the given one if there is none."""
+    """Return the graph in which a swallowed exception goes on behind its ``with``; the given one if there is none."""
     for _ in range(len(graph.blocks)):
         handlers = {block.region.handler for block in graph.blocks.values() if block.region}
         # Inner ones first make the outer ones plain.
@@ -30,7 +30,7 @@ def ordinary_with(graph: Cfg) -> Cfg:
 
 
 def _one(graph: Cfg, handler: int) -> Cfg | None:
-    """The graph with one ``with`` made ordinary, or ``None`` if the handler is not that of such a one."""
+    """Return the graph with one ``with`` made ordinary, or ``None`` if the handler is not that of such a one."""
     start = graph.blocks[handler]
     if start.end != g.BRANCH or not start.ops or start.ops[-1].kind is not o.WITH_EXCEPT_START:
         return None
@@ -54,7 +54,7 @@ def _one(graph: Cfg, handler: int) -> Cfg | None:
 
 
 def _doomed(graph: Cfg, id: int) -> Block | None:
-    """The block that ends the handling, if nothing but leaving contexts and ``raise None`` follows."""
+    """Return the block that ends the handling, if nothing but leaving contexts and ``raise None`` follows."""
     found: Block | None = None
     for _ in range(len(graph.blocks)):
         block = graph.blocks[id]
@@ -72,7 +72,7 @@ def _doomed(graph: Cfg, id: int) -> Block | None:
 
 
 def _behind(graph: Cfg, handler: int) -> int | None:
-    """The one block that leaves the context when all went well and goes on."""
+    """Return the one block that leaves the context when all went well and goes on."""
     found: set[int] = set()
     for block in graph.blocks.values():
         if block.region is None or block.region.handler != handler:

@@ -28,7 +28,7 @@ _BEFORE = (o.LOAD_FAST, o.LOAD_ATTR, o.CALL, o.GET_ITER)
 
 
 def as_one_call(graph: Cfg) -> Cfg:
-    """The graph with such loops as calls; the graph itself if it has none."""
+    """Return the graph with such loops as calls; the graph itself if it has none."""
     blocks = dict(graph.blocks)
     for head in graph.blocks.values():
         if head.end != g.FOR_ITER or head.ops:
@@ -49,7 +49,7 @@ def as_one_call(graph: Cfg) -> Cfg:
 
 
 def with_telling_names(graph: Cfg) -> Cfg:
-    """The graph with the variables of such loops, which torch numbers, called as in the template."""
+    """Return the graph with the variables of such loops, which torch numbers, called as in the template."""
     names: dict[str, str] = {}
     for head in graph.blocks.values():
         if head.end != g.FOR_ITER or head.ops:

@@ -86,8 +86,10 @@ class BlockWriter:
             self.pending.append((let, fragment))
 
     def keep_calls_apart(self, let: Let) -> None:
-        """Give what is called for a resume function a line of its own: that is where the graph broke. (Unless something
-        waits that would need a variable for it.)"""
+        """Give what is called for a resume function a line of its own: that is where the graph broke.
+
+        (Unless something waits that would need a variable for it.)
+        """
         if not is_resume(let):
             return
         waiting = [each for each, _ in self.pending]
@@ -129,7 +131,7 @@ class BlockWriter:
             self.waits_on_reals = False
 
     def still_waiting(self, values: Sequence[Let]) -> list[Let]:
-        """Those that have no variable yet, all of which must be at hand."""
+        """Return those that have no variable yet, all of which must be at hand."""
         waiting = [let for let, _ in self.pending]
         left = [v for v in values if v.variable is None]
         if any(v not in waiting for v in left):
@@ -137,7 +139,7 @@ class BlockWriter:
         return left
 
     def spill(self, count: int) -> None:
-        """Takes values off the stack into variables, top first."""
+        """Take values off the stack into variables, top first."""
         depth = self.block.floor
         if len(self.reals) - count < depth:
             raise CannotDecompile(SIMPLIFY, "a value under an exception handler is used out of order")
@@ -196,8 +198,10 @@ class BlockWriter:
         return result
 
     def at_hand(self, operands: Sequence[Value], late: list[Let]) -> tuple[list[Let], list[Let]]:
-        """The operands that are taken from the stack, and those that wait for being computed. What lies or waits in
-        another order than it is taken in goes into variables."""
+        """Return the operands that are taken from the stack, and those that wait for being computed.
+
+        What lies or waits in another order than it is taken in goes into variables.
+        """
         wanted = [value for value in _not_in_variables(operands) if value not in late]
         on_stack = [value for value in wanted if value.op is None]
         computed = [value for value in wanted if value.op is not None]
