@@ -21,7 +21,7 @@ from .errors import shown
 from .instructions import Instruction, UnsupportedBytecode, decode_indexed
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
-from .opspec import KEPT, effect
+from .opspec import KEPT, NO_FALL_THROUGH, effect
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
 from .rules.common import Known
 from .unfold import unfold
@@ -160,12 +160,16 @@ class Translator:
         return op
 
     def apply(self, kind: str, arg: Any = None, target: int = -1) -> None:
-        """Append an operation, and do to the stack what its row says."""
+        """Append an operation, and do to the stack and to control what its row says."""
         popped, pushed = effect(self.emit(kind, arg, target))
         kept = KEPT.get(kind, 0)
         self.need(popped)
         self.pop(popped - kept)
         self.stack.extend((1,) * (pushed - kept))
+        if target >= 0:
+            self.flow_to(target)
+        if kind in NO_FALL_THROUGH:
+            self.next = -1
 
     def unsupported(self, message: str) -> UnsupportedBytecode:
         """Return the error that says what is wrong with the instruction at hand."""

@@ -150,12 +150,8 @@ def end_async_for(t: Translator, i: Instruction) -> None:
 
 
 def build_unpack(kind: str) -> common.Function:
-    """3.8 and before: ``[*a, b]`` evaluates all parts first, and then puts them together."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        t.apply("BUILD_UNPACK", (kind, i.arg))
-
-    return rule
+    """Return the rule of a display with stars of 3.8 and before: all parts are evaluated first, then put together."""
+    return common.applies("BUILD_UNPACK", lambda count: (kind, count))
 
 
 def build_tuple(t: Translator, i: Instruction) -> None:
@@ -223,10 +219,6 @@ def branch(when: bool) -> common.Function:
     return rule
 
 
-def call_function(t: Translator, i: Instruction) -> None:
-    t.apply("CALL", (i.arg, ()))
-
-
 def call_function_kw(t: Translator, i: Instruction) -> None:
     names = common.keyword_names(t, t.take_const("the tuple of keyword names"))
     if len(names) > i.arg:
@@ -240,10 +232,6 @@ def call_method(t: Translator, i: Instruction) -> None:
         raise t.unsupported("no method was loaded")
     t.emit("CALL", (i.arg, ()))
     t.stack.append(1)
-
-
-def call_function_ex(t: Translator, i: Instruction) -> None:
-    t.apply("CALL_EX", bool(i.arg & 1))
 
 
 def make_function(t: Translator, i: Instruction) -> None:

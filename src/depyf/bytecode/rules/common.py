@@ -17,6 +17,8 @@ Function = Callable[["Translator", "Instruction"], None]
 
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 _BINARY_OPS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
+#: What ``s``, ``r`` and ``a`` of a format are numbered.
+CONVERSIONS = ("", "s", "r", "a")
 BINARY_OPERANDS = tuple(
     [("BINARY", sign) for sign in _BINARY_OPS] + [("INPLACE", sign) for sign in _BINARY_OPS]
 )
@@ -38,6 +40,15 @@ def copy_free_vars(t: Translator, i: Instruction) -> None:
     """The closure goes into the frame. It can be copied again: it is the same cells."""
     if i.arg != len(t.code.freevars):
         raise t.unsupported(f"argument {i.arg} where there are {len(t.code.freevars)} free variables")
+
+
+def applies(kind: str, argument: Callable[[int], Any] = int) -> Function:
+    """Return the rule of an instruction that is one operation, whose argument is made of the instruction's."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        t.apply(kind, argument(i.arg), i.target)
+
+    return rule
 
 
 # --- the stack -------------------------------------------------------------------------------------
@@ -137,14 +148,6 @@ def load_local(t: Translator, index: int) -> None:
     t.apply("LOAD_CLOSURE" if name in t.cell_names else "LOAD_FAST", name)
 
 
-def load_global(t: Translator, i: Instruction) -> None:
-    t.apply("LOAD_GLOBAL", t.names[i.arg])
-
-
-def load_attr(t: Translator, i: Instruction) -> None:
-    t.apply("LOAD_ATTR", t.names[i.arg])
-
-
 def load_method(t: Translator, i: Instruction) -> None:
     """Push (function, self) or (NULL, function), which are one callable both."""
     t.pop(1)
@@ -153,33 +156,11 @@ def load_method(t: Translator, i: Instruction) -> None:
 
 
 # --- building --------------------------------------------------------------------------------------
-def build_map(t: Translator, i: Instruction) -> None:
-    t.apply("BUILD_MAP", i.arg)
-
-
 def build_const_key_map(t: Translator, i: Instruction) -> None:
     keys = t.take_const("the tuple of keys")
     if not isinstance(keys, tuple) or len(keys) != i.arg:
         raise t.unsupported("the keys are not a tuple of the right size")
     t.apply("BUILD_CONST_KEY_MAP", keys)
-
-
-def unpack(t: Translator, i: Instruction) -> None:
-    t.apply("UNPACK", i.arg)
-
-
-def unpack_ex(t: Translator, i: Instruction) -> None:
-    before, after = i.arg & 255, i.arg >> 8
-    t.apply("UNPACK_EX", (before, after))
-
-
-def format_value(t: Translator, i: Instruction) -> None:
-    has_spec = bool(i.arg & 4)
-    t.apply("FORMAT", (("", "s", "r", "a")[i.arg & 3], has_spec))
-
-
-def convert_value(t: Translator, i: Instruction) -> None:
-    t.apply("CONVERT", ("", "s", "r", "a")[i.arg])
 
 
 def format_simple(t: Translator, i: Instruction) -> None:
@@ -214,14 +195,6 @@ def compare_shifted(shift: int) -> Function:
     return rule
 
 
-def is_op(t: Translator, i: Instruction) -> None:
-    t.apply("IS", bool(i.arg))
-
-
-def contains_op(t: Translator, i: Instruction) -> None:
-    t.apply("IN", bool(i.arg))
-
-
 def to_bool(t: Translator, i: Instruction) -> None:
     """Nothing where what follows tests the truth itself, which is all that a compiler writes."""
     if t.peek(1) not in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "UNARY_NOT"):
@@ -230,34 +203,28 @@ def to_bool(t: Translator, i: Instruction) -> None:
 
 
 def binary_slice(t: Translator, i: Instruction) -> None:
-    t.pop(3)
-    t.emit("BUILD_SLICE", 2)
-    t.emit("GETITEM")
-    t.stack.append(1)
+    t.apply("BUILD_SLICE", 2)
+    t.apply("GETITEM")
 
 
 def store_slice(t: Translator, i: Instruction) -> None:
-    t.pop(4)
-    t.emit("BUILD_SLICE", 2)
-    t.emit("SETITEM")
+    t.apply("BUILD_SLICE", 2)
+    t.apply("SETITEM")
 
 
 def intrinsic_1(t: Translator, i: Instruction) -> None:
-    t.pop(1)
     name = INTRINSICS_1[i.arg]
     if name == "unary_positive":
-        t.emit("UNARY", "+")
+        t.apply("UNARY", "+")
     elif name == "list_to_tuple":
-        t.emit("LIST_TO_TUPLE")
+        t.apply("LIST_TO_TUPLE")
     elif name == "async_gen_wrap" and t.peek(1) == "YIELD_VALUE":
-        pass  # an asynchronous generator's YIELD does it
+        t.need(1)  # an asynchronous generator's YIELD does it
     elif name in ("print", "import_star") and t.peek(1) == "POP_TOP":
-        t.emit("PRINT_EXPR" if name == "print" else "IMPORT_STAR")
+        t.apply("PRINT_EXPR" if name == "print" else "IMPORT_STAR")
         t.next += 1
-        return
     else:
-        t.emit("INTRINSIC_1", name)
-    t.stack.append(1)
+        t.apply("INTRINSIC_1", name)
 
 
 def intrinsic_2(t: Translator, i: Instruction) -> None:
@@ -269,39 +236,29 @@ def intrinsic_2(t: Translator, i: Instruction) -> None:
 
 
 # --- jumps -----------------------------------------------------------------------------------------
-def jump(t: Translator, i: Instruction) -> None:
-    t.emit("JUMP", None, i.target)
-    t.flow_to(i.target)
-    t.next = -1
-
-
 def branch(when: bool) -> Function:
-    def rule(t: Translator, i: Instruction) -> None:
-        t.apply("BRANCH", when, i.target)
-        t.flow_to(i.target)
-
-    return rule
+    """Return the rule of a jump where the value on top, which it pops, is ``when``."""
+    return applies("BRANCH", lambda _: when)
 
 
 def branch_none(when: bool) -> Function:
+    """Return the rule of a jump where it is ``when`` that the value on top, which it pops, is ``None``."""
+
     def rule(t: Translator, i: Instruction) -> None:
-        t.pop(1)
-        t.emit("CONST", None)
-        t.emit("IS", False)
-        t.emit("BRANCH", when, i.target)
-        t.flow_to(i.target)
+        t.apply("CONST", None)
+        t.apply("IS", False)
+        t.apply("BRANCH", when, i.target)
 
     return rule
 
 
 def branch_or_pop(when: bool) -> Function:
+    """Return the rule of a jump where the value on top is ``when``; it is popped where control does not jump."""
+
     def rule(t: Translator, i: Instruction) -> None:
-        t.need(1)
-        t.emit("COPY", 1)
-        t.emit("BRANCH", when, i.target)
-        t.flow_to(i.target)
-        t.pop(1)
-        t.emit("POP")
+        t.apply("COPY", 1)
+        t.apply("BRANCH", when, i.target)
+        t.apply("POP")
 
     return rule
 
@@ -324,20 +281,9 @@ def for_iter(t: Translator, i: Instruction) -> None:
     t.stack += (1, 1)
 
 
-def return_value(t: Translator, i: Instruction) -> None:
-    t.apply("RETURN")
-    t.next = -1
-
-
 def return_const(t: Translator, i: Instruction) -> None:
-    t.emit("CONST", t.consts[i.arg])
-    t.emit("RETURN")
-    t.next = -1
-
-
-def raise_varargs(t: Translator, i: Instruction) -> None:
-    t.apply("RAISE", i.arg)
-    t.next = -1
+    t.apply("CONST", t.consts[i.arg])
+    t.apply("RETURN")
 
 
 # --- calls, functions ------------------------------------------------------------------------------
@@ -380,9 +326,3 @@ def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
 
 
 # --- match -----------------------------------------------------------------------------------------
-def match_keys(t: Translator, i: Instruction) -> None:
-    t.apply("MATCH_KEYS")
-
-
-def match_class(t: Translator, i: Instruction) -> None:
-    t.apply("MATCH_CLASS", i.arg)

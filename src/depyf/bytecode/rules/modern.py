@@ -163,6 +163,3 @@ def async_gen_wrap(t: Translator, i: Instruction) -> None:
 
 
 # --- exceptions ------------------------------------------------------------------------------------
-def reraise(t: Translator, i: Instruction) -> None:
-    t.apply("RERAISE", i.arg)
-    t.next = -1

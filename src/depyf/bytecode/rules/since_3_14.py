@@ -18,10 +18,6 @@ _SUBSCRIPT = 26
 _ENTER, _EXIT, _AENTER, _AEXIT = range(4)
 
 
-def load_small_int(t: Translator, i: Instruction) -> None:
-    t.apply("CONST", i.arg)
-
-
 def load_common_constant(t: Translator, i: Instruction) -> None:
     name = COMMON_CONSTANTS[i.arg]
     if name == "AssertionError":
@@ -44,12 +40,6 @@ def call_function_ex(t: Translator, i: Instruction) -> None:
         raise t.unsupported("no NULL beside the callable")
     t.emit("CALL_EX", has_keywords)
     t.stack.append(1)
-
-
-# --- template strings ------------------------------------------------------------------------------
-def build_interpolation(t: Translator, i: Instruction) -> None:
-    has_spec = bool(i.arg & 1)
-    t.apply("BUILD_INTERPOLATION", (("", "s", "r", "a")[i.arg >> 2], has_spec))
 
 
 # --- with ------------------------------------------------------------------------------------------
