@@ -11,7 +11,7 @@ import pytest
 from depyf.decompiler import Fidelity, decompile_code, faults
 from depyf.decompiler.errors import STRUCTURE, CannotDecompile
 from depyf.decompiler.pipeline import Failed
-from depyf.decompiler.structure.reduce import Reducer
+from depyf.decompiler.structure.fold_expressions import Reducer
 
 CODE: CodeType = compile("def f(a):\n    return a + 1\n", "sample", "exec").co_consts[0]
 

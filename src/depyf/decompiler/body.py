@@ -12,7 +12,7 @@ from .structure.search import Search
 if TYPE_CHECKING:
     from .lift import SymbolicExecutor
     from .scopes import CodeScope
-    from .structure.reduce import Reducer
+    from .structure.fold_expressions import Reducer
 
 
 class Body:

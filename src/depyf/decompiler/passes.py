@@ -26,8 +26,9 @@ from . import bodies
 from .body import Body
 from .dynamo import readable as words
 from .dynamo import simplify
-from .structure import patterns, reduce, walk
+from .structure import fold_expressions, walk
 from .structure.region_cfg import RegionCfg
+from .undo import match_patterns
 from .undo.cleanup_copies import outline_cleanups
 from .undo.duplicate_ends import merge_breaks, merge_ends
 from .undo.except_star import desugar_except_star
@@ -89,20 +90,20 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
          "copies of clean-up code on the ways out of a body become one LEAVE each"),
     Pass("merge_ends", lambda body: merge_ends(body.cfg) if body.is_namespace else None,
          "the copies of a module's or class's end become one"),
-    Pass("find_patterns", patterns.find_in_body, "the code of a `case` becomes one test"),
+    Pass("find_patterns", match_patterns.find_in_body, "the code of a `case` becomes one test"),
     Pass("split_breaks", on_cfg(split_breaks), "blocks end where a `break` leaves its loop"),
     Pass("undo_loop_inversion", on_cfg(undo_loop_inversion),
          "the two copies of the test of a `while` become one"),
     Pass("merge_breaks", on_cfg(merge_breaks),
          "the `break` and the end of a loop at the end of a handler leave that in one place"),
-    Pass("fold_expressions", reduce.fold_expressions,
+    Pass("fold_expressions", fold_expressions.fold_expressions,
          "`and`, `or`, `x if c else y`, chained comparisons and inlined comprehensions become one operation"),
     Pass("prune", on_cfg(RegionCfg.prune), "blocks that nothing leads to go"),
 )
 
 STRUCTURE: Sequence[Pass[Body]] = (
     Pass("structure", walk.write_statements, "the graph becomes nested statements", needed=True),
-    Pass("write_cases", patterns.write_cases, "tests of cases become `match`"),
+    Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),
 )
 
 FINISH: Sequence[Pass[bodies.Unfinished]] = (

@@ -23,7 +23,7 @@ from .names import legal
 from .nodes import AnnotateDefinition, Comprehension
 from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
-from .structure.reduce import SET_ASIDE
+from .structure.fold_expressions import SET_ASIDE
 from .tiers import Tier
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields

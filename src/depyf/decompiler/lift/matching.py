@@ -1,4 +1,4 @@
-"""Patterns of ``match``, as :mod:`~depyf.decompiler.structure.patterns` found them. Changes with its operation."""
+"""Patterns of ``match``, as :mod:`~depyf.decompiler.undo.match_patterns` found them. Changes with its operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rule import Rule
 from .stack import CaseTest, State, Subject
 
 if TYPE_CHECKING:
-    from ..structure.patterns import Case, Value
+    from ..undo.match_patterns import Case, Value
     from .executor import SymbolicExecutor
 
 RULES: dict[str, Rule] = {}

@@ -1,4 +1,4 @@
-"""Expressions out of branches: operations that :mod:`~depyf.decompiler.structure.reduce` writes. Changes with them."""
+"""Expressions out of branches: operations that :mod:`depyf.decompiler.structure.fold_expressions` makes."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class Subject(Marker):
 
 
 class CaseTest(ast.expr):
-    """A test whether the subject matches: that of an ``if``, until :func:`~depyf.decompiler.structure.patterns.cases`
+    """A test whether the subject matches: that of an ``if``, until :func:`~depyf.decompiler.undo.match_patterns.cases`
     makes a ``match`` of it."""
 
     _fields = ()
@@ -159,7 +159,7 @@ class CaseTest(ast.expr):
 
 
 class Capture(ast.stmt):
-    """``case name:`` until :func:`~depyf.decompiler.structure.patterns.cases` makes it one."""
+    """``case name:`` until :func:`~depyf.decompiler.undo.match_patterns.cases` makes it one."""
 
     _fields = ()
 

@@ -4,6 +4,6 @@
 
     B0 [x] branch B1, B2;  B1 [a()] jump B3;  B2 [b()] jump B3;  B3 return     ->     if x: a() else: b()
 
-``reduce`` and ``comprehensions`` fold the control flow of expressions before it, ``patterns`` that of ``match``.
+``fold_expressions`` and ``comprehensions`` fold the control flow of expressions before it.
 ``loop_exits`` and ``branches`` rank what the graph allows, ``search`` tries it.
 """

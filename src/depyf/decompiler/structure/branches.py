@@ -12,9 +12,9 @@ from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Special, State, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, line_of
+from ..undo.match_patterns import case_of
 from .frames import Construct, Here, Suite, outer_ends
 from .loop_exits import reach
-from .patterns import case_of
 from .region_cfg import is_leave
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from ..nodes import DictComprehension, ListComprehension, SetComprehension
 from ..trees import nodes_of
 
 if TYPE_CHECKING:
-    from .reduce import Reducer
+    from .fold_expressions import Reducer
 
 #: What a comprehension builds, by the name of its function.
 BUILDS = {
@@ -85,7 +85,7 @@ class _Loop:
 
     Attributes:
         target: the target, or what receives it.
-        head: the node of its ``for``; -1 if it has none (``for y in [f(x)]``).
+        head: the block of its ``for``; -1 if it has none (``for y in [f(x)]``).
     """
 
     target: Target | ast.expr
@@ -106,12 +106,12 @@ class _Parser:
 
     Attributes:
         loops: those found so far.
-        exit: the node behind the first loop.
+        exit: the block behind the first loop.
     """
 
     def __init__(self, reducer: Reducer, stack: list[Entry], accumulator: Accumulator | None) -> None:
         self.reducer = reducer
-        self.nodes = reducer.cfg.blocks
+        self.blocks = reducer.cfg.blocks
         self.executor = reducer.executor
         self.stack = stack
         self.accumulator = accumulator
@@ -125,32 +125,32 @@ class _Parser:
         for _ in range(10000):
             if at in self.heads:
                 return at == self.heads[-1]
-            node = self.nodes[at]
-            if node.end == "for":
-                following = self.loop(at, node)
-            elif async_head(self.reducer, node):
-                following = self.async_loop(at, node)
+            block = self.blocks[at]
+            if block.end == "for":
+                following = self.loop(at, block)
+            elif async_head(self.reducer, block):
+                following = self.async_loop(at, block)
             else:
-                following = self.step(node)
+                following = self.step(block)
             if following is None:
                 return False
             at = following
         return False
 
-    def loop(self, at: int, node: Block) -> int | None:
-        """Take the head of a ``for``, and return the first node of its body."""
+    def loop(self, at: int, block: Block) -> int | None:
+        """Take the head of a ``for``, and return the first block of its body."""
         state = State(self.stack)
-        self.executor.run(state, node.ops)
-        body, exit_ = node.successors
+        self.executor.run(state, block.ops)
+        body, exit_ = block.successors
         return None if state.stmts or not self.enter(at, exit_, False) else body
 
-    def async_loop(self, at: int, node: Block) -> int | None:
-        """Take the head of an ``async for``, and return the first node of its body."""
-        if not self.enter(at, async_exit(self.reducer, node), True):
+    def async_loop(self, at: int, block: Block) -> int | None:
+        """Take the head of an ``async for``, and return the first block of its body."""
+        if not self.enter(at, async_exit(self.reducer, block), True):
             return None
         state = State(self.stack)
-        self.executor.run(state, [op for op in node.ops if op.kind != "GET_ANEXT_AWAIT"])
-        return None if state.stmts else node.successors[0]
+        self.executor.run(state, [op for op in block.ops if op.kind != "GET_ANEXT_AWAIT"])
+        return None if state.stmts else block.successors[0]
 
     def enter(self, at: int, exit_: int, asynchronous: bool) -> bool:
         """Begin a loop over the iterator on the stack; false if that is none, or the loop is not the innermost."""
@@ -159,7 +159,7 @@ class _Parser:
             return False
         if asynchronous != iterator.asynchronous and not isinstance(iterator.value, StackParameter):
             return False
-        if self.heads and reducer_follow(self.nodes, exit_, asynchronous) != self.heads[-1]:
+        if self.heads and reducer_follow(self.blocks, exit_, asynchronous) != self.heads[-1]:
             return False
         if not self.heads:
             self.exit = exit_
@@ -169,22 +169,22 @@ class _Parser:
         self.heads.append(at)
         return True
 
-    def step(self, node: Block) -> int | None:
-        """Run a node of the body, and return the one after it."""
+    def step(self, block: Block) -> int | None:
+        """Run a block of the body, and return the one after it."""
         state = State(self.stack)
-        self.executor.run(state, node.ops)
+        self.executor.run(state, block.ops)
         if not all(map(self.take, state.stmts)) or state.element is not None:
             return None
-        if node.end == "jump":
-            return node.successors[0]
-        if node.end != "branch" or not self.loops:
+        if block.end == "jump":
+            return block.successors[0]
+        if block.end != "branch" or not self.loops:
             return None
         test = self.executor.pop(state)
-        t, f = node.successors
-        if reducer_follow(self.nodes, f) == self.heads[-1]:
+        t, f = block.successors
+        if reducer_follow(self.blocks, f) == self.heads[-1]:
             self.loops[-1].ifs.append(test)
             return t
-        if reducer_follow(self.nodes, t) == self.heads[-1]:
+        if reducer_follow(self.blocks, t) == self.heads[-1]:
             self.loops[-1].ifs.append(negate(test))
             return f
         return None
@@ -260,27 +260,27 @@ def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
         pending += ast.iter_child_nodes(node)
 
 
-def reducer_follow(nodes: dict[int, Block], id: int, asynchronous: bool = False) -> int:
+def reducer_follow(blocks: dict[int, Block], id: int, asynchronous: bool = False) -> int:
     """Return where empty blocks from ``id`` on lead; the end of an ``async for`` is one that is not quite empty."""
     for _ in range(100):
-        node = nodes[id]
-        if node.end != "jump" or any(
-            op.kind != "LEAVE" and not (asynchronous and op.kind == "END_ASYNC_FOR") for op in node.ops
+        block = blocks[id]
+        if block.end != "jump" or any(
+            op.kind != "LEAVE" and not (asynchronous and op.kind == "END_ASYNC_FOR") for op in block.ops
         ):
             return id
         asynchronous = False
-        id = node.successors[0]
+        id = block.successors[0]
     return id
 
 
-def async_head(reducer: Reducer, node: Block) -> bool:
+def async_head(reducer: Reducer, block: Block) -> bool:
     """Return whether a block is the head of an ``async for``."""
-    return node.handler is not None and reducer.cfg.kinds.get(node.handler) == "async for" and any(
-        op.kind == "GET_ANEXT_AWAIT" for op in node.ops
+    return block.handler is not None and reducer.cfg.kinds.get(block.handler) == "async for" and any(
+        op.kind == "GET_ANEXT_AWAIT" for op in block.ops
     )
 
 
-def async_exit(reducer: Reducer, node: Block) -> int:
+def async_exit(reducer: Reducer, block: Block) -> int:
     """Return the normal exit of an ``async for``: what follows its ``END_ASYNC_FOR``."""
-    assert node.handler is not None
-    return reducer.cfg.blocks[node.handler].successors[0]
+    assert block.handler is not None
+    return reducer.cfg.blocks[block.handler].successors[0]

@@ -78,14 +78,14 @@ class Reducer:
         """Return whether only one edge leads to a block."""
         return len(self.preds[id]) == 1 and id != self.cfg.entry
 
-    def changed(self, node: Block, succs: list[int], end: str) -> None:
-        """Give a node new successors, and drop what only it led to."""
-        before = node.successors
+    def changed(self, block: Block, succs: list[int], end: str) -> None:
+        """Give a block new successors, and drop what only it led to."""
+        before = block.successors
         for succ in succs:
-            self.preds[succ].append(node.id)
-        node.successors, node.end = succs, end
-        self.cache.pop(node.id, None)
-        work = [(node.id, succ) for succ in before]
+            self.preds[succ].append(block.id)
+        block.successors, block.end = succs, end
+        self.cache.pop(block.id, None)
+        work = [(block.id, succ) for succ in before]
         while work:
             source, succ = work.pop()
             preds = self.preds[succ]
@@ -104,10 +104,10 @@ class Reducer:
         """Return what a block does by itself."""
         found = self.cache.get(id)
         if found is None:
-            node = self.cfg.blocks[id]
+            block = self.cfg.blocks[id]
             state = State(inputs=True)
             try:
-                self.executor.run(state, node.ops)
+                self.executor.run(state, block.ops)
                 if state.stmts or state.queue:
                     found = _IMPURE
                 else:
@@ -130,19 +130,19 @@ class Reducer:
     # --- the loop ---------------------------------------------------------------------------------
     def run(self) -> None:
         """Fold until nothing is found any more."""
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         rounds = 0
         again = True
         order = self.cfg.order
         while again and rounds < 200:
             again = False
             rounds += 1
-            for id in sorted(nodes, key=order.__getitem__, reverse=True):
-                node = nodes.get(id)
-                if node is None:
+            for id in sorted(blocks, key=order.__getitem__, reverse=True):
+                block = blocks.get(id)
+                if block is None:
                     continue
                 turns = 0
-                while turns < 10000 and nodes.get(id) is node and self.step(node):
+                while turns < 10000 and blocks.get(id) is block and self.step(block):
                     again = True
                     turns += 1
             again = again or self.merge_tests()
@@ -150,7 +150,7 @@ class Reducer:
     def merge_tests(self) -> bool:
         """Return the test of a loop stands twice, before it and at its end (see ``loops``).
 
-        What was found to be one only now, as it has conditions inside, is made one: it begins the node that both lead
+        What was found to be one only now, as it has conditions inside, is made one: it begins the block that both lead
         to.
         """
         for id, head in self.cfg.blocks.items():
@@ -171,7 +171,7 @@ class Reducer:
         return False
 
     def common_expressions(self, a: Block, b: Block) -> int:
-        """Length of the longest common end of two nodes that is expressions by itself, one with a condition in it."""
+        """Length of the longest common end of two blocks that is expressions by itself, one with a condition in it."""
         size = found = depth = 0
         folded = False
         for x, y in zip(reversed(a.ops), reversed(b.ops)):
@@ -194,48 +194,48 @@ class Reducer:
             return False
         return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
 
-    def step(self, node: Block) -> bool:
+    def step(self, block: Block) -> bool:
         """Fold what ends in a block, if anything does."""
-        if node.end == "branch":
+        if block.end == "branch":
             return (
-                self.chain(node) or self.value_bool(node) or self.ternary(node) or self.condition(node)
-                or self.value_condition(node) or self.value_bool_threaded(node)
+                self.chain(block) or self.value_bool(block) or self.ternary(block) or self.condition(block)
+                or self.value_condition(block) or self.value_bool_threaded(block)
             )
-        if node.end == "jump":
-            return (async_head(self, node) and self.comprehension(node)) or self.merge(node)
-        if node.end == "for":
-            return self.comprehension(node)
+        if block.end == "jump":
+            return (async_head(self, block) and self.comprehension(block)) or self.merge(block)
+        if block.end == "for":
+            return self.comprehension(block)
         return False
 
-    def merge(self, node: Block) -> bool:
+    def merge(self, block: Block) -> bool:
         """Join a block with the only one that leads to it."""
-        succ = node.successors[0]
-        if succ == node.id or not self.single(succ) or self.is_handler(succ) or succ in self.fixed:
+        succ = block.successors[0]
+        if succ == block.id or not self.single(succ) or self.is_handler(succ) or succ in self.fixed:
             return False
-        if self.cfg.kinds.get(node.id) in ("with", "async for"):
+        if self.cfg.kinds.get(block.id) in ("with", "async for"):
             return False
         other = self.cfg.blocks[succ]
-        if other.handler != node.handler and node.ops and other.ops:
+        if other.handler != block.handler and block.ops and other.ops:
             return False
-        if other.handler != node.handler and (other.end in ("for",) or node.ops or other.ops):
+        if other.handler != block.handler and (other.end in ("for",) or block.ops or other.ops):
             # an empty block belongs to the region of its neighbour, unless something ends in it
-            if not (not node.ops and other.end != "for"):
+            if not (not block.ops and other.end != "for"):
                 return False
-        if node.ops:
-            last = node.ops[-1]
+        if block.ops:
+            last = block.ops[-1]
             if last.kind in ("POP_EXCEPT", "LEAVE") or (last.kind == "POP" and last.arg == "iterator"):
                 return False
         if other.end == "for" and self.is_loop_head(succ):
             return False
-        if not node.ops:
-            node.region = other.region
-        node.ops = node.ops + other.ops
+        if not block.ops:
+            block.region = other.region
+        block.ops = block.ops + other.ops
         if other.line is not None:
-            node.line = other.line
-        node.arg = other.arg
+            block.line = other.line
+        block.arg = other.arg
         succs = list(other.successors)
         end = other.end
-        self.changed(node, succs, end)
+        self.changed(block, succs, end)
         return True
 
     def is_loop_head(self, id: int) -> bool:
@@ -290,11 +290,11 @@ class Reducer:
         """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that."""
         if other in y.successors:
             return
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         for copy in y.successors:
-            goal = nodes[copy]
+            goal = blocks[copy]
             if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.same_way(copy, other) and (
-                goal.handler == nodes[other].handler
+                goal.handler == blocks[other].handler
             ):
                 self.changed(y, [other if succ == copy else succ for succ in y.successors], "branch")
                 return
@@ -335,15 +335,15 @@ class Reducer:
         if not x.ops or not is_copied(x.ops[-1]):
             return False
         t, f = x.successors
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         for y_id, join, kind in ((t, f, "VALUE_AND"), (f, t, "VALUE_OR")):
             if not self.single(y_id):
                 continue
-            y = nodes[y_id]
-            if nodes[join].ops[:1] and nodes[join].ops[0].kind == "POP":
-                self.share_end(y, nodes[join], 0)
+            y = blocks[y_id]
+            if blocks[join].ops[:1] and blocks[join].ops[0].kind == "POP":
+                self.share_end(y, blocks[join], 0)
             if y.end != "jump" or y.successors[0] != join or y.handler != x.handler:
-                if not (y.end == nodes[join].end == "return" and not nodes[join].ops):
+                if not (y.end == blocks[join].end == "return" and not blocks[join].ops):
                     continue
             if not y.ops or y.ops[0].kind != "POP":
                 continue
@@ -370,14 +370,14 @@ class Reducer:
         if not x.ops or not is_copied(x.ops[-1]):
             return False
         t, f = x.successors
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         for y_id, other, kind, way in ((t, f, "AND", 1), (f, t, "OR", 0)):
-            y = nodes[y_id]
+            y = blocks[y_id]
             if not self.single(y_id) or y.end != "branch" or y.handler != x.handler or y.successors[way] != other:
                 continue
             if len(y.ops) < 3 or y.ops[0].kind != "POP" or y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
                 continue
-            if [op.kind for op in nodes[other].ops[:1]] != ["POP"] and not self.goes_on_elsewhere(
+            if [op.kind for op in blocks[other].ops[:1]] != ["POP"] and not self.goes_on_elsewhere(
                     y.successors[1 - way]):
                 continue
             found = self.summary(y_id)
@@ -394,13 +394,13 @@ class Reducer:
     def value_condition(self, x: Block) -> bool:
         """Fold ``(a and b) or c`` as a value: the test of ``a`` jumps straight to ``c``."""
         t, f = x.successors
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         if x.ops and x.ops[-1].kind == "COPY" and x.ops[-1].arg == 1:
             return False
         for y_id, other, on in ((t, f, True), (f, t, False)):
             if not self.single(y_id):
                 continue
-            y = nodes[y_id]
+            y = blocks[y_id]
             if y.end != "branch" or y.handler != x.handler or not y.ops:
                 continue
             if y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
@@ -427,9 +427,9 @@ class Reducer:
 
     def drops(self, id: int, goal: int) -> bool:
         """Return whether a block has one edge to it, only drops a value, and goes on to ``goal``."""
-        node = self.cfg.blocks[id]
-        only_drops = node.end == "jump" and [op.kind for op in node.ops] == ["POP"]
-        return self.single(id) and only_drops and node.successors == [goal]
+        block = self.cfg.blocks[id]
+        only_drops = block.end == "jump" and [op.kind for op in block.ops] == ["POP"]
+        return self.single(id) and only_drops and block.successors == [goal]
 
     def goes_on_elsewhere(self, id: int) -> bool:
         """Return whether a value is only dropped here, and other edges too lead to what comes then.
@@ -437,10 +437,11 @@ class Reducer:
         So it is with ``b`` in ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11,
         3.14).
         """
-        node = self.cfg.blocks[id]
-        if [op.kind for op in node.ops[:1]] != ["POP"]:
+        block = self.cfg.blocks[id]
+        if [op.kind for op in block.ops[:1]] != ["POP"]:
             return False
-        return not self.single(id) or node.end == "jump" and len(node.ops) == 1 and not self.single(node.successors[0])
+        return not self.single(id) or (
+            block.end == "jump" and len(block.ops) == 1 and not self.single(block.successors[0]))
 
     def tested(self, found: Summary) -> ast.expr | None:
         """Return the value, if all a block does is to push one twice: once for the test, once to be kept."""
@@ -513,25 +514,25 @@ class Reducer:
                 tail = self.cfg.add(a, a.ops[len(a.ops) - size :], a.end, [], a.region, a.arg)
                 self.preds[tail.id] = []
                 self.changed(tail, list(a.successors), a.end)
-                for node, ops in ((a, first), (b, second)):
-                    node.ops = ops
-                    node.arg = None
-                    self.changed(node, [tail.id], "jump")
+                for block, ops in ((a, first), (b, second)):
+                    block.ops = ops
+                    block.arg = None
+                    self.changed(block, [tail.id], "jump")
                 return True
             if not size:
                 break
             size -= 1
         return False
 
-    def reaches_below(self, node: Block) -> bool:
+    def reaches_below(self, block: Block) -> bool:
         """Return whether a block takes values that were on the stack before it."""
         depth = 0
-        for op in node.ops:
+        for op in block.ops:
             popped, pushed = effect_of(op)
             if depth < popped:
                 return True
             depth += pushed - popped
-        return depth < (1 if node.end == "return" else node.arg or 0)
+        return depth < (1 if block.end == "return" else block.arg or 0)
 
     def only_value(self, ops: list[Op]) -> bool:
         """Return whether operations do nothing but push one value."""
@@ -573,17 +574,17 @@ class Reducer:
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Block) -> bool:
         """Fold ``a < b < c``: the second operand is kept on the stack for the second comparison."""
-        nodes = self.cfg.blocks
+        blocks = self.cfg.blocks
         ops = x.ops
         as_value = bool(ops) and is_copied(ops[-1])
         if len(ops) < 2 or ops[-2 if as_value else -1].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
             return False
         t, f = x.successors
-        y, k = nodes[t], nodes[f]
+        y, k = blocks[t], blocks[f]
         if not self.single(t) or y.handler != x.handler:
             return False
         if as_value and drops_below(k) and all(
-            nodes[pred].end == "branch" and any(map(is_copied, nodes[pred].ops[-1:]))
+            blocks[pred].end == "branch" and any(map(is_copied, blocks[pred].ops[-1:]))
             for pred in self.preds[f]  # the comparisons in front of the last
         ):
             self.share_end(y, k, 2)
@@ -639,11 +640,11 @@ class Reducer:
         before = [p for p in self.preds[head.id] if self.cfg.order[p] < self.cfg.order[head.id]]
         if len(before) != 1:
             return False
-        node = self.cfg.blocks[before[0]]
-        if node.end != "jump" or len(node.ops) < 3 or node.ops[-1].kind != "SWAP":
+        block = self.cfg.blocks[before[0]]
+        if block.end != "jump" or len(block.ops) < 3 or block.ops[-1].kind != "SWAP":
             return False
-        build = node.ops[-2].kind
-        if build not in ("BUILD_LIST", "BUILD_SET", "BUILD_MAP") or node.ops[-2].arg:
+        build = block.ops[-2].kind
+        if build not in ("BUILD_LIST", "BUILD_SET", "BUILD_MAP") or block.ops[-2].arg:
             return False
         accumulator = Accumulator(build)
         try:
@@ -654,7 +655,7 @@ class Reducer:
             return False
         generators, element, exit_id = parsed
         # what stands between the iterator and the empty list is of this comprehension (others may be further up)
-        own = itertools.takewhile(lambda op: op.kind in SET_ASIDE, reversed(node.ops[:-3]))
+        own = itertools.takewhile(lambda op: op.kind in SET_ASIDE, reversed(block.ops[:-3]))
         set_aside = [op for op in own if is_name(op.arg)][::-1]
         shown = self.executor.scope.plain_name
         name_dropped(generators, [shown(op.arg) for op in set_aside if op.kind == "LOAD_FAST_AND_CLEAR"],
@@ -664,8 +665,8 @@ class Reducer:
             return build_comprehension(build, element, generators, iterable)
 
         restored = self.restoring(exit_id, len(set_aside))
-        node.ops = [*node.ops, Op("COMPREHENSION", make, -1, None), *restored]
-        self.changed(node, [self.cut(self.cfg.blocks[exit_id], len(restored)).id], "jump")
+        block.ops = [*block.ops, Op("COMPREHENSION", make, -1, None), *restored]
+        self.changed(block, [self.cut(self.cfg.blocks[exit_id], len(restored)).id], "jump")
         self.drop_loop(head.id)
         return True
 
@@ -679,7 +680,7 @@ class Reducer:
         return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
 
     def cut(self, k: Block, start: int) -> Block:
-        """Split ``k`` at ``start`` and return the node of what it does from there on."""
+        """Split ``k`` at ``start`` and return the block of what it does from there on."""
         if not start:
             return k
         tail = self.cfg.add(k, k.ops[start:], k.end, [], k.region, k.arg)
@@ -701,19 +702,19 @@ def is_copied(op: Op) -> bool:
     return op.kind == "COPY" and op.arg == 1
 
 
-def returns_nothing(node: Block) -> bool:
-    """Return whether a node is ``return None``."""
-    return node.end == "return" and [(op.kind, op.arg) for op in node.ops] == [("CONST", None)]
+def returns_nothing(block: Block) -> bool:
+    """Return whether a block is ``return None``."""
+    return block.end == "return" and [(op.kind, op.arg) for op in block.ops] == [("CONST", None)]
 
 
-def drops_below(node: Block) -> bool:
-    """Return whether a node first drops the value below the top."""
-    return [op.kind for op in node.ops[:2]] == ["SWAP", "POP"]
+def drops_below(block: Block) -> bool:
+    """Return whether a block first drops the value below the top."""
+    return [op.kind for op in block.ops[:2]] == ["SWAP", "POP"]
 
 
-def tests_case(node: Block) -> bool:
-    """Return whether a node ends in the test of a pattern, which is no value: all it can have is a guard."""
-    return bool(node.ops) and node.ops[-1].kind == "CASE"
+def tests_case(block: Block) -> bool:
+    """Return whether a block ends in the test of a pattern, which is no value: all it can have is a guard."""
+    return bool(block.ops) and block.ops[-1].kind == "CASE"
 
 
 def effect_of(op: Op) -> tuple[int, int]:
@@ -732,20 +733,20 @@ def same_argument(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def folds_not(node: Block) -> bool:
+def folds_not(block: Block) -> bool:
     """Return whether a ``not`` would change the test a block ends with: it is folded into ``in`` and ``is``.
 
     A jump on ``None`` is the same operations in either sense.
     """
-    if not node.ops or node.ops[-1].kind not in ("IN", "IS"):
+    if not block.ops or block.ops[-1].kind not in ("IN", "IS"):
         return False
-    before = node.ops[-2] if len(node.ops) > 1 else None
-    return node.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
+    before = block.ops[-2] if len(block.ops) > 1 else None
+    return block.ops[-1].kind == "IN" or before is None or before.kind != "CONST" or before.arg is not None
 
 
 def on_one_line(test: Block, *arms: Block) -> bool:
     """Return whether arms begin on the line of the test, which those of a statement do not."""
-    lines = {node.ops[at].line if node.ops else None for node, at in ((test, -1), *((arm, 0) for arm in arms))}
+    lines = {block.ops[at].line if block.ops else None for block, at in ((test, -1), *((arm, 0) for arm in arms))}
     return len(lines) == 1 and None not in lines
 
 

@@ -22,7 +22,7 @@ from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..lift import Capture, CaseTest
 from ..nodes import MatchOf, at_line, line_of
-from .region_cfg import RegionCfg, copied_op
+from ..structure.region_cfg import RegionCfg, copied_op
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -188,35 +188,35 @@ class _Path:
             if at in seen:
                 raise _NoPattern
             seen.add(at)
-            node = self.cfg.blocks[at]
-            while index < len(node.ops):
+            block = self.cfg.blocks[at]
+            while index < len(block.ops):
                 if begun and len(stack) == self.base:
                     return (at, index), stack
-                if begun and (index == 0 or node.end == "return"):
+                if begun and (index == 0 or block.end == "return"):
                     if other is not None:
                         for place in other.places:
                             if _same_place(self.cfg, (at, index), place):
                                 return place, stack
                     self.places[at, index] = list(stack)
-                self.step(node.ops, index, stack)
+                self.step(block.ops, index, stack)
                 begun = True
                 index += 1
-            if node.end == "branch":
-                at = self.branch(node, stack)
+            if block.end == "branch":
+                at = self.branch(block, stack)
                 begun = True
             elif begun and len(stack) == self.base:
                 return (at, index), stack
-            elif node.end == "jump":
-                at = node.successors[0]
+            elif block.end == "jump":
+                at = block.successors[0]
             else:
                 raise _NoPattern
             index = 0
 
-    def branch(self, node: Block, stack: _Stack) -> int:
+    def branch(self, block: Block, stack: _Stack) -> int:
         test = stack.pop() if stack else None
         if not isinstance(test, _Test) or self.stored:
             raise _NoPattern  # (names are stored when all tests have succeeded)
-        following, other = node.successors if test.good else reversed(node.successors)
+        following, other = block.successors if test.good else reversed(block.successors)
         self.failures.append((other, list(stack)))
         return following
 
@@ -444,10 +444,10 @@ def find_patterns(cfg: RegionCfg) -> bool:
     following: set[int] = set()  # where a failed case leads: the subject lies on the stack there
     while pending:
         at = pending.pop(0)
-        node = cfg.blocks.get(at)
-        if node is None:
+        block = cfg.blocks.get(at)
+        if block is None:
             continue
-        for index, keeps in _starts(node, at in following):
+        for index, keeps in _starts(block, at in following):
             if (at, index, keeps) in tried:
                 continue
             tried.add((at, index, keeps))
@@ -459,24 +459,24 @@ def find_patterns(cfg: RegionCfg) -> bool:
             pending[:0] = [failure, success]
             if keeps:
                 following.add(failure)
-            op = node.ops[index]
-            node.ops = [*node.ops[:index], Op("CASE", case, op.offset, op.line)]
-            node.end, node.successors, node.arg, node.line = "branch", [success, failure], None, op.line
+            op = block.ops[index]
+            block.ops = [*block.ops[:index], Op("CASE", case, op.offset, op.line)]
+            block.end, block.successors, block.arg, block.line = "branch", [success, failure], None, op.line
             break
     if found:
         cfg.prune()
     return found
 
 
-def _starts(node: Block, follows: bool) -> list[tuple[int, bool]]:
+def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
     """Return the indices at which the code of a pattern may begin, each with whether the subject stays on the stack.
 
     The last case has no copy of the subject, but alternatives begin with one in every case.
     """
     found: list[tuple[int, bool]] = [(0, False)] if follows else []
-    kinds = [op.kind for op in node.ops]
+    kinds = [op.kind for op in block.ops]
     for index, kind in enumerate(kinds):
-        if kind == "COPY" and node.ops[index].arg == 1:
+        if kind == "COPY" and block.ops[index].arg == 1:
             found += [(index, False), (index, True)]
         elif kind in ("MATCH_SEQUENCE", "MATCH_MAPPING"):
             found.append((index, False))
@@ -528,7 +528,7 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
 
 
 def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
-    """Split off the node that the guard of a pattern that always matches leads to when it fails, and return it.
+    """Split off the block that the guard of a pattern that always matches leads to when it fails, and return it.
 
     Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
     case begins with it.
@@ -542,15 +542,15 @@ def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
         if at in seen:
             continue
         seen.add(at)
-        node = cfg.blocks[at]
-        taken, begins, depth = _taken(node.ops, index, depth)
+        block = cfg.blocks[at]
+        taken, begins, depth = _taken(block.ops, index, depth)
         if taken is None:
-            if node.end not in _IN_GUARDS or len(seen) > _BLOCKS_OF_A_GUARD:
+            if block.end not in _IN_GUARDS or len(seen) > _BLOCKS_OF_A_GUARD:
                 raise _NoPattern
-            work += [(succ, 0, depth + change) for succ, change in zip(node.successors, _IN_GUARDS[node.end])]
+            work += [(succ, 0, depth + change) for succ, change in zip(block.successors, _IN_GUARDS[block.end])]
         elif at == end[0]:
             raise _NoPattern
-        elif node.ops[taken].kind == "POP":
+        elif block.ops[taken].kind == "POP":
             succeeds = True
         elif failure is None:
             failure = at, begins
@@ -591,20 +591,20 @@ def _is_wildcard(cfg: RegionCfg, path: _Path, at: int, stack: _Stack) -> bool:
     """``| _``: a failed test only pops the copy that was for its alternative, and goes on where success leads."""
     index = 0
     for _ in range(10_000):
-        node = cfg.blocks[at]
-        if index < len(node.ops):
+        block = cfg.blocks[at]
+        if index < len(block.ops):
             owner = stack[-1] if len(stack) > path.base else None
             if isinstance(owner, Value) and owner.copies and owner.kind is None and any(
                 met == stack and _same_place(cfg, (at, index), place) for place, met in path.places.items()
             ):
                 owner.copies.append(Value())
                 return True
-            if node.ops[index].kind != "POP" or not stack:
+            if block.ops[index].kind != "POP" or not stack:
                 return False
             stack = stack[:-1]
             index += 1
-        elif node.end == "jump":
-            at, index = node.successors[0], 0
+        elif block.end == "jump":
+            at, index = block.successors[0], 0
         else:
             return False
     return False
@@ -617,13 +617,13 @@ def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, 
     """
     index = 0
     for _ in range(10_000):
-        node = cfg.blocks[at]
-        while index < len(node.ops) and len(stack) > base and node.ops[index].kind == "POP":
+        block = cfg.blocks[at]
+        while index < len(block.ops) and len(stack) > base and block.ops[index].kind == "POP":
             stack = stack[:-1]
             index += 1
-        if index < len(node.ops) or node.end != "jump":
+        if index < len(block.ops) or block.end != "jump":
             break
-        at, index = node.successors[0], 0
+        at, index = block.successors[0], 0
     return (at, index), stack
 
 
@@ -684,10 +684,10 @@ def _take_alternative(cfg: RegionCfg, path: _Path, place: _Place, stack: _Stack,
 def _settled(cfg: RegionCfg, place: _Place) -> _Place:
     at, index = place
     for _ in range(10_000):
-        node = cfg.blocks[at]
-        if index < len(node.ops) or node.end != "jump":
+        block = cfg.blocks[at]
+        if index < len(block.ops) or block.end != "jump":
             break
-        at, index = node.successors[0], 0
+        at, index = block.successors[0], 0
     return at, index
 
 
