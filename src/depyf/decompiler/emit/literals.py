@@ -1,7 +1,4 @@
-"""Constants of ``co_consts`` as expressions that compile to them (those without such: ``constants``).
-
-Changes with what a compiler folds into a constant.
-"""
+"""Constants of ``co_consts`` as expressions that compile to them (those without such: ``constants``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``name: annotation`` in modules and classes. Changes with how annotated assignments are compiled."""
+"""``name: annotation`` in modules and classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls and their arguments. Changes with how arguments are handed over."""
+"""Calls and their arguments."""
 
 from __future__ import annotations
 

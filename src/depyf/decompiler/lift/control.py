@@ -1,4 +1,4 @@
-"""Iterators, generators, handlers, ``with``. Changes with what control flow leaves on the stack."""
+"""Iterators, generators, handlers, ``with``."""
 
 from __future__ import annotations
 

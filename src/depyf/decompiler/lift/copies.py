@@ -1,7 +1,4 @@
-"""Copies of one value: which expressions are the same, and one expression where there were two.
-
-Changes with what the compiler copies on the stack (augmented assignments, chained comparisons).
-"""
+"""Copies of one value: which expressions are the same, and one expression where there were two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions and classes: made, decorated, named. Changes with how ``def`` and ``class`` are compiled."""
+"""Functions and classes: made, decorated, named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuples, lists, sets and dicts: built, and filled. Changes with how a display or comprehension is compiled."""
+"""Tuples, lists, sets and dicts: built, and filled."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The executor: a table look-up per operation, and how values are taken, statements written and values stored.
-
-Changes when the rule for what may wait on the stack across a statement changes.
-"""
+"""The executor: a table look-up per operation, and how values are taken, statements written and values stored."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Operations on constants alone: the compiler does them itself wherever it sees their operands side by side.
 
 Where one is left in a program, an operand stood behind a jump that the compiler decided later (``1 or x``). It is
-written as such a one again (:meth:`Scope.behind_barrier`). Changes with what a compiler folds (``fold_unaryop``,
+written as such a one again (:meth:`Scope.behind_barrier`). What a compiler folds is in ``fold_unaryop``,
 ``fold_binop``, ``fold_subscr``, ``fold_tuple`` in ast_opt.c up to 3.13; ``starunpack_helper`` and ``compiler_subdict``
-in compile.c).
+in compile.c.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Import statements. Changes with how they are compiled."""
+"""Import statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interpreter's intrinsic functions (3.12 and later): mostly type parameters. Changes with their list."""
+"""The interpreter's intrinsic functions (3.12 and later): mostly type parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns of ``match``, as :mod:`~depyf.decompiler.undo.match_patterns` found them. Changes with its operation."""
+"""Patterns of ``match``, as :mod:`~depyf.decompiler.undo.match_patterns` found them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators and comparisons. Changes with what the compiler makes of one."""
+"""Operators and comparisons."""
 
 from __future__ import annotations
 

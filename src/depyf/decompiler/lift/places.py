@@ -1,4 +1,4 @@
-"""Constants, variables, attributes, items: loaded, stored, deleted, unpacked into. Changes with the kinds of places."""
+"""Constants, variables, attributes, items: loaded, stored, deleted, unpacked into."""
 
 from __future__ import annotations
 

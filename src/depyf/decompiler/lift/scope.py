@@ -1,4 +1,4 @@
-"""The executor's questions to the code object around it. Changes when operations need to know more of that."""
+"""The executor's questions to the code object around it."""
 
 from __future__ import annotations
 

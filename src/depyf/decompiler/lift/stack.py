@@ -2,7 +2,6 @@
 
 An entry is either an expression that has been evaluated at that point of the program, or one of the markers below
 for values that have no spelling of their own (an iterator, the exit of a ``with``, a value on its way into a target).
-Changes when a new kind of value has to lie there.
 """
 
 from __future__ import annotations

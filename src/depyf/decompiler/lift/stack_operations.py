@@ -1,4 +1,4 @@
-"""Values dropped, copied, moved on the stack. Changes with the ways a compiler moves them."""
+"""Values dropped, copied, moved on the stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""f-strings and t-strings. Changes with how the fields of a string are compiled."""
+"""f-strings and t-strings."""
 
 from __future__ import annotations
 

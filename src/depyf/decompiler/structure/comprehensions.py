@@ -1,7 +1,4 @@
-"""The loops of a comprehension, read from the graph.
-
-Changes with how the compiler lays out the loops and conditions of a comprehension or generator expression.
-"""
+"""The loops of a comprehension, read from the graph."""
 
 from __future__ import annotations
 
