@@ -40,11 +40,14 @@ class Comparison:
         self.differing: dict[tuple[str, int, int], str] = {}
 
     def common(self, items: Sequence[ast.AST], wanted: str = "value") -> ast.AST | None:
-        """Return the node that all items are, with variables where they differ; ``None`` if they differ in another way.
+        """Return the tree that all items are, with variables for the elements at numbers that grow evenly.
 
         Args:
             items: the nodes.
             wanted: what a variable in the place of all is to be called.
+
+        Returns:
+            ``None`` if the items differ in another way.
         """
         first = items[0]
         kind = type(first)
@@ -75,7 +78,7 @@ class Comparison:
         return made
 
     def _lists(self, owner: ast.AST, field: str, lists: list[Any], wanted: str) -> list[Any] | None:
-        """Return the list that a field of all items is."""
+        """Return the list that a field of all items is, with variables as in :meth:`common`, or ``None``."""
         if any(len(each) != len(lists[0]) for each in lists):
             return None
         parts: list[Any] = []
@@ -92,7 +95,7 @@ class Comparison:
         return parts
 
     def _variable(self, numbered: list[Index], wanted: str, is_graph: bool) -> ast.Name | None:
-        """Return the variable that stands for elements of one list, if their numbers grow evenly."""
+        """Return the variable for elements of one list; ``None`` if their numbers do not grow evenly."""
         owner, start = numbered[0]
         step = numbered[1].number - start
         if not step or any(index.number != start + step * at for at, index in enumerate(numbered)):
@@ -106,7 +109,7 @@ class Comparison:
 
 
 def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
-    """Return the name that a part has where it stands: the keyword of an argument, the key of an entry, an attribute.
+    """Return the name of a part by its place: the attribute that it is stored to, a keyword, the key of an entry.
 
     ``""`` where it has none.
     """
@@ -122,6 +125,7 @@ def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
 
 
 def numbered_element(item: ast.AST, folder: Folder) -> Index | None:
+    """Return the list and number of ``out[3]`` or ``self.layers[3]``; ``None`` for any other expression."""
     found = graph_item(item)
     if found is not None:
         return Index(*found)
@@ -133,7 +137,7 @@ def numbered_element(item: ast.AST, folder: Folder) -> Index | None:
 
 
 def graph_item(node: ast.AST) -> tuple[str, int] | None:
-    """Return ``("graph_out_0", 3)`` of ``graph_out_0[3]``."""
+    """Return ``("graph_out_0", 3)`` for ``graph_out_0[3]``; ``None`` for any other expression."""
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.startswith(GRAPH_RESULT) \
             and isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
         return node.value.id, node.slice.value
@@ -141,7 +145,7 @@ def graph_item(node: ast.AST) -> tuple[str, int] | None:
 
 
 def loop_over(names: Sequence[str], lists: Sequence[ast.expr]) -> tuple[ast.expr, ast.expr]:
-    """Return the target of a loop, and what it goes over."""
+    """Return the target and the iterable of a loop over lists side by side."""
     if len(names) == 1:
         return ast.Name(names[0], ast.Store()), lists[0]
     target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
@@ -149,17 +153,19 @@ def loop_over(names: Sequence[str], lists: Sequence[ast.expr]) -> tuple[ast.expr
 
 
 def expression(text: str) -> ast.expr:
+    """Return the tree of the text of an expression."""
     return ast.parse(text, mode="eval").body
 
 
 def every(owner: ast.expr, first: int, step: int, count: int) -> ast.expr:
-    """Return the slice of so many elements."""
+    """Return the slice of ``count`` elements of ``owner``, from ``first`` on by ``step``."""
     last = first + step * (count - 1)
     stop = last + 1 if step > 0 else last - 1 if last + step >= 0 else -1
     return sliced(owner, first, stop, step)
 
 
 def sliced(owner: ast.expr, start: int, stop: int, step: int) -> ast.expr:
+    """Return ``owner[start:stop:step]``; a negative ``stop`` is left out."""
     lower = ast.Constant(start)
     return ast.Subscript(owner, ast.Slice(
         lower, ast.Constant(stop) if stop >= 0 else None, ast.Constant(step) if step != 1 else None), ast.Load())

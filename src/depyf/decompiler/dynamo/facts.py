@@ -31,7 +31,7 @@ def is_member(path: Path) -> bool:
 
 
 def as_text(path: Path) -> str:
-    """Return a path as torch reads it: ``self._modules['layers']``."""
+    """Return the expression that a path stands for, as torch reads it: ``self._modules['layers']``."""
     root: str = path[0][1]
     return root + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
 
@@ -40,8 +40,9 @@ class Facts(Protocol):
     """Answers about live objects. When unsure, an answer is no: then the text keeps torch's long form."""
 
     def reading(self, path: Path) -> str:
-        """Return how long an unobservable read stays true: of a global that is there, an entry of an instance's
-        dictionary, an item of a dictionary or list.
+        """Return how long an unobservable read stays true.
+
+        Such a read is of a global that is there, an entry of an instance's dictionary, an item of a dictionary or list.
 
         Returns:
             :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
@@ -64,7 +65,7 @@ class Facts(Protocol):
         """
 
     def refusals(self) -> Sequence[tuple[str, str]]:
-        """Return members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
+        """Return the members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
 
     def indexable(self, path: Path) -> bool:
         """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part.
@@ -74,19 +75,23 @@ class Facts(Protocol):
         """
 
     def element(self, path: Path, key: int | str) -> Path | None:
-        """The path, through the dictionaries, of what ``modules[key]`` gives: of lists and dictionaries of modules or
-        parameters, whose class does not change what that means."""
+        """Return the path, through the dictionaries, of what ``modules[key]`` gives.
+
+        ``modules`` is a list or dictionary of modules or parameters, whose class does not change what that means.
+        """
 
     def length(self, path: Path) -> int:
         """Return the number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
 
     def allocates(self, path: Path, arguments: bool = False) -> str:
-        """Return the kind of object that ``cls.__new__(cls)`` makes, if it does nothing but make an empty instance:
-        ``"object"``, ``"dict"``, ``"list"``; else an empty string.
+        """Return the kind of empty instance that ``cls.__new__(cls)`` makes, if it does nothing else.
 
         Args:
             path: of the class.
             arguments: whether it is given more arguments, which it has to ignore.
+
+        Returns:
+            ``"object"``, ``"dict"`` or ``"list"``; else an empty string.
         """
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
@@ -105,10 +110,7 @@ class Facts(Protocol):
         """Return ``"module.name"`` of the functions and classes that :data:`WELL_KNOWN` names; else an empty string."""
 
     def ancestor(self, path: Path, index: int) -> str:
-        """Return the one of ``"dict"``, ``"OrderedDict"``, ``"list"`` that a class's ``__mro__[index]`` is.
-
-        Else an empty string.
-        """
+        """Return ``"dict"``, ``"OrderedDict"`` or ``"list"`` if ``cls.__mro__[index]`` is that; else ``""``."""
 
     def builtin_method(self, path: Path, name: str) -> bool:
         """Return whether an object is a plain list, dict or set, and so ``object.name`` its own bound method."""
@@ -132,42 +134,55 @@ class NoFacts:
     """Nothing is known: for code that is decompiled without the objects that it was compiled for."""
 
     def reading(self, path: Path) -> str:
+        """Return the empty string: no read is known to be unobservable."""
         return ""
 
     def unshadowed(self, path: Path) -> bool:
+        """Return False: any member may be shadowed."""
         return False
 
     def stores_member(self, path: Path) -> bool:
+        """Return False: a store may do anything."""
         return False
 
     def refusals(self) -> Sequence[tuple[str, str]]:
+        """Return nothing, as no member was looked up."""
         return ()
 
     def indexable(self, path: Path) -> bool:
+        """Return False: a list of modules may be of any class."""
         return False
 
     def element(self, path: Path, key: int | str) -> Path | None:
+        """Return ``None``: ``modules[key]`` may give anything."""
         return None
 
     def length(self, path: Path) -> int:
+        """Return 0: nothing is known to be a list."""
         return 0
 
     def allocates(self, path: Path, arguments: bool = False) -> str:
+        """Return the empty string: ``__new__`` may do anything."""
         return ""
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
+        """Return False: storing an attribute may do anything."""
         return False
 
     def class_path(self, path: Path) -> Path | None:
+        """Return ``None``: no class is known."""
         return None
 
     def well_known(self, path: Path) -> str:
+        """Return the empty string: no function or class is known."""
         return ""
 
     def ancestor(self, path: Path, index: int) -> str:
+        """Return the empty string: no base class is known."""
         return ""
 
     def builtin_method(self, path: Path, name: str) -> bool:
+        """Return False: an object may be of any class."""
         return False
 
 
@@ -198,6 +213,7 @@ class RememberedFacts(NoFacts):
             setattr(self, question, _remembered(question, self._live, self._answers[question]))
 
     def refusals(self) -> Sequence[tuple[str, str]]:
+        """Return what the live objects refused; after :meth:`release`, what they had refused when last asked."""
         for facts, attempt in self._live:
             self._refusals = attempt(facts.refusals, ())
         return self._refusals

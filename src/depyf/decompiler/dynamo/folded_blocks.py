@@ -70,7 +70,7 @@ def fold_blocks(body: list[ast.stmt], folder: Folder, stores: Collection[int] = 
 
 
 def _elements(body: list[ast.stmt], folder: Folder) -> Iterator[tuple[str, ast.expr]]:
-    """Variables that hold elements of lists."""
+    """Yield variables that hold elements of lists, each with the expression of the element."""
     for statement in body:
         name = _bound(statement)
         if name and folder.paths.of(ast.Name(name, ast.Load())) is not None:
@@ -80,7 +80,7 @@ def _elements(body: list[ast.stmt], folder: Folder) -> Iterator[tuple[str, ast.e
 
 
 def _bound(statement: ast.stmt) -> str:
-    """Return the variable that an assignment binds."""
+    """Return the variable that a statement assigns to alone; else an empty string."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1 \
             and isinstance(statement.targets[0], ast.Name):
         return statement.targets[0].id
@@ -97,7 +97,7 @@ def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> list[int]:
 
 
 def _blocks(body: list[ast.stmt], at: int, elements: dict[str, ast.expr]) -> dict[str, list[ast.stmt]]:
-    """Return statements in a row that each store an attribute of an element, by its variable; of one length."""
+    """Return the stores in a row of attributes of elements, as blocks of one length by the variable of the element."""
     found: dict[str, list[ast.stmt]] = {}
     last = ""
     for statement in body[at:]:
@@ -111,7 +111,7 @@ def _blocks(body: list[ast.stmt], at: int, elements: dict[str, ast.expr]) -> dic
 
 
 def _stores(body: list[ast.stmt], at: int, folder: Folder, stores: Collection[int]) -> dict[str, list[ast.stmt]]:
-    """Stores in a row of buffers of modules that are parts of elements, by the module; of one length."""
+    """Return the stores in a row of buffers inside elements, as blocks of one length by the text of the module."""
     found: dict[str, list[ast.stmt]] = {}
     last = ""
     for statement in body[at:]:
@@ -127,7 +127,7 @@ def _stores(body: list[ast.stmt], at: int, folder: Folder, stores: Collection[in
 
 
 def _of_one_length(found: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
-    """As many blocks as have the length of the first."""
+    """Return the leading blocks that are as long as the first."""
     size = len(next(iter(found.values()), ()))
     same: dict[str, list[ast.stmt]] = {}
     for name, block in found.items():
@@ -138,6 +138,7 @@ def _of_one_length(found: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]
 
 
 def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], folder: Folder) -> ast.For | None:
+    """Return one loop for blocks that are the same but for the element; ``None`` if they differ in another way."""
     turns = [ast.Module([_Elements(elements).visit(copied(statement)) for statement in block], [])
              for block in blocks.values()]
     comparison = Comparison(folder, folder.variables)
@@ -150,7 +151,7 @@ def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], fold
 
 
 class _Elements(Transformer):
-    """Puts elements of lists where their variables stood."""
+    """Replace variables by the elements that they hold."""
 
     def __init__(self, elements: dict[str, ast.expr]) -> None:
         self._elements = elements

@@ -70,7 +70,7 @@ class Folded(NamedTuple):
 
 
 def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Collection[int] = ()) -> Folded:
-    """Folds what repeats in a function, in place.
+    """Fold what repeats in a function, in place.
 
     Args:
         tree: of the text.
@@ -79,7 +79,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Col
         stores: the identities of statements that store buffers of modules.
 
     Returns:
-        What the text has that stands for more.
+        The forms in the text that stand for more than they say.
     """
     nodes = list(nodes_of(tree))
     if any(isinstance(node, (ast.GeneratorExp, ast.ListComp)) for node in nodes):
@@ -93,6 +93,14 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Col
 
 
 class Folder(Transformer):
+    """Fold arguments and displays that repeat from element to element of a list, in place.
+
+    Args:
+        paths: which expressions are lists of modules.
+        taken: names that new variables may not have.
+        may_star: whether the elements of a list may become the starred list, which the text must not have already.
+    """
+
     def __init__(self, paths: LivePaths, taken: set[str], may_star: bool) -> None:
         self.paths = paths
         self.taken = taken
@@ -106,12 +114,15 @@ class Folder(Transformer):
 
     # --- arguments ----------------------------------------------------------------------------------
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Return a plain path unvisited: nothing in it can be folded."""
         return node if is_plain_path(node) else self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """Return a plain path unvisited: nothing in it can be folded."""
         return node if is_plain_path(node) else self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Fold positional arguments that repeat from element to element, and runs of a graph's results."""
         self.generic_visit(node)
         if len(node.args) > 1:
             inside = (part.target for part in nodes_of(node) if isinstance(part, ast.comprehension)) \
@@ -122,7 +133,7 @@ class Folder(Transformer):
         return node
 
     def over_layers(self, items: list[ast.expr], used: frozenset[str]) -> list[ast.expr]:
-        """Items with runs that repeat from element to element of a list folded."""
+        """Return items with the runs that repeat from element to element of a list folded."""
         runs = _Runs(self, items)
         result: list[ast.expr] = []
         at = 0
@@ -160,12 +171,14 @@ class Folder(Transformer):
         return sorted(found, key=lambda each: len(each.owner))
 
     def text(self, item: ast.expr) -> str:
+        """Return the text of an item, unparsed once."""
         known = self.texts.get(id(item))
         if known is None or known[0] is not item:
             known = self.texts[id(item)] = item, text_of(item)
         return known[1]
 
     def repeated(self, run: _Run, names: dict[str, str], block: list[ast.expr]) -> ast.Starred:
+        """Return a run as one starred item: the list itself, or a generator expression over its elements."""
         lists = [self.part(owner, run.first, run.turns) for owner in run.owners]
         if run.is_list:
             self.has_starred = True
@@ -183,7 +196,7 @@ class Folder(Transformer):
         return ast.Starred(ast.GeneratorExp(ast.Name(self.value, ast.Load()), loops), ast.Load())
 
     def part(self, owner: str, first: int, count: int) -> ast.expr:
-        """Return a list, or those of its elements that are gone over."""
+        """Return the list, or the slice of it that a loop iterates over."""
         whole = expression(owner)
         path = self.paths.of(whole)
         if path is not None and not first and count == self.paths.facts.length(path):
@@ -191,7 +204,7 @@ class Folder(Transformer):
         return sliced(whole, first, first + count, 1)
 
     def name_for(self, owner: str, used: frozenset[str]) -> str:
-        """Return ``layer`` for ``self.model.layers``."""
+        """Return a free name for elements of a list: ``layer`` for ``self.model.layers``."""
         parts = [re.sub(r"\W+", "_", part).strip("_") for part in re.split(r"[.\[]", re.sub(r"\[\d+\]", "", owner))]
         last = parts[-1]
         name = last[:-3] + "y" if last.endswith("ies") else last[:-1] if last.endswith("s") and len(last) > 2 else last
@@ -203,7 +216,7 @@ class Folder(Transformer):
 
     # --- items of graphs ----------------------------------------------------------------------------
     def slices(self, items: list[ast.expr]) -> list[ast.expr]:
-        """Items with runs of ``out[3], out[4], out[5]`` as ``*out[3:6]``."""
+        """Return items with runs of ``out[3], out[4], out[5]`` as ``*out[3:6]``."""
         result: list[ast.expr] = []
         at = 0
         while at < len(items):
@@ -222,6 +235,7 @@ class Folder(Transformer):
 
     # --- lists --------------------------------------------------------------------------------------
     def visit_List(self, node: ast.List) -> ast.expr:
+        """Fold calls that are the same but for numbers to a comprehension, else runs of a graph's results."""
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load) or len(node.elts) < 2:
             return node
@@ -233,13 +247,14 @@ class Folder(Transformer):
         return node
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        """Fold runs of a graph's results to slices."""
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load) and len(node.elts) > 1:
             node.elts = self.slices(node.elts)
         return node
 
     def alike(self, items: list[ast.expr]) -> ast.ListComp | None:
-        """Return a list of expressions that are the same but for numbers that grow evenly."""
+        """Return a comprehension for expressions that are the same but for numbers that grow evenly, or ``None``."""
         comparison = Comparison(self)
         same = comparison.common(items)
         if not isinstance(same, ast.expr) or not comparison.differing:
@@ -248,17 +263,18 @@ class Folder(Transformer):
         return ast.ListComp(same, [ast.comprehension(target, over, [], 0)])
 
     def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:
-        """Return the target of a loop, and what it goes over.
+        """Return the target and the iterable of a loop.
 
         Args:
             differing: owner, first number and step of each list, and the variable for it.
-            turns: how often.
+            turns: the number of iterations.
         """
         sources = [expression(owner) if self.whole(owner, first, step, turns)
                    else every(expression(owner), first, step, turns) for owner, first, step in differing]
         return loop_over(list(differing.values()), sources)
 
     def whole(self, owner: str, first: int, step: int, count: int) -> bool:
+        """Return whether these elements are the whole list, in order."""
         path = self.paths.of(expression(owner))
         return path is not None and not first and step == 1 and self.paths.facts.length(path) == count
 
@@ -296,8 +312,11 @@ class _Runs:
         return best
 
     def stretch(self, at: int, place: Index, alone: bool) -> tuple[int, list[str]]:
-        """The end of the first turn, and the lists: as long as elements of one number are meant, the first of a list
-        as before; or of one list alone."""
+        """Return the end of the first turn, and the lists that it goes through.
+
+        The turn lasts as long as elements of one number are meant and the first of a list is as before; with ``alone``,
+        as long as items go through that one element.
+        """
         known = self.stretches.get((place, alone))
         if known is not None and known[0] > at:
             return known
@@ -315,7 +334,7 @@ class _Runs:
         return end, owners
 
     def run(self, at: int, end: int, owners: Sequence[str], number: int) -> _Run | None:
-        """Return the run whose first turn is items in a row; ``None`` if there is no second turn."""
+        """Return the run whose first turn is the items up to ``end``; ``None`` if there is no second turn."""
         size, turns = end - at, 1
         template: list[str] = []
         while at + size * (turns + 1) <= len(self.items):
@@ -357,11 +376,12 @@ def _owners(path: ast.expr) -> Iterator[ast.expr]:
 
 
 def _element(owner: str, number: int) -> str:
-    """Return a pattern for an element of a list in the text of an expression."""
+    """Return a regular expression for an element of a list in the text of an expression."""
     return rf"(?<![\w.]){re.escape(f'{owner}[{number}]')}"
 
 
 def _with_names(item: ast.expr, names: Mapping[str, str], number: int) -> ast.expr:
+    """Return an expression with its elements of number ``number`` replaced by variables."""
     text = text_of(item)
     for owner, name in names.items():
         text = re.sub(_element(owner, number), name, text)

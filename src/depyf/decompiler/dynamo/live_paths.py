@@ -10,7 +10,7 @@ from .global_names import MODULE_DICTIONARIES
 
 
 class LivePaths:
-    """Finds the paths of expressions in one function.
+    """A finder of the paths of expressions in one function.
 
     Args:
         facts: about live objects.
@@ -64,7 +64,7 @@ class LivePaths:
         return None
 
     def member(self, owner: Path, name: str) -> Path | None:
-        """Return the path through the dictionary of a module that an attribute of it stands for."""
+        """Return the path through a dictionary of a module for an attribute of it; ``None`` if it is no member."""
         for dictionary in MODULE_DICTIONARIES:
             path = (*owner, ("attr", dictionary), ("item", name))
             if self.facts.unshadowed(path):
@@ -73,7 +73,7 @@ class LivePaths:
 
 
 def attribute_asked(node: ast.Call) -> str:
-    """Return ``"name"`` of ``getattr(x, 'name')``; empty for other calls."""
+    """Return ``"name"`` for ``getattr(x, 'name')``; empty for other calls."""
     if not (isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) == 2):
         return ""
     name = node.args[1].value if isinstance(node.args[1], ast.Constant) and not node.keywords else None
@@ -81,14 +81,14 @@ def attribute_asked(node: ast.Call) -> str:
 
 
 def root_name(node: ast.expr) -> str:
-    """Return ``torch`` of ``torch.device('cpu').type``; empty where it is no name."""
+    """Return the variable that a chain of attributes and calls begins with; empty where it begins with none."""
     while isinstance(node, (ast.Attribute, ast.Call)):
         node = node.value if isinstance(node, ast.Attribute) else node.func
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def text_of(node: ast.expr) -> str:
-    """Return an expression's text as of ``ast.unparse``, faster for the paths that most arguments of graphs are."""
+    """Return the text that ``ast.unparse`` gives, faster for the paths that most arguments of graphs are."""
     parts: list[str] = []
     here = node
     while not isinstance(here, ast.Name):

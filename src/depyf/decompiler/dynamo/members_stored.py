@@ -73,7 +73,9 @@ def store_members(body: list[ast.stmt], paths: LivePaths) -> frozenset[int]:
 
 
 def with_displays_inside(body: list[ast.stmt]) -> None:
-    """Put dictionaries that the next statement takes, and no other, where it takes them, in place::
+    """Put dictionaries that the next statement takes, and no other, where it takes them, in place.
+
+    ::
 
         entries = {'mean': out[1]}            self.stats.update({'mean': out[1]})
         self.stats.update(entries)

@@ -1,6 +1,6 @@
-"""The tree of Dynamo's code -> the tree that is read: imports for Dynamo's own globals, its constants in words, what
-repeats folded.
+"""The tree of Dynamo's code -> the tree that is read.
 
+It has imports for Dynamo's own globals, its constants in words, and what repeats folded.
 :class:`Readable` keeps what each name and expression stands for, so that :mod:`.written_out` can take it all back.
 """
 
@@ -123,6 +123,7 @@ class Readable:
 
     # --- names, and the way back ---------------------------------------------------------------------
     def fresh(self, name: str) -> str:
+        """Return a free name for a variable of the text, ``name`` if it is free."""
         return free_name(name, self._taken | set(self.names))
 
     def written_out(self, tree: ast.Module) -> ast.Module:
@@ -141,6 +142,8 @@ class Readable:
 
 
 class _Constants(Transformer):
+    """Replace the names of constants by the expressions that say them."""
+
     def __init__(self, words: Mapping[str, str]) -> None:
         self._words = words
 
@@ -179,7 +182,7 @@ class _Sizes(Transformer):
 
 
 class _Imports(Transformer):
-    """Dynamo's names for modules become imports."""
+    """Replace Dynamo's names for modules by names that are imported."""
 
     def __init__(self, readable: Readable) -> None:
         self._readable = readable
@@ -233,7 +236,7 @@ class _Imports(Transformer):
         return known
 
     def statements(self) -> list[ast.stmt]:
-        """Return the imports, a line for each module."""
+        """Return the import statements, one for each module."""
         modules: dict[str, list[ast.alias]] = {}
         for (module, name), known in sorted(self._known.items()):
             if not name:

@@ -155,7 +155,7 @@ class _Writer(Transformer):
         return node
 
     def block(self, node: ast.For) -> list[ast.stmt]:
-        """Return the statements of a loop, once for each turn; its lists are read before the first."""
+        """Return the statements of a loop, repeated for each turn; its lists are read before the first."""
         turns = self.elements(node)
         if turns is None:
             raise CannotWriteOut("a loop over what is not known")
@@ -179,7 +179,7 @@ class _Writer(Transformer):
         return reads + turned
 
     def entry(self, node: ast.stmt) -> ast.stmt | None:
-        """Return ``vars(x)['a'] = y`` as the call that it stands for."""
+        """Return the call that ``vars(x)['a'] = y`` stands for; ``None`` for any other statement."""
         if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)):
             return None
         owner, key = node.targets[0].value, node.targets[0].slice
@@ -189,7 +189,7 @@ class _Writer(Transformer):
         return _placed(ast.Expr(ast.Call(self.setter(), [owner.args[0], key, node.value], [])), node)
 
     def store(self, node: ast.stmt, stores: StoresWrittenOut) -> list[ast.stmt] | None:
-        """Return ``module.buffer = y`` as the update that it stands for."""
+        """Return the update that ``module.buffer = y`` stands for; ``None`` for any other statement."""
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
         path = stored_member(target, self.paths) if isinstance(target, ast.Attribute) else None
         if path is None:
@@ -370,7 +370,7 @@ class _Writer(Transformer):
         return result
 
     def turns(self, node: ast.GeneratorExp | ast.ListComp) -> Iterator[dict[str, ast.expr]]:
-        """For each turn of a loop what its variables are; meanwhile their paths are known."""
+        """Yield for each turn of a loop what its variables are; meanwhile their paths are known."""
         names = _names(node.generators[0].target)
         for elements in self.elements(node.generators[0]) or ():
             turn = dict(zip(names, elements))
@@ -383,7 +383,7 @@ class _Writer(Transformer):
                 self.paths.meanwhile.pop(name, None)
 
     def variable(self, node: ast.Name) -> ast.expr:
-        """Return the variable of a comprehension: bound where it is first used in a turn."""
+        """Return the element that a variable of a comprehension is; its first use in a turn binds it."""
         element = self.variables[node.id]
         if isinstance(element, ast.Name):
             return node
@@ -398,7 +398,7 @@ class _Writer(Transformer):
 
     # --- objects ------------------------------------------------------------------------------------
     def new(self, node: ast.Call) -> ast.expr:
-        """Return ``(x := cls.__new__(cls), set(x, 'a', 1), ..., x)[2]``."""
+        """Return ``(x := cls.__new__(cls), set(x, 'a', 1), ..., x)[2]`` for the form that stands for it."""
         cls = node.args[0]
         path = self.paths.of(self.names.get(cls.id, cls) if isinstance(cls, ast.Name) else cls)
         name = self.fresh()
@@ -445,7 +445,7 @@ class _Writer(Transformer):
 
 
 class _Counter(ast.NodeVisitor):
-    """Counter of how often each dictionary of a module is needed."""
+    """Count how often each dictionary of a module is needed."""
 
     def __init__(self, writer: _Writer) -> None:
         self.writer = writer
@@ -486,7 +486,7 @@ class _Counter(ast.NodeVisitor):
 
 
 def _names(target: ast.expr) -> list[str]:
-    """Return the variables of a loop."""
+    """Return the names of the variables that a target of a loop binds."""
     targets = target.elts if isinstance(target, ast.Tuple) else [target]
     return [each.id for each in targets if isinstance(each, ast.Name)]
 
@@ -501,7 +501,7 @@ def _repeated(node: ast.GeneratorExp | ast.ListComp) -> list[ast.expr]:
 
 
 def _sliced(node: ast.expr) -> list[ast.expr] | None:
-    """Return ``[owner[0], owner[2]]`` of ``owner[0:3:2]``."""
+    """Return the elements of a slice, ``[owner[0], owner[2]]`` for ``owner[0:3:2]``; ``None`` if not certain."""
     if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)):
         return None
     start, stop, step = _integer(node.slice.lower), _integer(node.slice.upper), _integer(node.slice.step) or 1
@@ -514,7 +514,7 @@ def _sliced(node: ast.expr) -> list[ast.expr] | None:
 
 
 def _integer(node: ast.expr | None) -> int | None:
-    """Return the number without a sign that an expression is."""
+    """Return the value of a constant that is an integer, else ``None``."""
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
@@ -522,7 +522,10 @@ _Node = TypeVar("_Node", bound=ast.AST)
 
 
 def _placed(node: _Node, place: ast.AST) -> _Node:
-    """Return the node at the place of another, as all in it that has none. (What has a place has places in it.)"""
+    """Give a node, and all in it that has no place, the place of another; return the node.
+
+    What has a place is taken to have places in it.
+    """
     pending: list[ast.AST] = [node]
     while pending:
         part = pending.pop()

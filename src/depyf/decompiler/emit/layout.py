@@ -130,7 +130,7 @@ def _parameter(each: ast.arg, default: ast.expr | None) -> str:
 
 
 def _filled(items: list[str], indent: int, width: int) -> list[str]:
-    """Items behind each other, as many as fit on a line."""
+    """Return lines of items behind each other, as many as fit on each."""
     margin = " " * indent
     lines: list[str] = []
     line = ""
@@ -151,7 +151,7 @@ def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
-    """A compound statement: its head, and what stands between its blocks, as they are where they fit."""
+    """Append the lines of a compound statement; its head is broken where it is too long."""
     blocks = _blocks(statement)
     alone = _without_blocks(statement)
     written = [" " * indent + line for line in ast.unparse(alone).splitlines()]
@@ -181,7 +181,7 @@ def _without_blocks(statement: ast.stmt) -> ast.stmt:
 
 
 def _head(statement: ast.stmt, indent: int, width: int) -> list[str]:
-    """Return the lines of the head of a loop or ``with``; none where that is not known how."""
+    """Return the lines of the head of a loop or ``with``; none for a statement whose head is not broken."""
     margin = " " * indent
     if isinstance(statement, (ast.For, ast.AsyncFor)):
         word = "async for" if isinstance(statement, ast.AsyncFor) else "for"
@@ -197,7 +197,7 @@ def _head(statement: ast.stmt, indent: int, width: int) -> list[str]:
 
 
 def _target(node: ast.expr) -> str:
-    """Return the target of a loop."""
+    """Return the text of the target of a loop, a tuple without parentheses."""
     text = ast.unparse(node)
     return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
 
@@ -209,7 +209,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str] | None:
-    """Return the lines of a simple statement of which the value is broken; ``None`` where that is not known how."""
+    """Return the lines of a simple statement whose value is broken; ``None`` for other statements."""
     tail = ""
     if isinstance(statement, ast.Assign):
         head = "".join(f"{ast.unparse(target)} = " for target in statement.targets)
@@ -285,7 +285,7 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
 
 
 def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, indent: int, width: int) -> list[str]:
-    """Return a string as several that Python reads as one; any other constant as it is."""
+    """Return the lines of a string, as several literals that Python joins; of any other constant as it is."""
     alone = bool(head.strip())  # else it stands in brackets, on a line of its own
     margin = " " * (indent + 4) if alone else head
     pieces = _pieces(node, width - len(margin) - len(tail))
@@ -304,7 +304,7 @@ def _words(text: str | bytes) -> list[str] | list[bytes]:
 
 
 def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
-    """Return the texts of strings that are one behind each other, broken behind spaces where that is possible."""
+    """Return the texts of the literals that a string is broken into, behind spaces where that is possible."""
     parts: list[tuple[int, str | bytes | ast.FormattedValue]] = []
     for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
         if not isinstance(part, ast.Constant):
@@ -327,7 +327,7 @@ def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
 
 
 def _columns(part: str | bytes) -> int:
-    """Return the most columns that a part of a string can take: quotes that are escaped, braces that are doubled."""
+    """Return the most columns that a part of a string can take, with quotes escaped and braces doubled."""
     text = repr(part)
     return len(text) - 2 + sum(map(text.count, "'\"{}"))
 
@@ -347,10 +347,11 @@ def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int
 
 
 def _together(node: ast.expr) -> list[str]:
-    """For each item of a broken call or tuple what it shares a line with: items of equal, not empty texts.
+    """Return for each item of a broken call or tuple the key of its group: neighbours with an equal key share a line.
 
     The parameters of one module stand together (``norm.weight, norm.bias,``), a tensor and its sizes
-    (``x.size(0), x,``), and keywords and entries with simple values (``hidden_states=None, attentions=None,``).
+    (``x.size(0), x,``), and keywords and entries with simple values (``hidden_states=None, attentions=None,``). An item
+    with an empty key stands alone.
     """
     if isinstance(node, ast.GeneratorExp):
         return _together(node.generators[-1].iter)
@@ -380,7 +381,10 @@ def _is_simple(node: ast.expr) -> bool:
 
 
 def _owner(node: ast.expr) -> str:
-    """Return ``self.norm`` of ``self.norm.weight``; ``x`` of ``x.size(1)``, and of itself."""
+    """Return the text of the object that an item belongs to; empty where it has none.
+
+    It is ``self.norm`` for ``self.norm.weight``, and ``x`` for ``x.size(1)`` and ``x`` itself.
+    """
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_simple(node):
         node = node.func
     if isinstance(node, ast.Attribute):
@@ -400,7 +404,7 @@ class _Parts(NamedTuple):
     comma: str
 
     def inside(self, head: str, tail: str) -> _Parts:
-        """Return the parts of an expression that is this one with text around it."""
+        """Return these parts with ``head`` before what opens them and ``tail`` behind what closes them."""
         return _Parts(head + self.opening, self.items, self.closing + tail, self.comma)
 
 
@@ -544,7 +548,7 @@ def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
 
 
 def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
-    """Return an operand, in the parentheses that it has beside its operator."""
+    """Return the item of an operand of ``outer``, in parentheses where the operator asks for them."""
     other = ast.Name("_", ast.Load())
     pair = ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node)
     alone = ast.unparse(node)
@@ -554,7 +558,7 @@ def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
 
 
 def _in_parentheses(node: ast.expr, word: str) -> _Item:
-    """Return an operand that has to stand in parentheses; those that it is broken in do."""
+    """Return the item of an operand in parentheses; where it is broken, those are the brackets around it."""
     def item(head: str, tail: str, indent: int, width: int) -> list[str]:
         line = f"{head}{word}({ast.unparse(node)}){tail}"
         if len(line) <= width or not isinstance(node, (ast.BoolOp, ast.BinOp, ast.Compare, ast.IfExp)):
@@ -572,7 +576,7 @@ def _operand(node: ast.expr, word: str) -> _Item:
 
 
 def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[_Item]:
-    """Return the element on one line (or broken), each ``for`` on one of its own."""
+    """Return the items of a comprehension: the element, and each ``for`` on a line of its own."""
     items: list[_Item] = [_plain(node.elt)]
     for loop in node.generators:
         items.append(_loop(loop))

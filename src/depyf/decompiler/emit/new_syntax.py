@@ -67,7 +67,7 @@ class Interpolation(ast.expr):
 
 
 def template(strings: list[str], fields: list[Interpolation]) -> ast.Name:
-    """Return ``t"..."``. The expressions are written as the program itself says they were."""
+    """Return a template string, ``t"..."``, whose expressions are written as the code object says they were."""
     for field in fields if sys.version_info >= TEMPLATES else ():
         try:  # a string of the code object: it may hold anything (and an older host cannot tell)
             check(ast.parse(field.text.strip(), mode="eval"))
@@ -102,7 +102,7 @@ def _spec(spec: ast.expr) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return the text as it stands between single quotes of an f-string or t-string."""
+    """Return a text as it is written between single quotes of an f-string or t-string."""
     # With a double quote in it, ``repr`` always writes single quotes around.
     return repr('"' + text)[2:-1].replace("{", "{{").replace("}", "}}")
 
@@ -115,7 +115,7 @@ TRY = (ast.Try, ast.TryStar) if sys.version_info >= EXCEPT_STAR else (ast.Try,)
 def try_star(
     body: list[ast.stmt], handlers: list[ast.ExceptHandler], orelse: list[ast.stmt], finalbody: list[ast.stmt]
 ) -> ast.stmt:
-    """Return ``try: ... except* A: ...``."""
+    """Return a ``try`` statement with ``except*``; where the host has none, with the star in the text of the types."""
     if sys.version_info >= EXCEPT_STAR:
         return ast.TryStar(body, handlers, orelse, finalbody)
     for handler in handlers:

@@ -23,8 +23,7 @@ def number(stmts: list[ast.stmt]) -> None:
 
 
 class _Marks(ast.NodeTransformer):
-    """Marked expressions get parentheses, and begin on a line of their own. (``unparse`` writes a name as it stands.)
-    """
+    """Write marked expressions in parentheses, as names of that text; some begin on a line of their own."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)

@@ -25,7 +25,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 
 def as_annotation(executor: SymbolicExecutor, state: State, stmt: ast.Assign) -> bool:
-    """Return ``x = v; __annotations__["x"] = T`` is ``x: T = v``."""
+    """Write ``__annotations__["x"] = T`` as ``x: T``, and return whether ``stmt`` is such a store."""
     target = stmt.targets[0]
     if not (
         len(stmt.targets) == 1 and type(target) is ast.Subscript and type(target.value) is ast.Name
@@ -40,7 +40,7 @@ def as_annotation(executor: SymbolicExecutor, state: State, stmt: ast.Assign) ->
 def annotate(
     executor: SymbolicExecutor, state: State, name: str, annotation: ast.expr, number: int | None = None
 ) -> None:
-    """``name: annotation``, with the value if that was assigned right before on the same line."""
+    """Write ``name: annotation``, with the value if that was assigned right before on the same line."""
     last = state.stmts[-1] if state.stmts else None
     value = None
     if (
@@ -58,7 +58,13 @@ def annotate(
 
 
 def reached(executor: SymbolicExecutor, state: State, number: ast.expr) -> bool:
-    """3.14: ``__conditional_annotations__.add(number)``; what is popped next stands for the annotation."""
+    """Replace the set of ``__conditional_annotations__.add(number)`` by the annotation that this means (3.14).
+
+    It is written when it is popped.
+
+    Returns:
+        Whether there is such an annotation.
+    """
     owner = state.stack[-1] if state.stack else None
     if not isinstance(owner, ast.Name) or not isinstance(number, ast.Constant):
         return False

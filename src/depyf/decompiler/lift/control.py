@@ -86,7 +86,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 @rule("LEAVE")
 def _(executor: SymbolicExecutor, state: State, kind: str) -> None:
-    """The end of a protected body, its clean-up already taken out (see ``structure.region_cfg``)."""
+    """End a protected body, whose clean-up was already taken out (see ``structure.region_cfg``)."""
     stack = state.stack
     if kind == "with":
         for index in range(len(stack) - 1, -1, -1):

@@ -26,11 +26,12 @@ def same_node(a: Any, b: Any) -> bool:
 
 
 def same_duplicate(a: Any, b: Any) -> bool:
+    """Return whether two entries are the same one, or duplicates of one value."""
     return a is b or (isinstance(a, Duplicate) and isinstance(b, Duplicate) and a.value is b.value)
 
 
 def same_target(target: ast.expr, left: Entry) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript]:
-    """Return whether a place is stored to that was also read."""
+    """Return whether ``target``, which is stored to, is the place that ``left`` was read from."""
     if isinstance(target, ast.Name):
         return isinstance(left, ast.Name) and left.id == target.id
     if isinstance(target, ast.Attribute):
@@ -47,11 +48,12 @@ def same_target(target: ast.expr, left: Entry) -> TypeGuard[ast.Name | ast.Attri
 
 
 def operand(executor: SymbolicExecutor, entry: Entry) -> Any:
-    """Return the expression of an operand; a duplicate as it is, which may turn out to be that of ``a.b += c``."""
+    """Return the expression of an operand; a duplicate as it is, as it may belong to ``a.b += c``."""
     return entry if isinstance(entry, Duplicate) else executor.resolve(entry)
 
 
 def deduplicated(node: Any) -> Any:
+    """Return an expression with each duplicate in it replaced by its value, in place."""
     if isinstance(node, Duplicate):
         return deduplicated(node.value)
     if isinstance(node, Assigning):  # a walrus, of whose value there are copies

@@ -26,6 +26,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 
 def build_class(executor: SymbolicExecutor, state: State, values: list[ast.expr], keywords: list[ast.keyword]) -> None:
+    """Push the class that ``__build_class__(function, name, *bases, **keywords)`` makes."""
     function, name = values[:2] if len(values) > 1 else (None, None)
     if not isinstance(function, FunctionExpr) or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
         raise CannotDecompile(LIFT, "a class that is made in another way")
@@ -52,7 +53,7 @@ def _(executor: SymbolicExecutor, state: State, flags: int) -> None:
 
 
 def definition(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.stmt | None:
-    """Return ``def`` or ``class``, if ``value`` is a (decorated) new function or class called ``name``."""
+    """Return the ``def`` or ``class`` if ``value`` is a (decorated) new one called ``name``, else ``None``."""
     decorators: list[ast.expr] = []
     inner = value
     while type(inner) is ast.Call and len(inner.args) == 1 and not inner.keywords:

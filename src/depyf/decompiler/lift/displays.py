@@ -59,7 +59,7 @@ def _(executor: SymbolicExecutor, state: State, keys: tuple[Any, ...]) -> None:
 
 @rule(o.BUILD_UNPACK)
 def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> None:
-    """3.8 and before: what stands between two stars is a tuple (or dict) of its own."""
+    """Join parts of a display (3.8 and before): what stands between two stars is a tuple or dict of its own."""
     kind, count = arg
     parts = executor.popn(state, count)
     if kind in ("dict", "keywords"):
@@ -84,6 +84,7 @@ def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> None:
 
 
 def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
+    """Return a dictionary of parts: displays are spliced in, and other mappings stand behind ``**``."""
     made = MergedDict([], [])
     made.parts = []
     spliced = False
@@ -104,6 +105,11 @@ def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
 
 
 def accumulate(state: State, depth: int, kinds: tuple[type, ...]) -> Any:
+    """Return the container at ``depth`` that an element is added to.
+
+    Raises:
+        CannotDecompile: it is neither the accumulator of a comprehension nor one of ``kinds``.
+    """
     state.need(depth)
     entry = state.stack[-depth]
     if isinstance(entry, (Accumulator, *kinds)):
@@ -199,6 +205,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 
 @rule(o.LIST_TO_TUPLE)
 def list_to_tuple(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    """Make a tuple of the list on top, which was filled because of a star: ``(*a, b)``."""
     value = executor.pop(state)
     if not isinstance(value, ast.List):
         raise CannotDecompile(LIFT, "LIST_TO_TUPLE of something else")
@@ -206,4 +213,5 @@ def list_to_tuple(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 
 def has_star(node: ast.Tuple | ast.Set) -> bool:
+    """Return whether a display has a starred element."""
     return any(isinstance(e, ast.Starred) for e in node.elts)

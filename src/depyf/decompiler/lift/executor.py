@@ -57,7 +57,12 @@ from .stack import (
 
 
 class SymbolicExecutor:
-    """Runs operations symbolically."""
+    """A symbolic executor: runs operations on a stack of expressions, and writes statements.
+
+    Args:
+        scope: the code object around the operations.
+        spill: whether a value that would wait across a statement gets a temporary name (else that is an error).
+    """
 
     def __init__(self, scope: Scope, spill: bool = False) -> None:
         self.scope = scope
@@ -70,6 +75,11 @@ class SymbolicExecutor:
         self.hidden: dict[str, Entry] = {}
 
     def run(self, state: State, ops: list[Op]) -> None:
+        """Run operations in order on ``state``, each by its rule in :data:`_RULES`.
+
+        Raises:
+            CannotDecompile: an operation has no rule, or its rule cannot say it in source.
+        """
         for op in ops:
             if op.line is not None:
                 self.line = op.line
@@ -79,6 +89,7 @@ class SymbolicExecutor:
             method(self, state, op.arg)
 
     def push(self, state: State, node: ast.expr) -> None:
+        """Push an expression, numbered as the next one in the order of evaluation."""
         self.serial += 1
         state.stack.append(in_order(node, self.serial))
 
@@ -113,6 +124,7 @@ class SymbolicExecutor:
         return entry
 
     def pop(self, state: State) -> ast.expr:
+        """Pop an entry as an expression; with :attr:`spill`, a pending target gets a temporary name."""
         entry = state.pop()
         if isinstance(entry, ast.expr) and not isinstance(entry, Augmented):
             return entry
@@ -121,13 +133,14 @@ class SymbolicExecutor:
         return self.resolve(entry)
 
     def unstored(self, state: State, entry: PendingTarget) -> ast.expr:
-        """Return a name for an item that is used without being stored first."""
+        """Store an item that is used before it is stored in a temporary, and return that."""
         self.temporaries += 1
         name = f"value_{self.temporaries}"
         entry.owner.fill(self, state, entry.index, ast.Name(name, STORE))
         return TemporaryName(name, LOAD)
 
     def popn(self, state: State, count: int) -> list[ast.expr]:
+        """Pop the top ``count`` entries as expressions, the deepest first."""
         if not count:
             return []
         stack = state.stack
@@ -138,14 +151,14 @@ class SymbolicExecutor:
         return [e if isinstance(e, ast.expr) and not isinstance(e, Augmented) else self.resolve(e) for e in taken]
 
     def temporary(self, state: State, value: ast.expr) -> TemporaryName:
-        """Give a value a name of its own."""
+        """Assign a value to a new temporary, and return that name."""
         self.temporaries += 1
         name = f"value_{self.temporaries}"
         state.stmts.append(at_line(ast.Assign([ast.Name(name, STORE)], value), self.line))
         return TemporaryName(name, LOAD)
 
     def spill_pending(self, state: State) -> None:
-        """Name what is on the stack before something else happens."""
+        """Move the values that wait on the stack into temporaries, before something else happens."""
         stack = state.stack
         for index, entry in enumerate(stack):
             if isinstance(entry, ast.expr) and not isinstance(
@@ -154,6 +167,11 @@ class SymbolicExecutor:
                 stack[index] = self.temporary(state, entry)
 
     def emit(self, state: State, stmt: ast.stmt) -> None:
+        """Append a statement, on the line of the present operation.
+
+        Raises:
+            CannotDecompile: a value waits on the stack, or a tuple assignment is unfinished.
+        """
         stack = state.stack
         if self.spill:
             self.spill_pending(state)
@@ -169,9 +187,15 @@ class SymbolicExecutor:
         state.stmts.append(stmt)
 
     def store(self, state: State, target: ast.expr) -> None:
+        """Pop an entry and store it to ``target``."""
         self.store_value(state, target, state.pop())
 
     def store_value(self, state: State, target: ast.expr, value: Entry) -> None:
+        """Store an entry to ``target``: as a statement, or as part of the one that the entry belongs to.
+
+        A pending target is handed to its owner (``for``, ``with ... as``, an unpacking), the copy of a value becomes
+        one more target of it (``a = b = value``), and what no source can name is kept in :attr:`hidden`.
+        """
         stack = state.stack
         if isinstance(value, PendingTarget):
             value.owner.fill(self, state, value.index, target)
@@ -198,7 +222,7 @@ class SymbolicExecutor:
                 self.emit(state, self.assignment(state, target, value))
 
     def store_special(self, state: State, target: ast.expr, value: Special) -> None:
-        """Store a value of the compiler, which no source says."""
+        """Store a value of the compiler, which no source names."""
         top = state.stack[-1] if state.stack else None
         if value.kind == "locals" and isinstance(target, ast.Name) and target.id == "__classdict__":
             return  # what annotation scopes in a class look names up in
@@ -235,11 +259,13 @@ class SymbolicExecutor:
         return True
 
     def emit_catch(self, state: State, target: ast.expr) -> None:
+        """Make ``target`` the name of the handler: ``except A as target``."""
         if self.caught is None or self.caught.target is not None:
             raise CannotDecompile(LIFT, "an exception is stored")
         self.caught.target = target
 
     def assignment(self, state: State, target: ast.expr, value: Any) -> ast.stmt:
+        """Return the statement that stores a value: an assignment, or the definition that it is."""
         targets = [target]
         while isinstance(value, Assigning):
             targets = value.targets + targets
@@ -264,7 +290,7 @@ class SymbolicExecutor:
 
 
 def assigning(value: Value, target: ast.expr) -> Assigning:
-    """Return the value of ``a = b = value`` with one more target."""
+    """Return a value that is being assigned, with ``target`` as one more target: ``a = b = value``."""
     if isinstance(value, Assigning):
         value.targets.append(target)
         return value

@@ -31,40 +31,38 @@ _BINARY = {
 
 
 def behind_barrier(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
-    """Return the constant, held back from the compiler until it has folded what is around it.
-
-    Another expression as it is.
-    """
+    """Return a constant behind a fold barrier; another expression as it is."""
     return executor.scope.behind_barrier(node) if isinstance(node, Literal) else node
 
 
 def tested_later(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
-    """Return the expression to test in the middle of a condition.
+    """Return an expression for the middle of a condition, a constant behind a fold barrier.
 
-    (From 3.14 on a constant there may be tested where it stands.)
+    From 3.14 on a constant there may be tested where it stands.
     """
     return node if executor.scope.tests_constants() else behind_barrier(executor, node)
 
 
 def display(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) -> None:
-    """Items of a tuple, list or set that the program builds of them."""
+    """Put the first item behind a fold barrier, in place, if there are ``least`` or more and all are constants."""
     if len(items) >= least and all(isinstance(item, Literal) for item in items):
         items[0] = behind_barrier(executor, items[0])
 
 
 def sequence(executor: SymbolicExecutor, items: list[ast.expr]) -> None:
-    """Items of a list or set."""
+    """Put the first item of a list or set behind a fold barrier, in place, if the compiler would fold them."""
     display(executor, items, _FEW)
 
 
 def unary(executor: SymbolicExecutor, op: str, operand: ast.expr) -> ast.expr:
+    """Return the operand of ``op``, behind a fold barrier if the compiler would fold the operation."""
     if isinstance(operand, Literal) and _succeeds(_UNARY[op], operand.literal):
         return behind_barrier(executor, operand)
     return operand
 
 
 def binary(executor: SymbolicExecutor, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return the left operand."""
+    """Return the left operand of ``op``, behind a fold barrier if the compiler would fold the operation."""
     if op in _BINARY and isinstance(left, Literal) and isinstance(right, Literal):
         a, b = left.literal, right.literal
         if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):
@@ -89,6 +87,7 @@ def _in_limits(op: str, a: Any, b: Any) -> bool:
 
 
 def _succeeds(operation: Any, *operands: Any) -> bool:
+    """Return whether an operation on constants raises none of the errors that make the compiler leave it."""
     try:
         operation(*operands)
     except (TypeError, ValueError, ArithmeticError, LookupError):

@@ -36,6 +36,7 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
 
 @rule(o.IMPORT_STAR)
 def import_star(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    """Write ``from module import *``."""
     module = state.pop()
     if not isinstance(module, ImportedModule):
         raise CannotDecompile(LIFT, "import * of something else")
@@ -57,7 +58,7 @@ def finish_import(executor: SymbolicExecutor, state: State, module: ImportedModu
 
 
 def store_import(executor: SymbolicExecutor, state: State, target: ast.expr, entry: Special) -> bool:
-    """Store a module, or a name of one, and return whether that is an import."""
+    """Write the import that a store of a module, or of a name of one, belongs to; return whether it is an import."""
     if not isinstance(target, ast.Name):
         return False
     if isinstance(entry, ImportedModule):
@@ -70,6 +71,7 @@ def store_import(executor: SymbolicExecutor, state: State, target: ast.expr, ent
 
 
 def _store_name(executor: SymbolicExecutor, state: State, shown: str, entry: ImportedName) -> bool:
+    """Write or note ``from module import name``, or ``import a.b as c``; return whether it is one of them."""
     path = [entry.name]
     module = entry.module
     while isinstance(module, ImportedName):

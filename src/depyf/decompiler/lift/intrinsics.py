@@ -37,6 +37,7 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
 
 
 def type_parameter(executor: SymbolicExecutor, state: State, name: str, value: ast.expr) -> None:
+    """Push what an intrinsic of type parameters makes: a parameter, ``Generic[...]`` or an alias."""
     if name in ("typevar", "typevartuple", "paramspec") and (parameter := text_of(value)) is not None:
         executor.push(state, TypeParameter(name, executor.scope.plain_name(parameter)))
         return
@@ -55,7 +56,7 @@ def type_parameter(executor: SymbolicExecutor, state: State, name: str, value: a
 
 
 def text_of(node: ast.expr) -> str | None:
-    """Return the string that an expression is."""
+    """Return the value of a string constant; ``None`` for any other expression."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 

@@ -35,7 +35,7 @@ def _(executor: SymbolicExecutor, state: State, case: Case) -> None:
 
 
 def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return the pattern that a value is matched with."""
+    """Return the pattern of a value: by its kind, of several alternatives, and with the name that it binds."""
     name = None if value.store is None else executor.scope.plain_name(value.store.arg)
     if len(value.copies) > 1:
         made: ast.pattern = ast.MatchOr([pattern(executor, copy) for copy in value.copies])
@@ -49,22 +49,22 @@ def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
 
 
 def of_value(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return ``case 1:``."""
+    """Return the pattern of ``case 1:``, a value compared by ``==``."""
     return ast.MatchValue(alone(executor, value.ops))
 
 
 def of_singleton(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return ``case None:``."""
+    """Return the pattern of ``case None:``, a constant compared by ``is``."""
     return ast.MatchSingleton(value.constant)
 
 
 def of_sequence(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return ``case [a, *b]:``."""
+    """Return the pattern of ``case [a, *b]:``."""
     return ast.MatchSequence(sequence(executor, value))
 
 
 def of_mapping(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return ``case {"a": b, **c}:``."""
+    """Return the pattern of ``case {"a": b, **c}:``."""
     parts = part_patterns(executor, value, range(len(value.keys)))
     rest = value.rest.store if value.rest is not None else None
     return ast.MatchMapping([alone(executor, key) for key in value.keys], parts,
@@ -72,7 +72,7 @@ def of_mapping(executor: SymbolicExecutor, value: Value) -> ast.pattern:
 
 
 def of_class(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return ``case A(b, c=d):``."""
+    """Return the pattern of ``case A(b, c=d):``."""
     parts = part_patterns(executor, value, range(value.length + len(value.names)))
     split = value.length
     return ast.MatchClass(alone(executor, value.ops), parts[:split], list(value.names), parts[split:])
@@ -85,6 +85,7 @@ _PATTERNS: dict[str, Callable[[SymbolicExecutor, Value], ast.pattern]] = {
 
 
 def sequence(executor: SymbolicExecutor, value: Value) -> list[ast.pattern]:
+    """Return the patterns of the elements of a sequence, with a star where its length is open."""
     if not value.is_open:
         return part_patterns(executor, value, range(value.length))
     if value.star is not None:
@@ -105,12 +106,12 @@ def sequence(executor: SymbolicExecutor, value: Value) -> list[ast.pattern]:
 
 
 def part_patterns(executor: SymbolicExecutor, value: Value, places: range) -> list[ast.pattern]:
-    """Patterns of parts; those that nobody looks at are ``_``."""
+    """Return the patterns of parts; those that are not looked at are ``_``."""
     return [pattern(executor, value.parts[i]) if i in value.parts else ast.MatchAs() for i in places]
 
 
 def alone(executor: SymbolicExecutor, ops: list[Op]) -> ast.expr:
-    """Return the expression that operations make by themselves."""
+    """Return the expression that operations leave on an empty stack."""
     state = State()
     executor.run(state, ops)
     return executor.pop(state)

@@ -61,10 +61,12 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> None:
 
 @rule(o.UNARY)
 def unary(executor: SymbolicExecutor, state: State, op: str) -> None:
+    """Push ``op operand``."""
     executor.push(state, ast.UnaryOp(UNARY_OPS[op](), fold_barriers.unary(executor, op, executor.pop(state))))
 
 
 def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> None:
+    """Push ``left op right``; the right one may be a duplicate, in a chain of comparisons."""
     right = state.pop()
     left = executor.pop(state)
     executor.push(state, ast.Compare(left, [op], [operand(executor, right)]))
@@ -88,7 +90,7 @@ def _(executor: SymbolicExecutor, state: State, inverted: bool) -> None:
 
 
 def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
-    """Return whether the compiler makes ``"%s" % (x,)`` an f-string. (It leaves one without fields as it is.)"""
+    """Return whether the compiler makes an f-string of ``"%s" % (x,)``; it leaves one without fields as it is."""
     return (
         isinstance(left, ast.Constant) and isinstance(left.value, str) and isinstance(right, ast.Tuple)
         and not isinstance(right, LiteralTuple) and not any(isinstance(item, ast.Starred) for item in right.elts)
@@ -98,7 +100,7 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
 
 
 def negate(node: ast.expr) -> ast.expr:
-    """Return ``not node``; a double negation is taken away."""
+    """Return ``not node``, or the operand where ``node`` is a negation itself."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return node.operand
     return ast.UnaryOp(ast.Not(), node)

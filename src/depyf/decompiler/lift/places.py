@@ -44,6 +44,7 @@ def _(executor: SymbolicExecutor, state: State, value: Any) -> None:
 
 @rule(o.LOAD_FAST, o.LOAD_GLOBAL, o.LOAD_NAME, o.LOAD_DEREF, o.LOAD_CLASSDEREF)
 def load_name(executor: SymbolicExecutor, state: State, name: str) -> None:
+    """Push a variable of any kind; ``.0`` is the iterator that a comprehension is called with."""
     if name == ".0":
         state.stack.append(Iter(StackParameter(0)))
         return
@@ -91,11 +92,13 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
 
 @rule(o.STORE_GLOBAL, o.STORE_NAME, o.STORE_DEREF)
 def store_name(executor: SymbolicExecutor, state: State, name: str) -> None:
+    """Store the top of the stack to a variable of any kind."""
     executor.store(state, ast.Name(executor.scope.plain_name(name), STORE))
 
 
 @rule(o.DELETE_FAST, o.DELETE_GLOBAL, o.DELETE_NAME, o.DELETE_DEREF)
 def delete_name(executor: SymbolicExecutor, state: State, name: str) -> None:
+    """Write ``del name``."""
     executor.emit(state, ast.Delete([ast.Name(executor.scope.plain_name(name), DEL)]))
 
 
@@ -116,7 +119,10 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
 
 
 def store_checked(executor: SymbolicExecutor, state: State, target: Any) -> None:
-    """Store to an attribute or item whose parts may be copies: then it must be an augmented one."""
+    """Store to an attribute or item, of which a part may be a duplicate.
+
+    With the in-place result of the same place on the stack it is ``a.b += c``, which evaluates its parts once.
+    """
     value = state.pop()
     shared = isinstance(target.value, Duplicate) or isinstance(getattr(target, "slice", None), (Duplicate, ast.Slice))
     if shared:
@@ -186,6 +192,14 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
 
 
 def unpack(executor: SymbolicExecutor, state: State, count: int, star: int) -> None:
+    """Replace the top of the stack by the pending targets of its elements.
+
+    Args:
+        executor: stores an unpacking without targets.
+        state: holds the stack.
+        count: of the targets.
+        star: the index of a starred one, else -1.
+    """
     owner = Unpack(state.pop(), count, star)
     if not count:
         executor.store_value(state, ast.Tuple([], STORE), owner.source)

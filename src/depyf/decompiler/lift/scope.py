@@ -13,15 +13,19 @@ class Scope:
     """The code object around the executor, as far as operations ask for it (see ``scopes``)."""
 
     def function(self, expr: FunctionExpr, name: str, decorators: list[ast.expr]) -> ast.stmt | None:
+        """Return the definition of a function; ``None`` where its name is another than the variable's."""
         raise NotImplementedError
 
     def lambda_(self, expr: FunctionExpr) -> ast.expr:
+        """Return the ``lambda`` of a function that is called ``<lambda>``."""
         raise NotImplementedError
 
     def class_(self, expr: FunctionExpr, name: str, bases: list[Any], keywords: list[ast.keyword]) -> ast.ClassDef:
+        """Return the definition of a class, given the function of its body."""
         raise NotImplementedError
 
     def comprehension(self, expr: FunctionExpr, iterable: Iter) -> ast.expr:
+        """Return the comprehension or generator expression of a function that is called with an iterator."""
         raise NotImplementedError
 
     def generic(self, expr: FunctionExpr, values: list[ast.expr]) -> ast.expr:
@@ -33,17 +37,19 @@ class Scope:
         raise NotImplementedError
 
     def plain_name(self, name: str) -> str:
+        """Return a name as the text has it: renamed, or without the mangling of its class."""
         return name
 
     def constant(self, value: Any) -> ast.expr:
+        """Return a constant as an expression."""
         raise NotImplementedError
 
     def dropped_constant(self, node: ast.expr) -> ast.expr:
-        """Return an expression statement that evaluates the constant and drops it."""
+        """Return a constant in a form that the compiler does not drop as an expression statement."""
         raise NotImplementedError
 
     def behind_barrier(self, node: ast.expr) -> ast.expr:
-        """Return a constant, so that the compiler does not see it beside others before it has decided jumps."""
+        """Return a constant behind a fold barrier, so that the compiler does not fold it with others."""
         return node
 
     def has_constant_keys(self) -> bool:
@@ -55,7 +61,7 @@ class Scope:
         return True
 
     def looked_through(self, node: ast.expr) -> ast.expr:
-        """Return the expression as one that is iterated over or searched."""
+        """Return an expression in the form for one that is iterated over or searched."""
         return node
 
     def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
@@ -67,20 +73,21 @@ class Scope:
         return ast.Expr(node)
 
     def begins_a_line(self, node: OnItsLine) -> None:
-        """The expression must not begin on the line of the one that it is the first part of."""
+        """Make an expression begin on another line than the one that it is the first part of."""
 
     def begins_another_line(self, node: OnItsLine) -> None:
-        """The expression must not begin on the line of its statement."""
+        """Make an expression begin on another line than its statement."""
 
     def one_item(self, node: ast.expr) -> ast.expr:
-        """Return the expression as what a ``with`` statement enters."""
+        """Return an expression in the form for what a ``with`` statement enters."""
         return node
 
     def annotation(self, node: ast.expr) -> ast.expr:
+        """Return an annotation as source has it."""
         return node
 
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
-        """Name and annotation (and the number) that the number in the set ``name`` stands for (3.14)."""
+        """Return the name, annotation and number that a number in the set ``name`` stands for (3.14)."""
         return None
 
     annotates = False

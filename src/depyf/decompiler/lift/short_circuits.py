@@ -28,6 +28,7 @@ def _(executor: SymbolicExecutor, state: State, node: ast.expr) -> None:
 
 
 def fold_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, left: ast.expr, right: ast.expr) -> FoldedBool:
+    """Push ``left and right`` (or ``or``), joined with operands of the same operator, and return it."""
     values = [left, right]
     if isinstance(right, ast.BoolOp) and type(right.op) is type(op) and not (
         isinstance(right, FoldedBool) and right.tested_again
@@ -41,7 +42,7 @@ def fold_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, left: as
 
 
 def condition(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> None:
-    """A condition of two tests. Where one is a value whose ways have met, that is tested once more."""
+    """Push a condition of the test on the stack and ``right``; one that is a merged value is tested once more."""
     if isinstance(right, FoldedBool) and right.merged:
         right.tested_again = True
         executor.scope.begins_a_line(right)
@@ -59,7 +60,7 @@ def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
 
 
 def value_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> None:
-    """A value whose ways have met: ``x = a or b``."""
+    """Push ``left or right`` (or ``and``) as a value that is merged from both, as in ``x = a or b``."""
     left = tested(executor, executor.pop(state))
     fold_bool(executor, state, op, left, right).merged = True
 

@@ -78,6 +78,7 @@ class Target:
         self.prefix = prefix
 
     def fill(self, executor: SymbolicExecutor, state: State, index: int, target: ast.expr | None) -> None:
+        """Set the target."""
         self.target = target
 
 
@@ -93,7 +94,14 @@ class Unpack:
         self.star = star
 
     def fill(self, executor: SymbolicExecutor, state: State, index: int, target: ast.expr | None) -> None:
-        """``None``: a value that is dropped, because the next one is stored under the same name."""
+        """Set target ``index``, and store the whole unpacking when that was the last.
+
+        Args:
+            executor: writes the assignment.
+            state: what it is written to.
+            index: of the element.
+            target: ``None`` for an element that is dropped, because the next one is stored under the same name.
+        """
         self.targets[index] = target
         self.missing -= 1
         if not self.missing:
@@ -146,8 +154,10 @@ class Subject(Marker):
 
 
 class CaseTest(ast.expr):
-    """A test whether the subject matches: that of an ``if``, until :func:`~depyf.decompiler.undo.match_patterns.cases`
-    makes a ``match`` of it."""
+    """A test whether the subject matches, as the condition of an ``if``.
+
+    :func:`~depyf.decompiler.undo.match_patterns.cases` makes a ``match`` of it.
+    """
 
     _fields = ()
 
@@ -275,6 +285,7 @@ class State:
         self.element: ast.expr | None = None
 
     def pop(self) -> Entry:
+        """Pop the top entry; below the block's own stack, a new stack parameter if those are allowed."""
         if self.stack:
             return self.stack.pop()
         if self.underflow < 0:
@@ -283,6 +294,7 @@ class State:
         return StackParameter(self.underflow)
 
     def need(self, count: int) -> None:
+        """Make the stack at least ``count`` deep, with stack parameters at its bottom if those are allowed."""
         while len(self.stack) < count:
             if self.underflow < 0:
                 raise CannotDecompile(LIFT, "the stack is too short")
@@ -301,4 +313,5 @@ def values(stack: list[Entry]) -> int:
 
 
 def is_none(node: object) -> bool:
+    """Return whether a node is the constant ``None``."""
     return isinstance(node, ast.Constant) and node.value is None

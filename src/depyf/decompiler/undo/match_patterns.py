@@ -120,7 +120,11 @@ class _Expression:
     ops: list[Op]
 
     def constant(self) -> Any:
-        """The constant that it is."""
+        """Return the constant that it is.
+
+        Raises:
+            _NoPattern: it is a variable, or an attribute of one.
+        """
         if self.ops[0].kind != "CONST":
             raise _NoPattern
         return self.ops[0].arg

@@ -61,6 +61,7 @@ class Simplification:
         self.facts = facts
 
     def evaluated(self, present: Cfg) -> Cfg:
+        """Return a graph simplified, again for as long as branches turn out to be decided."""
         # Each decided branch makes more of the graph straight; a graph has finitely many.
         for _ in range(len(present.blocks) + 1):
             simplifier = _Simplifier(present, self.parameter_names, self.keep_variables, self.rename, self.facts)
@@ -112,7 +113,7 @@ def evaluate(work: Simplification) -> None:
 
 
 def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
-    """Return the graph with branches replaced by the way they always take, and chains of blocks joined.
+    """Return the graph with decided branches replaced by jumps, and chains of blocks joined.
 
     The tested value is popped where the branch was.
     """
@@ -145,6 +146,7 @@ def _straighten(graph: Cfg, decided: Mapping[int, int]) -> Cfg:
 
 
 def _edges(graph: Cfg) -> tuple[dict[int, list[int]], set[int]]:
+    """Return the predecessors of each block, and the blocks that begin handlers."""
     predecessors: dict[int, list[int]] = {id: [] for id in graph.blocks}
     handlers: set[int] = set()
     for block in graph.blocks.values():
@@ -156,6 +158,8 @@ def _edges(graph: Cfg) -> tuple[dict[int, list[int]], set[int]]:
 
 
 class _Simplifier:
+    """One run of the partial evaluator over all blocks of a graph, and the writing of what is left."""
+
     def __init__(
         self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
         rename: Mapping[str, str], facts: Facts | None = None,
@@ -190,7 +194,7 @@ class _Simplifier:
 
     # --- what is followed -------------------------------------------------------------------------
     def _handling_blocks(self) -> set[int]:
-        """Blocks that run while an exception is being handled, and those that start handlers."""
+        """Return the blocks that run while an exception is being handled, and those that start handlers."""
         found: set[int] = set()
         pending = list(self.handlers)
         while pending:
@@ -219,7 +223,7 @@ class _Simplifier:
         return block.floor <= origin.floor
 
     def _joins(self) -> set[int]:
-        """Blocks whose state is not simply that of the block before, and not a handler's."""
+        """Return the blocks whose state is not simply that of the block before, and not a handler's."""
         blocks = self.graph.blocks
         return {
             id for id, ways in self.predecessors.items()
@@ -228,7 +232,7 @@ class _Simplifier:
         }
 
     def _kept_names(self) -> set[str]:
-        """Locals read in a block other than along the way on which they were stored."""
+        """Return the locals that are read in a block other than along the path on which they were stored."""
         kept: set[str] = set()
         for block in self.graph.blocks.values():
             followed = block.id not in self.verbatim and block.id != self.graph.entry and all(
@@ -258,6 +262,7 @@ class _Simplifier:
 
     # --- running ----------------------------------------------------------------------------------
     def run(self) -> Cfg:
+        """Evaluate all blocks, and return the graph that is left."""
         graph = self.graph
         pending: list[tuple[int, State | None]] = [(graph.entry, None)]
         pending += [(id, None) for id in graph.blocks]
@@ -312,9 +317,9 @@ class _Simplifier:
 
     # --- reads that nobody can observe --------------------------------------------------------------
     def _settle_reads(self) -> None:
-        """A read is written where it is used if nothing has happened since that could change what it gives.
+        """Materialise unobservable reads where something may have changed what they give before they are used.
 
-        Else it is done at its place.
+        The others are written where they are used.
         """
         for plan in self.plans.values():
             for let in plan.lets:
@@ -323,6 +328,7 @@ class _Simplifier:
             self._settle(plan.end_operands, plan.end_epochs)
 
     def _settle(self, operands: Sequence[Value], epochs: tuple[int, int], inside: bool = False) -> None:
+        """Materialise those operands that something since may have changed, and what these read."""
         for operand in operands:
             if not isinstance(operand, Let) or operand.lasting in ("", ALWAYS):
                 continue  # (what leads to what always lasts does so too)
@@ -334,8 +340,10 @@ class _Simplifier:
                 self._settle(operand.operands, epochs, inside=True)
 
     def _inline_graph_items(self) -> None:
-        """Items of a graph's result that are used more than once, and for which no name of the user's is free, are
-        read where they are used."""
+        """Read items of a graph's result that are used more than once where they are used.
+
+        That is done where no name of the user's is free for them.
+        """
         for plan in self.plans.values():
             for let in plan.lets:
                 if let.graph_item and (let.uses > 1 or let.elsewhere) and self.namer.has_no_name(let):
@@ -345,6 +353,7 @@ class _Simplifier:
 
     # --- uses -------------------------------------------------------------------------------------
     def _count_uses(self) -> None:
+        """Count the uses of each SSA value, and remove optional ones that have none."""
         for id, plan in self.plans.items():
             for let in plan.lets:
                 for operand in let.operands:
@@ -376,6 +385,7 @@ class _Simplifier:
 
     # --- writing ----------------------------------------------------------------------------------
     def _write(self) -> Cfg:
+        """Return the graph of the block plans; verbatim blocks stay as they are."""
         blocks: dict[int, Block] = {}
         for id, block in self.graph.blocks.items():
             plan = self.plans[id]

@@ -54,6 +54,7 @@ def carried_slots(graph: Cfg, joins: set[int]) -> dict[int, int]:
 
 
 def _leading(slots: tuple[Slot, ...]) -> int:
+    """Return the number of slots at the bottom whose values have a meaning off the stack, too."""
     for count, slot in enumerate(slots):
         if slot[3] in _STAYS:
             return count
@@ -61,7 +62,7 @@ def _leading(slots: tuple[Slot, ...]) -> int:
 
 
 def _components(graph: Cfg, joins: set[int]) -> list[set[int]]:
-    """Joins that must agree: those that one block leads to, and a loop's head with what follows it."""
+    """Return sets of joins that must agree: the successors of one block, and a loop's head with what follows it."""
     leader = {id: id for id in joins}
 
     def find(id: int) -> int:
@@ -82,7 +83,7 @@ def _components(graph: Cfg, joins: set[int]) -> list[set[int]]:
 
 
 def _slots(graph: Cfg) -> dict[int, tuple[Slot, ...]]:
-    """Return for each value of the stack at each block's entry the operation that put it there."""
+    """Return the operations that put each value on the stack, by block, as the stack is at its entry."""
     entries: dict[int, tuple[Slot, ...]] = {graph.entry: ()}
     pending = [graph.entry]
 

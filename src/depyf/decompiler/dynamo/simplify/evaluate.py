@@ -24,7 +24,14 @@ _BEING_BUILT = Const(...)
 
 
 class Runner:
-    """Runs the operations of one block symbolically."""
+    """A partial evaluator of one block: runs its operations on symbolic values and fills its block plan.
+
+    Args:
+        owner: knows the graph around the block.
+        block: whose operations are run.
+        plan: gets the SSA values that are left.
+        state: stack and locals at the entry; it is changed.
+    """
 
     def __init__(self, owner: _Simplifier, block: Block, plan: Plan, state: State) -> None:
         self.owner = owner
@@ -36,6 +43,7 @@ class Runner:
 
     # --- helpers ---
     def pop(self, count: int) -> list[Value]:
+        """Pop ``count`` values, the deepest first."""
         if count > len(self.stack):
             raise CannotDecompile(SIMPLIFY, "stack underflow")
         taken = self.stack[len(self.stack) - count :]
@@ -43,7 +51,7 @@ class Runner:
         return taken
 
     def let(self, op: Op, operands: Sequence[Value], silent: bool = False) -> Let:
-        """Return a new let. Unless it is ``silent``, it may change what objects hold."""
+        """Append an SSA value to the plan; unless ``silent``, it may change what objects hold."""
         escaped = [self.escape(value) for value in operands]
         let = Let(op, escaped, self.block.id)
         let.epochs = self.state.epochs
@@ -53,12 +61,12 @@ class Runner:
         return let
 
     def happened(self, only_read: bool) -> None:
-        """Something happens that others may observe."""
+        """Begin a new epoch: something happens that others may observe."""
         number = self.owner.happened = self.owner.happened + 1
         self.state.epochs = (number, self.state.epochs[1] if only_read else number)
 
     def reads(self, op: Op, operands: Sequence[Value], path: Path | None) -> bool:
-        """Read something so that nobody can observe it, if that is known."""
+        """Push a read that nobody can observe, and return True; False where the facts do not know it as one."""
         lasting = self.owner.facts.reading(path) if path is not None else ""
         if not lasting:
             return False
@@ -68,7 +76,7 @@ class Runner:
         return True
 
     def path_of(self, value: Value) -> Path | None:
-        """Return the path of the live object that a value is."""
+        """Return the path of the live object that a value is; ``None`` where that is not known."""
         if isinstance(value, Let):
             return value.path
         if isinstance(value, Local) and value.name in self.owner.arguments and value.name not in self.owner.stored:
@@ -76,7 +84,7 @@ class Runner:
         return None
 
     def escape(self, value: Value) -> Value:
-        """Return the value as others may see it: a container is built, once, and is that object from now on."""
+        """Return a value as others may see it: a container is built, once, and is that object from now on."""
         if not isinstance(value, Container):
             return value
         if value.built is _BEING_BUILT:
@@ -101,6 +109,7 @@ class Runner:
         return built
 
     def step(self, op: Op) -> None:
+        """Run one operation: by its rule ``op_KIND``, or as any operation."""
         self.op = op
         method = getattr(self, "op_" + op.kind, None)
         if method is not None:
@@ -109,6 +118,7 @@ class Runner:
             self.generic(op)
 
     def generic(self, op: Op) -> None:
+        """Run an operation of which nothing is known but what it pops and pushes."""
         pops, pushes = effect(op)
         let = self.let(op, self.pop(pops))
         if pushes == 1 and op.kind not in (o.UNPACK, o.UNPACK_EX):
@@ -118,13 +128,14 @@ class Runner:
             self.stack.extend(let.results)
 
     def end(self) -> None:
+        """Run the terminator, and note what had happened before it."""
         self.leave()
         self.plan.end_epochs = self.state.epochs
         if self.block.end not in (g.RETURN, g.JUMP):
             self.happened(only_read=False)
 
     def leave(self) -> None:
-        """Take what the end of the block takes."""
+        """Take what the terminator takes, and leave on the stack what the successors find there."""
         block, owner = self.block, self.owner
         end_op = block.end_op
         self.op = end_op or (block.ops[-1] if block.ops else Op(o.JUMP))
@@ -153,7 +164,7 @@ class Runner:
         self.plan.end_operands = [self.escape(v) for v in [*list(self.stack), *tested]]
 
     def carry(self) -> None:
-        """Take values off the stack that the blocks behind this one find by name."""
+        """Take the loop-invariant stack slots off the stack: the successors find these values by name."""
         owner, block = self.owner, self.block
         counts = {owner.carried.get(s, 0) for s in block.successors}
         if len(counts) != 1:
@@ -174,7 +185,7 @@ class Runner:
                 raise CannotDecompile(SIMPLIFY, "the ways into a block bring different values")
 
     def settle(self, value: Value) -> None:
-        """Make the value one that other blocks can take: slices and tuples of constants stay unbuilt."""
+        """Materialise a value that other blocks take; slices and tuples of constants stay unbuilt."""
         if isinstance(value, Let) and value.op is None:
             raise CannotDecompile(SIMPLIFY, "a value that is on the stack already")
         if isinstance(value, Local) and value.name in self.owner.stored:
@@ -185,7 +196,7 @@ class Runner:
     def move_before_the_rest(self, start: int, rest: Sequence[Value]) -> None:
         """Move what was made last before the values that stay on the stack, if it needs none of them.
 
-        (An iterator has no name: nothing may come between making it and its loop.)
+        An iterator has no name: nothing may come between making it and its loop.
         """
         lets = self.plan.lets
         made, staying = lets[start:], {id(value) for value in rest}
@@ -198,9 +209,11 @@ class Runner:
 
     # --- constants, locals ---
     def op_CONST(self, op: Op) -> None:
+        """Push a constant."""
         self.stack.append(Const(op.arg))
 
     def op_LOAD_FAST(self, op: Op) -> None:
+        """Push the value that a local is known to have, or the local itself if it is bound."""
         name = op.arg
         known = self.state.variables.get(name)
         if known is not None:
@@ -211,17 +224,22 @@ class Runner:
             self.generic(op)
 
     def op_LOAD_CLOSURE(self, op: Op) -> None:
+        """Push a cell; nothing is lost if that does not happen."""
         self.generic(op)
         cell = self.stack[-1]
         assert isinstance(cell, Let)
         cell.optional = cell.pure = True
 
     def op_LOAD_DEREF(self, op: Op) -> None:
+        """Push the value of a cell, as an unobservable read where the facts know it."""
         if not self.reads(op, (), (("local", op.arg),)):
             self.generic(op)
 
     def of_cell(self, op: Op, kind: str) -> Op | None:
-        """Return ``cell.cell_contents`` of a variable's own cell, which is popped, as an operation on the variable."""
+        """Return ``cell.cell_contents`` of a variable's own cell as an operation of ``kind`` on the variable.
+
+        The cell is popped. ``None`` for any other attribute.
+        """
         cell = self.stack[-1]
         if op.arg == "cell_contents" and isinstance(cell, Let) and cell.op is not None \
                 and cell.op.kind is o.LOAD_CLOSURE:
@@ -230,6 +248,7 @@ class Runner:
         return None
 
     def op_STORE_ATTR(self, op: Op) -> None:
+        """Store an attribute: of an object that is being made, into it; of a variable's cell, to the variable."""
         value, owner = self.stack[-2:]
         if isinstance(owner, Container) and objects.set_attribute(self, owner, op.arg, value, generic=True):
             self.pop(2)
@@ -237,6 +256,7 @@ class Runner:
         self.generic(self.of_cell(op, o.STORE_DEREF) or op)
 
     def op_STORE_FAST(self, op: Op) -> None:
+        """Note the value of a local; the store is left only where code reads it that is not followed."""
         name = op.arg
         (value,) = self.pop(1)
         self.forget(name)
@@ -249,13 +269,13 @@ class Runner:
             self.state.variables[name] = value
 
     def forget(self, name: str) -> None:
-        """The local gets another value: what still means the old one is read now."""
+        """Materialise what still means the value of a local, as the local gets another one."""
         self.state.variables.pop(name, None)
         if self.state.mentions(name):
             self.read_now(name)
 
     def read_now(self, name: str) -> None:
-        """Every mention of the local's present value becomes a value that is read here."""
+        """Materialise a local: every mention of its present value becomes an SSA value that is read here."""
         assert self.op is not None
         read = Let(Op(o.LOAD_FAST, name, self.op.offset, self.op.line), (), self.block.id)
         read.optional = True
@@ -264,6 +284,7 @@ class Runner:
             self.state.replace(stale, read)
 
     def op_DELETE_FAST(self, op: Op) -> None:
+        """Delete a local; in texts for readers the variables of graph results are not deleted."""
         name = op.arg
         if name in self.state.variables:
             del self.state.variables[name]
@@ -275,29 +296,36 @@ class Runner:
 
     # --- the stack ---
     def op_POP(self, op: Op) -> None:
+        """Drop the top; only a value that is on the real stack leaves an operation."""
         (value,) = self.pop(1)
         if isinstance(value, Let) and value.op is None:
             self.let(op, [value])
 
     def op_COPY(self, op: Op) -> None:
+        """Push a value of the stack once more."""
         if op.arg > len(self.stack):
             raise CannotDecompile(SIMPLIFY, "stack underflow")
         self.stack.append(self.stack[-op.arg])
 
     def op_SWAP(self, op: Op) -> None:
+        """Exchange the top with a value of the stack."""
         self.stack[-1], self.stack[-op.arg] = self.stack[-op.arg], self.stack[-1]
 
     def op_ROT(self, op: Op) -> None:
+        """Move the top below the ``op.arg - 1`` values under it."""
         self.stack[-op.arg :] = self.stack[-1:] + self.stack[-op.arg : -1]
 
     # --- containers ---
     def op_BUILD_LIST(self, op: Op) -> None:
+        """Push a virtual list."""
         self.stack.append(Container("list", self.pop(op.arg)))
 
     def op_BUILD_TUPLE(self, op: Op) -> None:
+        """Push a virtual tuple."""
         self.stack.append(Container("tuple", self.pop(op.arg)))
 
     def op_BUILD_MAP(self, op: Op) -> None:
+        """Push a virtual dictionary if it has keys whose hashing is unobservable, or leave the operation."""
         entries = self.stack[len(self.stack) - 2 * op.arg :] if op.arg else []
         if not op.arg or not all(map(objects.is_key, entries[::2])):
             self.generic(op)  # (an empty one may be the beginning of ``{**d}``)
@@ -305,6 +333,7 @@ class Runner:
         self.stack.append(Container("dict", self.pop(2 * op.arg)))
 
     def op_BUILD_CONST_KEY_MAP(self, op: Op) -> None:
+        """Push a virtual dictionary if hashing its keys is unobservable, or leave the operation."""
         keys: list[Value] = [Const(key) for key in op.arg]
         if not all(map(objects.is_key, keys)):
             self.generic(op)
@@ -313,9 +342,11 @@ class Runner:
         self.stack.append(Container("dict", [part for pair in zip(keys, values) for part in pair]))
 
     def op_BUILD_SLICE(self, op: Op) -> None:
+        """Push a virtual slice."""
         self.stack.append(Container("slice", self.pop(op.arg)))
 
     def op_LIST_TO_TUPLE(self, op: Op) -> None:
+        """Make a tuple of a list, a virtual one of a virtual one."""
         (value,) = self.pop(1)
         if isinstance(value, Container) and value.kind == "list":
             self.stack.append(Container("tuple", list(value.items)))
@@ -323,6 +354,7 @@ class Runner:
             self.stack.append(self.let(op, [value]))
 
     def op_LIST_APPEND(self, op: Op) -> None:
+        """Append to a virtual list, or leave the operation."""
         (value,) = self.pop(1)
         owner = self.stack[-op.arg]
         if isinstance(owner, Container) and owner.kind == "list":
@@ -332,6 +364,7 @@ class Runner:
             self.in_place(op)
 
     def op_LIST_EXTEND(self, op: Op) -> None:
+        """Extend a virtual list by values that are known, or leave the operation."""
         (value,) = self.pop(1)
         owner = self.stack[-op.arg]
         items = _items(value)
@@ -342,7 +375,7 @@ class Runner:
             self.in_place(op)
 
     def in_place(self, op: Op) -> None:
-        """An operation on a container that is being built: part of the expression that builds it."""
+        """Leave an operation on a container that is being built, as part of the expression that builds it."""
         if op.arg != 1:
             raise CannotDecompile(SIMPLIFY, f"{op!r} reaches below the top")
         self.stack.append(self.let(op, self.pop(effect(op)[0] + 1)))
@@ -350,6 +383,10 @@ class Runner:
     op_SET_ADD = op_MAP_ADD = op_SET_UPDATE = op_DICT_UPDATE = op_DICT_MERGE = in_place
 
     def op_GETITEM(self, op: Op) -> None:
+        """Index a container here, and push the element.
+
+        An item of a graph's result, and a read that the facts know, become values that nobody can observe.
+        """
         owner, index = self.stack[-2:]
         items = _items(owner)
         key = _key(index)
@@ -372,6 +409,7 @@ class Runner:
         self.generic(op)
 
     def _reads_item(self, op: Op, owner: Value, index: Const) -> bool:
+        """Push ``owner[index]`` as an unobservable read, in its short form for modules; return whether it is one."""
         path = self.path_of(owner)
         if path is None or type(index.value) not in (str, int, bool):
             return False
@@ -380,13 +418,14 @@ class Runner:
                 or self._instead(2, op, [owner, index], path))
 
     def _instead(self, count: int, op: Op, operands: Sequence[Value], path: Path) -> bool:
-        """Return a read that nobody can observe, of what lies on the stack."""
+        """Replace ``count`` values of the stack by an unobservable read, and return whether the facts know it."""
         if not self.owner.facts.reading(path):
             return False
         self.pop(count)
         return self.reads(op, operands, path)
 
     def op_SETITEM(self, op: Op) -> None:
+        """Store an item or slice of a virtual list in it, or leave the operation."""
         value, owner, index = self.stack[-3:]
         key = _key(index)
         if isinstance(owner, Container) and owner.kind == "list" and key is not None:
@@ -403,6 +442,7 @@ class Runner:
         self.generic(op)
 
     def op_DELITEM(self, op: Op) -> None:
+        """Delete an item or slice of a virtual list from it, or leave the operation."""
         owner, index = self.stack[-2:]
         key = _key(index)
         if isinstance(owner, Container) and owner.kind == "list" and key is not None:
@@ -413,6 +453,7 @@ class Runner:
         self.generic(op)
 
     def op_UNPACK(self, op: Op) -> None:
+        """Push the elements of a tuple or list that are known, the first on top, or leave the operation."""
         items = _items(self.stack[-1])
         if items is not None and len(items) == op.arg:
             self.pop(1)
@@ -421,6 +462,7 @@ class Runner:
             self.generic(op)
 
     def op_IS(self, op: Op) -> None:
+        """Decide ``None is None``, or leave the operation."""
         left, right = self.stack[-2:]
         if isinstance(left, Const) and isinstance(right, Const) and left.value is None is right.value:
             self.pop(2)
@@ -429,6 +471,7 @@ class Runner:
             self.generic(op)
 
     def op_LOAD_GLOBAL(self, op: Op) -> None:
+        """Push a global; one of Dynamo's own may be read later, or never."""
         path = (("global", op.arg),)
         if op.arg.startswith(OWN_GLOBALS):
             let = self.let(op, (), silent=True)
@@ -441,6 +484,11 @@ class Runner:
             self.generic(op)
 
     def op_LOAD_ATTR(self, op: Op) -> None:
+        """Push an attribute.
+
+        It is a variable if the owner is its cell, an unobservable read where the facts know it, and optional if it is a
+        flag of the profiler.
+        """
         variable = self.of_cell(op, o.LOAD_DEREF)
         if variable is not None:
             self.op_LOAD_DEREF(variable)
@@ -460,7 +508,7 @@ class Runner:
             let.optional = True
 
     def op_INPLACE(self, op: Op) -> None:
-        """``a += b`` is a statement: ``a`` is a variable, whatever it was read from."""
+        """Leave ``a += b`` as a statement: ``a`` is a variable, whatever it was read from."""
         self.generic(op)
         result = self.stack[-1]
         changed = result.operands[0] if isinstance(result, Let) else None
@@ -469,6 +517,7 @@ class Runner:
 
     # --- calls ---
     def op_CALL_EX(self, op: Op) -> None:
+        """Call with an argument list whose elements are known, and no keywords, as a plain call."""
         keywords: Value | None = self.stack[-1] if op.arg else None
         arguments = self.stack[-2] if op.arg else self.stack[-1]
         items = _items(arguments)
@@ -487,6 +536,11 @@ class Runner:
         self.op_CALL(Op(o.CALL, (len(items), ()), op.offset, op.line, -1, op.handler))
 
     def op_CALL(self, op: Op) -> None:
+        """Call a function.
+
+        One that :mod:`.objects` knows is carried out here; any other gives an SSA value, and its parameters are hints
+        for names.
+        """
         positional, keywords = op.arg
         operands = self.pop(1 + positional + len(keywords))
         function = operands[0]
@@ -513,6 +567,7 @@ class Runner:
 
 
 def known_truth(value: Value) -> bool | None:
+    """Return the truth of a constant, and False for a flag of the profiler; ``None`` where it is not known."""
     if isinstance(value, Const):
         return bool(value.value)
     if isinstance(value, Let) and value.op is not None and value.op.kind is o.LOAD_ATTR:
@@ -525,12 +580,14 @@ def known_truth(value: Value) -> bool | None:
 
 
 def _is_constant(value: Value) -> bool:
+    """Return whether a value is a constant, or a slice or tuple of constants."""
     if isinstance(value, Container):
         return value.kind in ("slice", "tuple") and all(map(_is_constant, value.items))
     return isinstance(value, Const)
 
 
 def _same_value(left: Value, right: Value) -> bool:
+    """Return whether two predecessors bring the same value."""
     if isinstance(left, Const) and isinstance(right, Const):
         return left.value is right.value
     if isinstance(left, Local) and isinstance(right, Local):
@@ -542,6 +599,7 @@ def _same_value(left: Value, right: Value) -> bool:
 
 
 def _locals_named(state: State, name: str) -> list[Local]:
+    """Return the mentions of a local's value on the stack, in locals and inside containers."""
     found: list[Local] = []
     seen: set[int] = set()
 
@@ -559,6 +617,7 @@ def _locals_named(state: State, name: str) -> list[Local]:
 
 
 def _is_graph_result(value: Value) -> bool:
+    """Return whether a value is the result of calling a compiled graph."""
     if not isinstance(value, Let) or value.op is None or value.op.kind is not o.CALL:
         return False
     function = value.operands[0]
@@ -567,6 +626,7 @@ def _is_graph_result(value: Value) -> bool:
 
 
 def _is_marker(function: Let) -> bool:
+    """Return whether a function is one that only marks a range for the profiler."""
     if function.op is None or function.op.kind is not o.LOAD_ATTR:
         return False
     (owner,) = function.operands
@@ -585,7 +645,7 @@ def _items(value: Value) -> list[Value] | None:
 
 
 def _key(value: Value) -> int | slice | None:
-    """Return a constant index or slice."""
+    """Return a constant index or slice; ``None`` for any other value."""
     if isinstance(value, Const):
         if type(value.value) is int or type(value.value) is slice:
             return value.value

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def entry(runner: Runner, op: Op, owner: Value, path: Path) -> bool:
-    """Replace ``x.__dict__`` and ``'name'``, both on the stack, by ``x.name``, where that gives the same."""
+    """Replace ``x.__dict__`` and ``'name'``, both on the stack, by ``x.name``; return whether that gives the same."""
     key = path[-1][1]
     if len(path) < 3 or path[-2] != ("attr", "__dict__") or type(key) is not str or not isinstance(owner, Let):
         return False

@@ -26,9 +26,9 @@ _KINDS = {
 
 
 class Namer:
-    """Gives variables to lets: a name that somebody gave the value, else one that says what it is.
+    """A chooser of variables for SSA values: a name that somebody gave the value, else one that says what it is.
 
-    A number only where two would have the same name.
+    A number is added only where two would have the same name.
     """
 
     def __init__(self, owner: _Simplifier) -> None:
@@ -41,6 +41,7 @@ class Namer:
         self.rename = owner.rename
 
     def name(self, let: Let) -> str:
+        """Return the variable of a value, chosen when it is first asked for."""
         if let.variable is None:
             names = list(dict.fromkeys(self.candidates(let))) or [self.kind(let)]
             wanted = next((name for name in names if name not in self.taken), names[0])
@@ -54,12 +55,13 @@ class Namer:
             hint not in self.taken and not is_torch_name(hint) for hint in let.hints)
 
     def candidates(self, let: Let) -> Iterator[str]:
-        """Name for a value by its use and its origin, best first."""
+        """Yield names for a value by its use and its origin, best first."""
         yield from (hint for hint in let.hints
                     if hint.isidentifier() and not keyword.iskeyword(hint) and not is_torch_name(hint))
         yield from filter(None, (_described(let, self.rename, long) for long in (False, True)))
 
     def kind(self, let: Let) -> str:
+        """Return a name for a value of which only the operation is known."""
         if let.op is None:
             return "value"
         if let.role[:1] == ("size",):
@@ -73,9 +75,9 @@ class Namer:
 
 
 def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int = 0) -> str:
-    """Return a name from where the value comes: ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long.
+    """Return a name from where the value comes; an empty string where nothing is known.
 
-    Empty where nothing is known.
+    ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long.
 
     Args:
         value: what is named.
@@ -146,5 +148,8 @@ def _short(name: str) -> str:
 
 
 def is_torch_name(name: str) -> bool:
-    """Return ``tmp_3``, ``___stack0``: torch's names for anything (torch/_dynamo/codegen.py, resume_execution.py)."""
+    """Return whether a name is one that torch gives anything, such as ``tmp_3`` or ``___stack0``.
+
+    They are made in torch/_dynamo/codegen.py and resume_execution.py.
+    """
     return name.startswith(("___stack", "__is_tracing_")) or name.startswith("tmp_") and name[4:].isdigit()

@@ -35,7 +35,7 @@ def is_key(value: Value) -> bool:
 
 # --- reads ----------------------------------------------------------------------------------------------
 def read_attribute(runner: Runner, op: Op) -> bool:
-    """Read an attribute that only leads to one of the calls that :func:`call` knows."""
+    """Read an attribute that only leads to one of the calls that :func:`call` knows; return whether it is one."""
     owner, name = runner.stack[-1], op.arg
     role: tuple[Any, ...] = ()
     if isinstance(owner, Let):
@@ -60,6 +60,7 @@ def read_attribute(runner: Runner, op: Op) -> bool:
 
 
 def _role(runner: Runner, path: Path, name: str) -> tuple[Any, ...]:
+    """Return what is known of an attribute of a live object: the role of the value that it gives, or nothing."""
     known = runner.owner.facts.well_known(path)
     if known == facts.OBJECT and name == "__setattr__":
         return ("set attribute",)
@@ -73,7 +74,7 @@ def _role(runner: Runner, path: Path, name: str) -> tuple[Any, ...]:
 
 
 def read_item(runner: Runner, op: Op) -> bool:
-    """Read a class out of a ``__mro__``."""
+    """Read a class out of a ``__mro__``, and return whether that is what lies on the stack."""
     owner, index = runner.stack[-2:]
     if not (isinstance(owner, Let) and owner.role[:1] == ("mro",) and isinstance(index, Const)
             and type(index.value) is int):
@@ -90,7 +91,7 @@ def read_item(runner: Runner, op: Op) -> bool:
 
 # --- calls ----------------------------------------------------------------------------------------------
 def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Value | None:
-    """Return the result of a call that this module stands for; ``None`` for any other."""
+    """Return the result of a call that is carried out here; ``None`` for any other."""
     kind = function.role[0] if function.role else ""
     first = operands[0] if operands else None
     if kind == "new":
@@ -104,7 +105,7 @@ def call(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Va
 
 
 def _call_known(runner: Runner, op: Op, function: Let, operands: Sequence[Value]) -> Value | None:
-    """Return the result of a call of a function that is known by its path."""
+    """Return the result of a call of a function that is known by its path; ``None`` for any other."""
     first = operands[0] if operands else None
     known = runner.owner.facts.well_known(function.path) if function.path is not None else ""
     if known == facts.SET_ATTRIBUTE and len(operands) == 3 and is_key(operands[1]) \
@@ -128,6 +129,7 @@ def _is_virtual(value: Value | None, kind: str) -> TypeGuard[Container]:
 
 
 def _made(runner: Runner, function: Let, operands: Sequence[Value]) -> Value | None:
+    """Return the virtual object that ``cls.__new__(cls)`` makes; ``None`` if the class may do anything else there."""
     cls = operands[0] if operands else None
     if not isinstance(cls, Let) or cls.path is None or cls.path != function.role[1]:
         return None
@@ -139,6 +141,7 @@ def _made(runner: Runner, function: Let, operands: Sequence[Value]) -> Value | N
 
 
 def _set_entry(runner: Runner, op: Op, owner: Value | None, name: str, value: Value) -> Value | None:
+    """Set an entry of an object's dictionary: of a virtual object in it, else as ``vars(owner)[name] = value``."""
     assert owner is not None
     if _is_virtual(owner, "object"):
         put(owner, ("attr", name), value)
@@ -159,7 +162,7 @@ def _set_entry(runner: Runner, op: Op, owner: Value | None, name: str, value: Va
 
 
 def set_attribute(runner: Runner, owner: Container, name: str, value: Value, generic: bool) -> bool:
-    """``owner.name = value`` for an object that nobody else has seen, if that only makes an entry in its dictionary."""
+    """Set an attribute of a virtual object, and return whether that only makes an entry in its dictionary."""
     if owner.kind != "object" or owner.built is not None:
         return False
     cls = owner.items[0]
@@ -171,6 +174,7 @@ def set_attribute(runner: Runner, owner: Container, name: str, value: Value, gen
 
 
 def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
+    """Carry out a method of ``dict`` or ``list`` on a virtual object; ``None`` for other objects and arguments."""
     made = operands[0] if operands else None
     if not isinstance(made, Container) or made.kind != "object" or made.built is not None \
             or made.slots[0][1] != ("list" if kind == "list" else "dict"):
@@ -197,7 +201,7 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
 
 
 def put(made: Container, slot: tuple[str, Any], value: Value) -> None:
-    """Set an entry of an object. One that is there already keeps its place."""
+    """Set an entry of a virtual object; one that is there already keeps its place."""
     for place, known in enumerate(made.slots):
         if known == slot and type(known[1]) is type(slot[1]):
             made.items[place] = value
@@ -213,7 +217,7 @@ def _constant(value: Value) -> Any:
 
 # --- writing --------------------------------------------------------------------------------------------
 def built(runner: Runner, value: Container) -> Let:
-    """Return the operation that makes a dictionary or object when others get to see it."""
+    """Return the SSA value of a virtual dictionary or object, made where others get to see it."""
     op = runner.op
     assert op is not None
     if value.kind == "dict":

@@ -18,7 +18,7 @@ _HARMLESS = frozenset({o.POP, o.POP_EXCEPT, o.CONST, o.CALL})
 
 
 def ordinary_with(graph: Cfg) -> Cfg:
-    """Return the graph in which a swallowed exception goes on behind its ``with``; the given one if there is none."""
+    """Return the graph with each re-entered ``with`` made ordinary; the given one if there is none."""
     for _ in range(len(graph.blocks)):
         handlers = {block.region.handler for block in graph.blocks.values() if block.region}
         # Inner ones first make the outer ones plain.
@@ -30,7 +30,7 @@ def ordinary_with(graph: Cfg) -> Cfg:
 
 
 def _one(graph: Cfg, handler: int) -> Cfg | None:
-    """Return the graph with one ``with`` made ordinary, or ``None`` if the handler is not that of such a one."""
+    """Return the graph with the ``with`` of a handler made ordinary; ``None`` if it is not a re-entered one."""
     start = graph.blocks[handler]
     if start.end != g.BRANCH or not start.ops or start.ops[-1].kind is not o.WITH_EXCEPT_START:
         return None
@@ -72,7 +72,7 @@ def _doomed(graph: Cfg, id: int) -> Block | None:
 
 
 def _behind(graph: Cfg, handler: int) -> int | None:
-    """Return the one block that leaves the context when all went well and goes on."""
+    """Return the only block that leaves the context after a body without exception and goes on, else ``None``."""
     found: set[int] = set()
     for block in graph.blocks.values():
         if block.region is None or block.region.handler != handler:

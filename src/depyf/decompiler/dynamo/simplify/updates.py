@@ -28,7 +28,7 @@ _BEFORE = (o.LOAD_FAST, o.LOAD_ATTR, o.CALL, o.GET_ITER)
 
 
 def as_one_call(graph: Cfg) -> Cfg:
-    """Return the graph with such loops as calls; the graph itself if it has none."""
+    """Return the graph with loops that fill a dictionary as calls; the given one if it has none."""
     blocks = dict(graph.blocks)
     for head in graph.blocks.values():
         if head.end != g.FOR_ITER or head.ops:
@@ -49,7 +49,7 @@ def as_one_call(graph: Cfg) -> Cfg:
 
 
 def with_telling_names(graph: Cfg) -> Cfg:
-    """Return the graph with the variables of such loops, which torch numbers, called as in the template."""
+    """Return the graph with the numbered variables of such loops called as in torch's template."""
     names: dict[str, str] = {}
     for head in graph.blocks.values():
         if head.end != g.FOR_ITER or head.ops:
@@ -78,6 +78,7 @@ def with_telling_names(graph: Cfg) -> Cfg:
 
 
 def _fills(start: Block, body: Block) -> bool:
+    """Return whether two blocks are what torch's template compiles to: what lies before the loop, and its body."""
     if tuple(op.kind for op in body.ops) != _BODY or tuple(op.kind for op in start.ops[-4:]) != _BEFORE:
         return False
     unpack, key, value, _, setitem, _, first, second, call, _ = body.ops

@@ -10,10 +10,14 @@ from ..facts import Path
 
 
 class Value:
+    """A symbolic value of the partial evaluator."""
+
     __slots__ = ()
 
 
 class Const(Value):
+    """A constant."""
+
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
@@ -21,7 +25,7 @@ class Const(Value):
 
 
 class Local(Value):
-    """A fast local that is bound, read when it is used."""
+    """A local variable that is bound, read where it is used."""
 
     __slots__ = ("name",)
 
@@ -30,10 +34,10 @@ class Local(Value):
 
 
 class Let(Value):
-    """Result of an operation.
+    """An SSA value: the result of an operation.
 
     Attributes:
-        op: the operation; ``None`` for a value that is on the stack already (``where`` says which).
+        op: the operation; ``None`` for a value that is on the stack already.
         operands: what it takes, in the order in which the stack holds them.
         block: id of the block it happens in.
         uses: how often it is taken.
@@ -41,7 +45,7 @@ class Let(Value):
         hints: names it could have, best first.
         pure: it may happen later, or never (an item of a graph's result).
         optional: nothing is lost if it does not happen (profiler markers).
-        results: for operations with several results, the lets that stand for them.
+        results: for operations with several results, the SSA values that stand for them.
         variable: name of the local that holds it, once it has one.
         path: of the live object that it gives, where that is known.
         role: what else is known of it (:mod:`.objects`).
@@ -111,7 +115,7 @@ class State:
         self.bound = bound  # locals that certainly have a value
 
     def copy(self) -> State:
-        """For one of several ways on: containers are copied, shared ones stay shared."""
+        """Return a copy for one of several successors: containers are copied, and shared ones stay shared."""
         memo: dict[int, Value] = {}
 
         def dup(value: Value) -> Value:
@@ -127,6 +131,7 @@ class State:
                      set(self.bound), self.epochs)
 
     def replace(self, old: Value, new: Value) -> None:
+        """Replace a value by another on the stack, in locals and inside containers."""
         seen: set[int] = set()
 
         def inside(items: list[Value]) -> None:
@@ -160,7 +165,15 @@ class State:
 
 
 class Plan:
-    """The plan of one block: its lets in order, and what its end takes."""
+    """A block plan: the SSA values that are left of a block, in order, and what its terminator takes.
+
+    Attributes:
+        end_epochs: what had happened before the terminator: see :class:`State`.
+        lets: the SSA values that are computed in the block.
+        entry_stack: values that lie on the stack at the block's entry.
+        end_operands: what lies on the stack behind the block, and what the terminator takes.
+        verbatim: whether the block stays as it is.
+    """
 
     __slots__ = ("end_epochs", "end_operands", "entry_stack", "lets", "verbatim")
 

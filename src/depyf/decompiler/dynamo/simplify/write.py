@@ -32,7 +32,7 @@ def happens(value: Let) -> bool:
 
 
 class BlockWriter:
-    """Lets -> operations, nesting expressions where the order of evaluation allows it."""
+    """A writer of block plans as operations, which nests expressions where the order of evaluation allows it."""
 
     def __init__(self, block: Block, plan: Plan, namer: Namer) -> None:
         self.block = block
@@ -49,6 +49,7 @@ class BlockWriter:
         self.waits_on_reals = False
 
     def write(self) -> list[Op]:
+        """Return the operations of the block."""
         for let in self.plan.lets:
             if let.op is not None:
                 let.op = self.like(let.op.kind, let.op, let.op.arg)
@@ -59,6 +60,7 @@ class BlockWriter:
         return self.ops
 
     def write_let(self, let: Let) -> None:
+        """Write one SSA value: into a variable, onto the stack, or as part of what takes it next."""
         assert let.op is not None
         if self.is_late(let):
             return
@@ -86,9 +88,9 @@ class BlockWriter:
             self.pending.append((let, fragment))
 
     def keep_calls_apart(self, let: Let) -> None:
-        """Give what is called for a resume function a line of its own: that is where the graph broke.
+        """Store what is called for a resume function in variables before its call: that is where the graph broke.
 
-        (Unless something waits that would need a variable for it.)
+        Not where something else waits that would need a variable for it.
         """
         if not is_resume(let):
             return
@@ -118,6 +120,7 @@ class BlockWriter:
 
     @staticmethod
     def like(kind: str, op: Op, arg: Any = None) -> Op:
+        """Return a new operation at the place of another."""
         return Op(kind, arg, op.offset, op.line, -1, op.handler)
 
     def flush(self, count: int | None = None) -> None:
@@ -131,7 +134,11 @@ class BlockWriter:
             self.waits_on_reals = False
 
     def still_waiting(self, values: Sequence[Let]) -> list[Let]:
-        """Return those that have no variable yet, all of which must be at hand."""
+        """Return the values that have no variable yet.
+
+        Raises:
+            CannotDecompile: one of them does not wait.
+        """
         waiting = [let for let, _ in self.pending]
         left = [v for v in values if v.variable is None]
         if any(v not in waiting for v in left):
@@ -151,8 +158,10 @@ class BlockWriter:
                 self.ops.append(Op(o.POP, None, *self.place()))
 
     def read_too_early(self, operands: Sequence[Value]) -> bool:
-        """Return whether a read that is written where it is used would come before something that has happened by then
-        and may have changed what it gives."""
+        """Return whether an unobservable read, written where it is used, would come too early.
+
+        That is before something that has happened by then and may have changed what it gives.
+        """
         waiting = [let for let, _ in self.pending]
         changes = [at for at, value in enumerate(operands) if value in waiting]
         # (what modules hold stays the same while things are only read)
@@ -168,11 +177,12 @@ class BlockWriter:
             not isinstance(part, Let) or part.lasting or part.variable is not None for part in value.operands)
 
     def place(self) -> tuple[int, int | None]:
+        """Return offset and line of the block's terminator, or of its last operation."""
         op = self.block.end_op or (self.block.ops[-1] if self.block.ops else None)
         return (op.offset, op.line) if op is not None else (-1, None)
 
     def consume(self, operands: Sequence[Value], op: Op | None) -> list[Op]:
-        """Operations that push the operands; what waits and is among them becomes part of it."""
+        """Return operations that push the operands; those among them that wait become part of it."""
         if self.pending and self.read_too_early(operands):
             self.flush()
         waiting = [let for let, _ in self.pending]
@@ -198,7 +208,7 @@ class BlockWriter:
         return result
 
     def at_hand(self, operands: Sequence[Value], late: list[Let]) -> tuple[list[Let], list[Let]]:
-        """Return the operands that are taken from the stack, and those that wait for being computed.
+        """Return the operands that are taken from the stack, and those that wait to be computed.
 
         What lies or waits in another order than it is taken in goes into variables.
         """
@@ -226,7 +236,7 @@ class BlockWriter:
         return on_stack, computed
 
     def take(self, on_stack: list[Let], computed: list[Let]) -> dict[int, list[Op]]:
-        """Take values off the stack, and those last computed, whose operations are returned by their identity."""
+        """Take values off the stack, and those last computed; return the operations of these by identity."""
         start = len(self.pending) - len(computed)
         fragments = {id(let): fragment for let, fragment in self.pending[start:]}
         del self.pending[start:]
