@@ -36,9 +36,6 @@ import os
 import pathlib
 import re
 import sys
-from collections.abc import Callable
-
-import pytest
 
 HERE = pathlib.Path(__file__).parent
 #: The version whose text is ``[out]``.
@@ -77,6 +74,10 @@ class Case:
     name: str
     comment: str
     parts: list[Part]
+
+    def id(self) -> str:
+        """Return the name of the case among those of all files."""
+        return f"{self.path.stem}-{self.name}"
 
     def __getitem__(self, kind: str) -> str:
         """Return the text of the part of a kind; empty where there is none."""
@@ -179,14 +180,18 @@ def written(head: str, cases: list[Case]) -> str:
     return "\n".join(([f"{head}\n"] if head else []) + list(map(str, cases)))
 
 
-def parameters(folder: str, marks: Callable[[Case], tuple[pytest.MarkDecorator, ...]] = lambda case: ()) -> list:
-    """Return the cases of a folder's files that are for this Python, as parameters of a test."""
-    return [pytest.param(case, id=f"{path.stem}-{case.name}", marks=marks(case))
-            for path in sorted((HERE / folder).glob("*.test")) for case in read(path)[1] if case.is_for(VERSION)]
+def cases_of(folder: str) -> list[Case]:
+    """Return the cases of a folder's files that are for this Python."""
+    return [case for path in sorted((HERE / folder).glob("*.test")) for case in read(path)[1] if case.is_for(VERSION)]
 
 
 def check(case: Case, text: str) -> None:
-    """Compare a text to the expected one of a case, or make it that (``DEPYF_UPDATE_GOLDEN=1``)."""
+    """Compare a text to the expected one of a case, or make it that (``DEPYF_UPDATE_GOLDEN=1``).
+
+    Raises:
+        AssertionError: it is another text; the message names the case and shows the difference.
+    """
+    __tracebackhide__ = True
     text = text.strip("\n")
     if os.environ.get("DEPYF_UPDATE_GOLDEN"):
         head, cases = read(case.path)
@@ -196,5 +201,5 @@ def check(case: Case, text: str) -> None:
     if text != case.expected():
         difference = difflib.unified_diff(
             case.expected().splitlines(), text.splitlines(), "expected", "found", lineterm="")
-        pytest.fail("\n".join([f"{case.path}:{case.line}: case {case.name}", *difference,
-                               "(DEPYF_UPDATE_GOLDEN=1 makes what was found the expected text.)"]), pytrace=False)
+        raise AssertionError("\n".join([f"{case.path}:{case.line}: case {case.name}", *difference,
+                                        "(DEPYF_UPDATE_GOLDEN=1 makes what was found the expected text.)"]))

@@ -63,7 +63,7 @@ def test_a_text_is_accepted_for_its_version(version, text, expected, path, monke
 
 def test_a_difference_says_where_and_what(path, monkeypatch):
     monkeypatch.delenv("DEPYF_UPDATE_GOLDEN", raising=False)
-    with pytest.raises(pytest.fail.Exception, match=r"(?s)a\.test:3: case first.*-    return \[1\]\n\+    return 2"):
+    with pytest.raises(AssertionError, match=r"(?s)a\.test:3: case first.*-    return \[1\]\n\+    return 2"):
         case_files.check(read(path)[1][0], "def f():\n    return 2\n")
 
 
