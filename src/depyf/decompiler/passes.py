@@ -34,7 +34,7 @@ from .undo.duplicate_ends import merge_breaks, merge_ends
 from .undo.except_star import desugar_except_star
 from .undo.handlers import classify_handlers
 from .undo.iterator_pops import mark_iterator_pops, split_breaks
-from .undo.jump_threading import enclose_tests, thread_jumps
+from .undo.jump_threading import thread_jumps
 from .undo.loop_inversion import undo_loop_inversion
 
 Subject = TypeVar("Subject")
@@ -48,13 +48,11 @@ class Pass(Generic[Subject]):
         name: in ``--stages`` and in tests.
         run: changes the subject.
         does: in one line, for people who read ``--stages``.
-        needed: without it nothing could be written at all, so it cannot be switched off.
     """
 
     name: str
     run: Callable[[Subject], None]
     does: str
-    needed: bool = False
 
 
 #: Called with each pass that has run, and what it has changed.
@@ -73,19 +71,17 @@ SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
          "handlers that only clean up keep no values on the stack"),
     Pass("update_at_once", simplify.update_at_once, "a loop that fills a dictionary is read as one call of update"),
     Pass("telling_names", simplify.name_loop_variables, "the variables of such a loop get telling names"),
-    Pass("evaluate", simplify.evaluate, "lists that are built, read and dropped here leave nothing", needed=True),
+    Pass("evaluate", simplify.evaluate, "lists that are built, read and dropped here leave nothing"),
 )
 
 RESTRUCTURE: Sequence[Pass[Body]] = (
     Pass("mark_iterator_pops", on_cfg(mark_iterator_pops),
          "operations that drop the iterator of a loop are marked: `break` and `return` leave loops there"),
     Pass("thread_jumps", on_cfg(thread_jumps), "edges lead straight through empty blocks"),
-    Pass("enclose_tests", on_cfg(enclose_tests),
-         "tests that 3.13 leaves out of the region around them are put back into it"),
     Pass("desugar_except_star", on_cfg(desugar_except_star),
          "the clauses of `except*` become alternatives, as those of `except` are"),
     Pass("classify_handlers", on_cfg(classify_handlers),
-         "each exception handler is told: with, finally, except, named, async for", needed=True),
+         "each exception handler is told: with, finally, except, named, async for"),
     Pass("outline_cleanups", on_cfg(outline_cleanups),
          "copies of clean-up code on the ways out of a body become one LEAVE each"),
     Pass("merge_ends", lambda body: merge_ends(body.cfg) if body.is_namespace else None,
@@ -98,11 +94,10 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
          "the `break` and the end of a loop at the end of a handler leave that in one place"),
     Pass("fold_expressions", fold_expressions.fold_expressions,
          "`and`, `or`, `x if c else y`, chained comparisons and inlined comprehensions become one operation"),
-    Pass("prune", on_cfg(RegionCfg.prune), "blocks that nothing leads to go"),
 )
 
 STRUCTURE: Sequence[Pass[Body]] = (
-    Pass("structure", walk.write_statements, "the graph becomes nested statements", needed=True),
+    Pass("structure", walk.write_statements, "the graph becomes nested statements"),
     Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),
 )
 
@@ -123,7 +118,7 @@ USER_WORDS: Sequence[Pass[words.Readable]] = (
     Pass("display_inside", words.Readable.display_inside, "displays that are used once stand where they are used"),
     Pass("store_members", words.Readable.store_members, "what fills dictionaries of modules becomes stores"),
     Pass("fold_repeats", words.Readable.fold_repeats, "what repeats from layer to layer is written once"),
-    Pass("write_imports", words.Readable.write_imports, "the import statements are put at the beginning", needed=True),
+    Pass("write_imports", words.Readable.write_imports, "the import statements are put at the beginning"),
 )
 
 #: All passes, in the order in which they run on code that torch.compile wrote.
@@ -147,12 +142,11 @@ def without(name: str) -> Iterator[None]:
     """Leave a pass out while the context lasts.
 
     Raises:
-        ValueError: there is no pass of this name, or nothing works without it.
+        ValueError: there is no pass of this name.
     """
-    known = {each.name: each.needed for each in ALL}
-    if known.get(name, True):
-        raise ValueError(f"{name!r} is not a pass that can be left out; choose one of "
-                         f"{', '.join(each for each, needed in known.items() if not needed)}")
+    names = [each.name for each in ALL]
+    if name not in names:
+        raise ValueError(f"{name!r} is not a pass; choose one of {', '.join(names)}")
     before = _switched_off.set(_switched_off.get() | {name})
     try:
         yield

@@ -1,4 +1,4 @@
-"""Jumps as they were before the compiler led them past each other: empty blocks and tests out of their region.
+"""Jump threading: edges lead straight through empty blocks.
 
 Before::
 
@@ -30,13 +30,3 @@ def thread_jumps(cfg: RegionCfg) -> None:
         final.setdefault(id, at)
     for block in blocks.values():
         block.successors = [final[s] for s in block.successors]
-
-
-def enclose_tests(cfg: RegionCfg) -> None:
-    """Put a test into the region where its value is computed: 3.13 leaves some jumps out of the region around them."""
-    blocks = cfg.blocks
-    for block in blocks.values():
-        for succ in block.successors:
-            other = blocks[succ]
-            if not other.ops and other.end == "branch" and other.handler != block.handler:
-                other.region = block.region
