@@ -76,10 +76,12 @@ def _set_blocks(t: Translator, blocks: tuple[Any, ...]) -> None:
 
 
 def setup_finally(t: Translator, i: Instruction) -> None:
+    """Push the block of a ``try``, at the depth that its handler keeps."""
     _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack), False)))
 
 
 def setup_with(t: Translator, i: Instruction) -> None:
+    """Enter a context: the exit stays below the level of the block, what was entered lies above it."""
     t.pop(1)
     t.emit("BEFORE_WITH")
     t.stack.append(1)  # the exit; what was entered lies above the level of the block
@@ -88,16 +90,19 @@ def setup_with(t: Translator, i: Instruction) -> None:
 
 
 def setup_async_with(t: Translator, i: Instruction) -> None:
+    """Push the block of an ``async with``, below what was entered."""
     _set_blocks(t, (*t.blocks, (TRY, i.target, len(t.stack) - 1, True)))
 
 
 def pop_block(t: Translator, i: Instruction) -> None:
+    """Take the innermost block off the block stack."""
     if not t.blocks:
         raise t.unsupported("there is no block")
     _set_blocks(t, t.blocks[:-1])
 
 
 def pop_except(t: Translator, i: Instruction) -> None:
+    """End a handler: the three values of the previous exception go, of which one is visible."""
     if not t.blocks or t.blocks[-1][0] != HANDLER or len(t.stack) < 3:
         raise t.unsupported("no handler is running")
     lasti = t.stack[-3]
@@ -109,6 +114,7 @@ def pop_except(t: Translator, i: Instruction) -> None:
 
 
 def reraise(t: Translator, i: Instruction) -> None:
+    """Raise the exception on top again; up to 3.9 the stack tells whether it keeps an offset."""
     stack = t.stack
     if stack[-3:] != [0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
@@ -127,6 +133,7 @@ def reraise(t: Translator, i: Instruction) -> None:
 
 
 def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
+    """Test the exception for a type, and jump if it is of another."""
     t.pop(1)
     if t.stack.pop():
         raise t.unsupported("what is matched is not the type of the exception")
@@ -136,6 +143,7 @@ def jump_if_not_exc_match(t: Translator, i: Instruction) -> None:
 
 
 def with_except_start(t: Translator, i: Instruction) -> None:
+    """Call the exit, which lies below the six values of a handler."""
     if t.stack[-6:] != [1, 0, 1, 0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
     t.emit("WITH_EXCEPT_START")
@@ -143,6 +151,7 @@ def with_except_start(t: Translator, i: Instruction) -> None:
 
 
 def end_async_for(t: Translator, i: Instruction) -> None:
+    """End an asynchronous loop: its iterator and the six values go."""
     if t.stack[-7:] != [1, 0, 0, 0, 0, 1, 0]:
         raise t.unsupported("there is no exception on top of the stack")
     del t.stack[-7:]
@@ -170,10 +179,12 @@ def build_tuple(t: Translator, i: Instruction) -> None:
 
 # --- the rest of what 3.10 spells differently ------------------------------------------------------
 def gen_start(t: Translator, i: Instruction) -> None:
+    """Drop what the first ``send`` has pushed."""
     t.stack.pop()
 
 
 def dup_top(t: Translator, i: Instruction) -> None:
+    """Push the top once more."""
     if _is_exit_call(t):  # ``None, None, None`` for ``__exit__``: 3.11 loads it three times
         t.emit("CONST", None)
         t.stack.append(1)
@@ -189,11 +200,14 @@ def _is_exit_call(t: Translator) -> bool:
 
 
 def dup_top_two(t: Translator, i: Instruction) -> None:
+    """Push the two topmost values once more."""
     common.push_copy(t, 2)
     common.push_copy(t, 2)
 
 
 def rot(places: int) -> common.Function:
+    """Return the rule that puts the top below ``places - 1`` others (0: as many as the argument says)."""
+
     def rule(t: Translator, i: Instruction) -> None:
         count = places or i.arg
         visible = t.visible(count)
@@ -206,6 +220,8 @@ def rot(places: int) -> common.Function:
 
 
 def branch(when: bool) -> common.Function:
+    """Return the rule of a jump where the value on top, which it pops, is ``when``."""
+
     def rule(t: Translator, i: Instruction) -> None:
         t.pop(1)
         ops = t.ops
@@ -220,6 +236,7 @@ def branch(when: bool) -> common.Function:
 
 
 def call_function_kw(t: Translator, i: Instruction) -> None:
+    """Call with keywords, whose names lie on top."""
     names = common.keyword_names(t, t.take_const("the tuple of keyword names"))
     if len(names) > i.arg:
         raise t.unsupported("more keyword names than arguments")
@@ -227,6 +244,7 @@ def call_function_kw(t: Translator, i: Instruction) -> None:
 
 
 def call_method(t: Translator, i: Instruction) -> None:
+    """Call what ``LOAD_METHOD`` has loaded."""
     t.pop(i.arg + 1)
     if t.stack.pop():
         raise t.unsupported("no method was loaded")
@@ -252,21 +270,25 @@ def make_function(t: Translator, i: Instruction) -> None:
 
 
 def get_awaitable(t: Translator, i: Instruction) -> None:
+    """Await the value on top."""
     t.pop(1)
     yield_from_after(t, "AWAIT")
 
 
 def get_yield_from_iter(t: Translator, i: Instruction) -> None:
+    """Delegate to the iterable on top (``yield from``)."""
     t.pop(1)
     yield_from_after(t, "YIELD_FROM")
 
 
 def get_anext(t: Translator, i: Instruction) -> None:
+    """Await the next item of the asynchronous iterator on top."""
     t.need(1)
     yield_from_after(t, "GET_ANEXT_AWAIT")
 
 
 def yield_from_after(t: Translator, kind: str) -> None:
+    """Make one operation of the instruction at hand and the ``LOAD_CONST None; YIELD_FROM`` behind it."""
     first = t.instructions[t.next] if t.next < len(t.instructions) else None
     if first is None or first.opname != "LOAD_CONST" or t.consts[first.arg] is not None:
         raise t.unsupported("is not followed by LOAD_CONST None")
@@ -278,11 +300,13 @@ def yield_from_after(t: Translator, kind: str) -> None:
 
 
 def match_keys(t: Translator, i: Instruction) -> None:
+    """Look up the keys on top in the subject below them."""
     t.apply("MATCH_KEYS")
     _matched(t)
 
 
 def match_class(t: Translator, i: Instruction) -> None:
+    """Match the subject with a class."""
     t.apply("MATCH_CLASS", i.arg)
     _matched(t)
 

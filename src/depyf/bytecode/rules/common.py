@@ -53,19 +53,23 @@ def applies(kind: str, argument: Callable[[int], Any] = int) -> Function:
 
 # --- the stack -------------------------------------------------------------------------------------
 def pop_top(t: Translator, i: Instruction) -> None:
+    """Drop the top, which may be invisible."""
     if t.stack.pop():
         t.emit("POP")
 
 
 def push_null(t: Translator, i: Instruction) -> None:
+    """Push a ``NULL``, which no operation sees."""
     t.stack.append(0)
 
 
 def copy(t: Translator, i: Instruction) -> None:
+    """Push a copy of the value that many places below."""
     push_copy(t, i.arg)
 
 
 def push_copy(t: Translator, place: int) -> None:
+    """Push a copy of the value at a physical ``place`` (1 is the top)."""
     visible = t.visible(place)
     here = t.stack[-place]
     if here:
@@ -74,6 +78,7 @@ def push_copy(t: Translator, place: int) -> None:
 
 
 def swap(t: Translator, i: Instruction) -> None:
+    """Swap the top with the value that many places below."""
     place = i.arg
     stack = t.stack
     visible = t.visible(place)
@@ -127,12 +132,14 @@ class Known(int):
     value: Any
 
     def __new__(cls, value: Any) -> Self:
+        """Return a visible slot that holds a constant."""
         self = super().__new__(cls, 1)
         self.value = value
         return self
 
 
 def load_const(t: Translator, i: Instruction) -> None:
+    """Push a constant; a tuple may be names of keywords."""
     value = t.consts[i.arg]
     t.emit("CONST", value)
     t.stack.append(Known(value) if value.__class__ is tuple else 1)
@@ -140,10 +147,12 @@ def load_const(t: Translator, i: Instruction) -> None:
 
 # --- loading ---------------------------------------------------------------------------------------
 def load_fast(t: Translator, i: Instruction) -> None:
+    """Push a local."""
     load_local(t, i.arg)
 
 
 def load_local(t: Translator, index: int) -> None:
+    """Push a local, or the cell of a variable that is one."""
     name = t.locals[index]
     t.apply("LOAD_CLOSURE" if name in t.cell_names else "LOAD_FAST", name)
 
@@ -157,6 +166,7 @@ def load_method(t: Translator, i: Instruction) -> None:
 
 # --- building --------------------------------------------------------------------------------------
 def build_const_key_map(t: Translator, i: Instruction) -> None:
+    """Build a dictionary of the values below a tuple of keys."""
     keys = t.take_const("the tuple of keys")
     if not isinstance(keys, tuple) or len(keys) != i.arg:
         raise t.unsupported("the keys are not a tuple of the right size")
@@ -164,6 +174,7 @@ def build_const_key_map(t: Translator, i: Instruction) -> None:
 
 
 def format_simple(t: Translator, i: Instruction) -> None:
+    """Format the value on top, with the conversion that came before."""
     t.pop(1)
     conversion = t.ops.pop().arg if t.recent(1) == ["CONVERT"] else ""
     t.emit("FORMAT", (conversion, False))
@@ -171,6 +182,7 @@ def format_simple(t: Translator, i: Instruction) -> None:
 
 
 def format_with_spec(t: Translator, i: Instruction) -> None:
+    """Format a value with the specification on top."""
     t.pop(2)
     conversion = ""
     if t.recent(2) == ["CONVERT", "CONST"]:
@@ -181,6 +193,7 @@ def format_with_spec(t: Translator, i: Instruction) -> None:
 
 # --- operators -------------------------------------------------------------------------------------
 def binary_op(t: Translator, i: Instruction) -> None:
+    """Apply the operator that the argument numbers."""
     t.apply(*BINARY_OPERANDS[i.arg])
 
 
@@ -203,16 +216,19 @@ def to_bool(t: Translator, i: Instruction) -> None:
 
 
 def binary_slice(t: Translator, i: Instruction) -> None:
+    """Read ``container[start:stop]``."""
     t.apply("BUILD_SLICE", 2)
     t.apply("GETITEM")
 
 
 def store_slice(t: Translator, i: Instruction) -> None:
+    """Store into ``container[start:stop]``."""
     t.apply("BUILD_SLICE", 2)
     t.apply("SETITEM")
 
 
 def intrinsic_1(t: Translator, i: Instruction) -> None:
+    """Call a function of the interpreter with one value."""
     name = INTRINSICS_1[i.arg]
     if name == "unary_positive":
         t.apply("UNARY", "+")
@@ -228,6 +244,7 @@ def intrinsic_1(t: Translator, i: Instruction) -> None:
 
 
 def intrinsic_2(t: Translator, i: Instruction) -> None:
+    """Call a function of the interpreter with two values."""
     name = INTRINSICS_2[i.arg]
     if name == "prep_reraise_star":
         t.apply("PREP_RERAISE_STAR")
@@ -282,6 +299,7 @@ def for_iter(t: Translator, i: Instruction) -> None:
 
 
 def return_const(t: Translator, i: Instruction) -> None:
+    """Return a constant."""
     t.apply("CONST", t.consts[i.arg])
     t.apply("RETURN")
 
@@ -316,6 +334,7 @@ def make_function_attributes(t: Translator, i: Instruction) -> None:
 
 
 def load_from_dict_or_deref(t: Translator, i: Instruction) -> None:
+    """Look a variable up in the mapping on top, then in its cell."""
     t.pop(1)
     if t.recent(1) == ["LOAD_LOCALS"]:
         t.ops.pop()

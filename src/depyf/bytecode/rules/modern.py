@@ -19,6 +19,7 @@ def load_global(t: Translator, i: Instruction) -> None:
 
 
 def push_callable(t: Translator, with_null: bool) -> None:
+    """Push a callable, with the ``NULL`` beside it on the side where the version has it."""
     if not with_null:
         t.stack.append(1)
     elif t.code.version >= (3, 13):
@@ -35,21 +36,25 @@ def load_attr(t: Translator, i: Instruction) -> None:
 
 
 def load_super_attr(t: Translator, i: Instruction) -> None:
+    """Read an attribute of ``super()``; the low bits say how it was called and whether a method is wanted."""
     t.pop(3)
     t.emit("LOAD_SUPER_ATTR", (t.names[i.arg >> 2], bool(i.arg & 2)))
     push_callable(t, bool(i.arg & 1))
 
 
 def kw_names(t: Translator, i: Instruction) -> None:
+    """Note the names of the keywords of the next call."""
     t.keywords = t.consts[i.arg]
 
 
 def call(t: Translator, i: Instruction) -> None:
+    """Call with the names that ``KW_NAMES`` gave."""
     names, t.keywords = t.keywords, ()
     finish_call(t, i.arg, names)
 
 
 def call_kw(t: Translator, i: Instruction) -> None:
+    """Call with keywords, whose names lie on top."""
     finish_call(t, i.arg, t.take_const("the tuple of keyword names"))
 
 
@@ -77,6 +82,7 @@ def callable_slots(t: Translator) -> int:
 
 
 def call_function_ex(t: Translator, i: Instruction) -> None:
+    """Call with a tuple of arguments and perhaps a mapping."""
     t.pop(1 + (i.arg & 1))
     if callable_slots(t):
         raise t.unsupported("no NULL beside the callable")
@@ -86,16 +92,19 @@ def call_function_ex(t: Translator, i: Instruction) -> None:
 
 # --- fused -----------------------------------------------------------------------------------------
 def load_fast_load_fast(t: Translator, i: Instruction) -> None:
+    """Push two locals."""
     common.load_local(t, i.arg >> 4)
     common.load_local(t, i.arg & 15)
 
 
 def store_fast_load_fast(t: Translator, i: Instruction) -> None:
+    """Store into a local, and push another."""
     t.apply("STORE_FAST", t.locals[i.arg >> 4])
     common.load_local(t, i.arg & 15)
 
 
 def store_fast_store_fast(t: Translator, i: Instruction) -> None:
+    """Store into two locals."""
     t.pop(2)
     t.emit("STORE_FAST", t.locals[i.arg >> 4])
     t.emit("STORE_FAST", t.locals[i.arg & 15])
@@ -109,6 +118,7 @@ def make_cell(t: Translator, i: Instruction) -> None:
 
 
 def return_generator(t: Translator, i: Instruction) -> None:
+    """Push what the ``POP_TOP`` behind it drops: the generator itself follows from the flags."""
     t.stack.append(0)  # popped again by the POP_TOP that follows
 
 
@@ -140,24 +150,28 @@ def send_loop(t: Translator, kind: str) -> None:
 
 
 def get_awaitable(t: Translator, i: Instruction) -> None:
+    """Await the value on top."""
     t.pop(1)
     send_loop(t, "AWAIT")
     t.stack.append(1)
 
 
 def get_yield_from_iter(t: Translator, i: Instruction) -> None:
+    """Delegate to the iterable on top (``yield from``)."""
     t.pop(1)
     send_loop(t, "YIELD_FROM")
     t.stack.append(1)
 
 
 def get_anext(t: Translator, i: Instruction) -> None:
+    """Await the next item of the asynchronous iterator on top."""
     t.need(1)
     send_loop(t, "GET_ANEXT_AWAIT")
     t.stack.append(1)
 
 
 def async_gen_wrap(t: Translator, i: Instruction) -> None:
+    """Nothing: the ``YIELD`` of an asynchronous generator wraps."""
     if t.peek(1) != "YIELD_VALUE":
         raise t.unsupported("is not followed by YIELD_VALUE")
 

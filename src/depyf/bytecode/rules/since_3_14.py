@@ -19,6 +19,7 @@ _ENTER, _EXIT, _AENTER, _AEXIT = range(4)
 
 
 def load_common_constant(t: Translator, i: Instruction) -> None:
+    """Push one of the built-in objects that the interpreter numbers."""
     name = COMMON_CONSTANTS[i.arg]
     if name == "AssertionError":
         t.apply("LOAD_ASSERTION_ERROR")
@@ -27,6 +28,7 @@ def load_common_constant(t: Translator, i: Instruction) -> None:
 
 
 def binary_op(t: Translator, i: Instruction) -> None:
+    """Apply an operator, or subscript."""
     if i.arg != _SUBSCRIPT:
         return common.binary_op(t, i)
     t.apply("GETITEM")
