@@ -1,13 +1,13 @@
 """torch.compile's list juggling -> what a person would have written: a graph to a smaller graph.
 
 A partial evaluator.  Each block is run on a symbolic stack whose values are constants, local variables,
-results of operations (*lets*) and *virtual* lists, tuples and slices: built here and not seen by anyone
+results of operations (*SSA values*) and *virtual* lists, tuples and slices: built here and not seen by anyone
 else yet.  Building, indexing, slicing, extending and emptying a virtual container happens here and now,
 and leaves nothing behind; only when a container escapes (it is passed on, stored, returned) is it built.
 ``COPY``, ``SWAP`` and ``POP`` leave nothing behind either.
 
-What remains are the lets in their order.  They are put back into operations as a person nests
-expressions: a let that is used once, by the next thing that happens, stays an expression; the others get
+What remains is a block plan: the SSA values in their order.  They are put back into operations as a person
+nests expressions: a value that is used once, by the next thing that happens, stays an expression; the others get
 a variable, named after the variable torch stored them in, or the parameter they are passed as.
 
 Where nothing is known the original protocol is kept: values that lie on the stack where control flow
@@ -27,13 +27,13 @@ from ....cfg.graph import Block, Cfg, reachable
 from ....cfg.stack import StackMismatch, entry_depths
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES, Facts, NoFacts
-from .carry import carried_slots
 from .cleanup import forget_under_cleanups
-from .evaluate import Runner
+from .evaluate import PartialEvaluator
+from .loop_invariant_slots import loop_invariant_slots
 from .naming import Namer, is_torch_name
 from .reentered import ordinary_with
 from .updates import as_one_call, with_telling_names
-from .values import Container, Let, Plan, State, Value
+from .values import BlockPlan, Container, SsaValue, State, Value
 from .write import BlockWriter
 
 
@@ -174,7 +174,7 @@ class _Simplifier:
         self.depths = entry_depths(graph)
         self.predecessors, self.handlers = _edges(graph)
         self.verbatim = self._handling_blocks()
-        self.plans: dict[int, Plan] = {}
+        self.plans: dict[int, BlockPlan] = {}
         #: Branches that always go one way: block id -> successor.
         self.decided: dict[int, int] = {}
         #: Locals that code which is not followed value by value reads: their stores must stay.
@@ -183,10 +183,10 @@ class _Simplifier:
             self.kept |= {op.arg for block in graph.blocks.values() for op in block.ops
                           if op.kind is o.STORE_FAST and not is_torch_name(op.arg)}
         self.arguments = set(graph.code.arguments)
-        #: Values at the bottom of the stack that a block finds by name: block id -> how many.
-        self.carried = carried_slots(graph, self._joins())
+        #: Loop-invariant stack slots, whose values a block finds by name: block id -> how many.
+        self.invariant_slots = loop_invariant_slots(graph, self._joins())
         #: Those values, once a block before it has been run: block id -> values.
-        self.arrived: dict[int, list[Value]] = {}
+        self.invariant_values: dict[int, list[Value]] = {}
         self.stored = {op.arg for b in graph.blocks.values() for op in b.ops
                        if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)}
         deleted = {op.arg for b in graph.blocks.values() for op in b.ops if op.kind is o.DELETE_FAST}
@@ -277,7 +277,7 @@ class _Simplifier:
             ):
                 pending.append((id, None))  # its predecessor comes first
                 continue
-            if id in self.carried and id not in self.arrived:
+            if id in self.invariant_slots and id not in self.invariant_values:
                 postponed += 1
                 if postponed > len(graph.blocks) ** 2:
                     raise CannotDecompile(SIMPLIFY, "a loop that is entered in more than one place")
@@ -288,56 +288,56 @@ class _Simplifier:
                 if after is not None and self._follows(successor, block):
                     pending.insert(0, (successor, after.copy()))
         self.namer = Namer(self)
-        self._settle_reads()
+        self._materialise_reads()
         self._count_uses()
         if self.readable:
             self._inline_graph_items()
         return self._write()
 
     def _run_block(self, block: Block, state: State | None) -> State | None:
-        plan = self.plans[block.id] = Plan()
+        plan = self.plans[block.id] = BlockPlan()
         if block.id in self.verbatim:
             plan.verbatim = True
             return None
         if state is None:
-            carried = self.arrived.get(block.id, [])
-            reals = [Let(None, (), block.id) for _ in range(self.depths[block.id] - len(carried))]
+            invariant = self.invariant_values.get(block.id, [])
+            reals = [SsaValue(None, (), block.id) for _ in range(self.depths[block.id] - len(invariant))]
             bound = set(self.arguments) if block.id == self.graph.entry else set(self.always_bound)
             self.happened += 1
-            state = State([*reals[: block.floor], *carried, *reals[block.floor :]], {}, bound,
+            state = State([*reals[: block.floor], *invariant, *reals[block.floor :]], {}, bound,
                           (self.happened, self.happened))
             plan.entry_stack = reals
         else:
-            plan.entry_stack = [v for v in state.stack if isinstance(v, Let) and v.op is None]
-        runner = Runner(self, block, plan, state)
+            plan.entry_stack = [v for v in state.stack if isinstance(v, SsaValue) and v.op is None]
+        evaluator = PartialEvaluator(self, block, plan, state)
         for op in block.ops:
-            runner.step(op)
-        runner.end()
+            evaluator.step(op)
+        evaluator.end()
         return state
 
     # --- reads that nobody can observe --------------------------------------------------------------
-    def _settle_reads(self) -> None:
+    def _materialise_reads(self) -> None:
         """Materialise unobservable reads where something may have changed what they give before they are used.
 
         The others are written where they are used.
         """
         for plan in self.plans.values():
-            for let in plan.lets:
-                if not let.lasting:
-                    self._settle(let.operands, let.epochs)
-            self._settle(plan.end_operands, plan.end_epochs)
+            for value in plan.values:
+                if not value.lasting:
+                    self._materialise_changed(value.operands, value.epochs)
+            self._materialise_changed(plan.end_operands, plan.end_epochs)
 
-    def _settle(self, operands: Sequence[Value], epochs: tuple[int, int], inside: bool = False) -> None:
+    def _materialise_changed(self, operands: Sequence[Value], epochs: tuple[int, int], inside: bool = False) -> None:
         """Materialise those operands that something since may have changed, and what these read."""
         for operand in operands:
-            if not isinstance(operand, Let) or operand.lasting in ("", ALWAYS):
+            if not isinstance(operand, SsaValue) or operand.lasting in ("", ALWAYS):
                 continue  # (what leads to what always lasts does so too)
             if operand.epochs[operand.lasting == MODULES] != epochs[operand.lasting == MODULES]:
                 operand.lasting = ""
                 operand.elsewhere |= inside  # a variable: what takes it is written elsewhere
-                self._settle(operand.operands, operand.epochs)
+                self._materialise_changed(operand.operands, operand.epochs)
             else:
-                self._settle(operand.operands, epochs, inside=True)
+                self._materialise_changed(operand.operands, epochs, inside=True)
 
     def _inline_graph_items(self) -> None:
         """Read items of a graph's result that are used more than once where they are used.
@@ -345,37 +345,37 @@ class _Simplifier:
         That is done where no name of the user's is free for them.
         """
         for plan in self.plans.values():
-            for let in plan.lets:
-                if let.graph_item and (let.uses > 1 or let.elsewhere) and self.namer.has_no_name(let):
-                    let.lasting = ALWAYS
-                    if isinstance(let.operands[0], Let):
-                        let.operands[0].elsewhere = True  # the result has a variable
+            for value in plan.values:
+                if value.graph_item and (value.uses > 1 or value.elsewhere) and self.namer.has_no_name(value):
+                    value.lasting = ALWAYS
+                    if isinstance(value.operands[0], SsaValue):
+                        value.operands[0].elsewhere = True  # the result has a variable
 
     # --- uses -------------------------------------------------------------------------------------
     def _count_uses(self) -> None:
         """Count the uses of each SSA value, and remove optional ones that have none."""
         for id, plan in self.plans.items():
-            for let in plan.lets:
-                for operand in let.operands:
+            for value in plan.values:
+                for operand in value.operands:
                     self._use(operand, id)
             for operand in plan.end_operands:
                 self._use(operand, id)
         for id in reversed(list(self.plans)):
             plan = self.plans[id]
-            for let in reversed(list(plan.lets)):
-                if let.optional and not let.uses and not any(r.uses for r in let.results):
-                    plan.lets.remove(let)
-                    for operand in let.operands:
-                        if isinstance(operand, Let):
+            for value in reversed(list(plan.values)):
+                if value.optional and not value.uses and not any(r.uses for r in value.results):
+                    plan.values.remove(value)
+                    for operand in value.operands:
+                        if isinstance(operand, SsaValue):
                             operand.uses -= 1
-                elif let.lasting and (let.uses > 1 or let.elsewhere):
-                    for operand in let.operands:  # written as often as it is used itself
-                        if isinstance(operand, Let):
-                            operand.uses += let.uses - 1
-                            operand.elsewhere |= let.elsewhere
+                elif value.lasting and (value.uses > 1 or value.elsewhere):
+                    for operand in value.operands:  # written as often as it is used itself
+                        if isinstance(operand, SsaValue):
+                            operand.uses += value.uses - 1
+                            operand.elsewhere |= value.elsewhere
 
     def _use(self, value: Value, block: int) -> None:
-        if isinstance(value, Let):
+        if isinstance(value, SsaValue):
             value.uses += 1
             if value.block != block:
                 value.elsewhere = True

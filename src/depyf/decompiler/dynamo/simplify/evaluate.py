@@ -14,7 +14,7 @@ from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, Path
 from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
 from . import modules, objects
-from .values import Const, Container, Let, Local, Plan, State, Value
+from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value
 
 if TYPE_CHECKING:
     from . import _Simplifier
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BEING_BUILT = Const(...)
 
 
-class Runner:
+class PartialEvaluator:
     """A partial evaluator of one block: runs its operations on symbolic values and fills its block plan.
 
     Args:
@@ -33,7 +33,7 @@ class Runner:
         state: stack and locals at the entry; it is changed.
     """
 
-    def __init__(self, owner: _Simplifier, block: Block, plan: Plan, state: State) -> None:
+    def __init__(self, owner: _Simplifier, block: Block, plan: BlockPlan, state: State) -> None:
         self.owner = owner
         self.block = block
         self.plan = plan
@@ -50,15 +50,15 @@ class Runner:
         del self.stack[len(self.stack) - count :]
         return taken
 
-    def let(self, op: Op, operands: Sequence[Value], silent: bool = False) -> Let:
+    def define(self, op: Op, operands: Sequence[Value], silent: bool = False) -> SsaValue:
         """Append an SSA value to the plan; unless ``silent``, it may change what objects hold."""
         escaped = [self.escape(value) for value in operands]
-        let = Let(op, escaped, self.block.id)
-        let.epochs = self.state.epochs
-        self.plan.lets.append(let)
+        result = SsaValue(op, escaped, self.block.id)
+        result.epochs = self.state.epochs
+        self.plan.values.append(result)
         if not silent and op.kind not in UNOBSERVABLE:
             self.happened(op.kind in ONLY_READ)
-        return let
+        return result
 
     def happened(self, only_read: bool) -> None:
         """Begin a new epoch: something happens that others may observe."""
@@ -70,14 +70,14 @@ class Runner:
         lasting = self.owner.facts.reading(path) if path is not None else ""
         if not lasting:
             return False
-        let = self.let(op, operands, silent=True)
-        let.path, let.lasting, let.optional = path, lasting, True
-        self.stack.append(let)
+        result = self.define(op, operands, silent=True)
+        result.path, result.lasting, result.optional = path, lasting, True
+        self.stack.append(result)
         return True
 
     def path_of(self, value: Value) -> Path | None:
         """Return the path of the live object that a value is; ``None`` where that is not known."""
-        if isinstance(value, Let):
+        if isinstance(value, SsaValue):
             return value.path
         if isinstance(value, Local) and value.name in self.owner.arguments and value.name not in self.owner.stored:
             return (("local", value.name),)
@@ -102,7 +102,7 @@ class Runner:
         if value.kind == "tuple" and not items:
             built: Value = Const(())
         else:
-            built = self.let(Op(kind, len(items), self.op.offset, self.op.line), items)
+            built = self.define(Op(kind, len(items), self.op.offset, self.op.line), items)
             built.optional = built.pure = True  # building alone has no effect
         value.built = built
         self.state.replace(value, built)
@@ -120,12 +120,12 @@ class Runner:
     def generic(self, op: Op) -> None:
         """Run an operation of which nothing is known but what it pops and pushes."""
         pops, pushes = effect(op)
-        let = self.let(op, self.pop(pops))
+        result = self.define(op, self.pop(pops))
         if pushes == 1 and op.kind not in (o.UNPACK, o.UNPACK_EX):
-            self.stack.append(let)
+            self.stack.append(result)
         elif pushes:
-            let.results = [Let(None, (), self.block.id) for _ in range(pushes)]
-            self.stack.extend(let.results)
+            result.results = [SsaValue(None, (), self.block.id) for _ in range(pushes)]
+            self.stack.extend(result.results)
 
     def end(self) -> None:
         """Run the terminator, and note what had happened before it."""
@@ -153,43 +153,43 @@ class Runner:
             tested = self.pop(1 + block.arg)
         # What is on the stack for good lies at its bottom; it stays there.
         if followed or not block.successors:
-            reals = [v for v in self.stack if isinstance(v, Let) and v.op is None]
+            reals = [v for v in self.stack if isinstance(v, SsaValue) and v.op is None]
             if not block.successors:
                 self.stack.clear()
                 self.plan.end_operands = [self.escape(v) for v in tested]
                 return
             self.plan.end_operands = [*reals, *[self.escape(v) for v in tested]]
             return
-        self.carry()
+        self.take_invariant_slots()
         self.plan.end_operands = [self.escape(v) for v in [*list(self.stack), *tested]]
 
-    def carry(self) -> None:
+    def take_invariant_slots(self) -> None:
         """Take the loop-invariant stack slots off the stack: the successors find these values by name."""
         owner, block = self.owner, self.block
-        counts = {owner.carried.get(s, 0) for s in block.successors}
+        counts = {owner.invariant_slots.get(s, 0) for s in block.successors}
         if len(counts) != 1:
             raise CannotDecompile(SIMPLIFY, "the ways on disagree about what lies on the stack")
         (count,) = counts
         if not count:
             return
         base = block.floor
-        made_before = len(self.plan.lets)
+        made_before = len(self.plan.values)
         for slot in range(base, base + count):
-            self.settle(self.stack[slot])
+            self.materialise(self.stack[slot])
         self.move_before_the_rest(made_before, self.stack[base + count :])
         values = self.stack[base : base + count]
         del self.stack[base : base + count]
         for successor in block.successors:
-            known = owner.arrived.setdefault(successor, values)
+            known = owner.invariant_values.setdefault(successor, values)
             if not all(map(_same_value, known, values)):
                 raise CannotDecompile(SIMPLIFY, "the ways into a block bring different values")
 
-    def settle(self, value: Value) -> None:
+    def materialise(self, value: Value) -> None:
         """Materialise a value that other blocks take; slices and tuples of constants stay unbuilt."""
-        if isinstance(value, Let) and value.op is None:
+        if isinstance(value, SsaValue) and value.op is None:
             raise CannotDecompile(SIMPLIFY, "a value that is on the stack already")
         if isinstance(value, Local) and value.name in self.owner.stored:
-            self.read_now(value.name)
+            self.materialise_local(value.name)
         elif not _is_constant(value):
             self.escape(value)
 
@@ -198,14 +198,14 @@ class Runner:
 
         An iterator has no name: nothing may come between making it and its loop.
         """
-        lets = self.plan.lets
-        made, staying = lets[start:], {id(value) for value in rest}
-        place = next((i for i, let in enumerate(lets[:start]) if id(let) in staying), start)
-        while 0 < place < start and any(lets[place - 1] is operand for operand in lets[place].operands):
+        values = self.plan.values
+        made, staying = values[start:], {id(value) for value in rest}
+        place = next((i for i, result in enumerate(values[:start]) if id(result) in staying), start)
+        while 0 < place < start and any(values[place - 1] is operand for operand in values[place].operands):
             place -= 1
-        later = {id(let) for let in lets[place:start]}
-        if not any(id(operand) in later for let in made for operand in let.operands):
-            self.plan.lets[:] = [*lets[:place], *made, *lets[place:start]]
+        later = {id(result) for result in values[place:start]}
+        if not any(id(operand) in later for result in made for operand in result.operands):
+            self.plan.values[:] = [*values[:place], *made, *values[place:start]]
 
     # --- constants, locals ---
     def op_CONST(self, op: Op) -> None:
@@ -227,7 +227,7 @@ class Runner:
         """Push a cell; nothing is lost if that does not happen."""
         self.generic(op)
         cell = self.stack[-1]
-        assert isinstance(cell, Let)
+        assert isinstance(cell, SsaValue)
         cell.optional = cell.pure = True
 
     def op_LOAD_DEREF(self, op: Op) -> None:
@@ -241,7 +241,7 @@ class Runner:
         The cell is popped. ``None`` for any other attribute.
         """
         cell = self.stack[-1]
-        if op.arg == "cell_contents" and isinstance(cell, Let) and cell.op is not None \
+        if op.arg == "cell_contents" and isinstance(cell, SsaValue) and cell.op is not None \
                 and cell.op.kind is o.LOAD_CLOSURE:
             self.pop(1)
             return Op(kind, cell.op.arg, op.offset, op.line, -1, op.handler)
@@ -260,10 +260,10 @@ class Runner:
         name = op.arg
         (value,) = self.pop(1)
         self.forget(name)
-        if isinstance(value, Let):
+        if isinstance(value, SsaValue):
             value.hints.append(name)
         if name in self.owner.kept:
-            self.let(op, [value])
+            self.define(op, [value])
             self.state.bound.add(name)
         else:
             self.state.variables[name] = value
@@ -272,14 +272,14 @@ class Runner:
         """Materialise what still means the value of a local, as the local gets another one."""
         self.state.variables.pop(name, None)
         if self.state.mentions(name):
-            self.read_now(name)
+            self.materialise_local(name)
 
-    def read_now(self, name: str) -> None:
+    def materialise_local(self, name: str) -> None:
         """Materialise a local: every mention of its present value becomes an SSA value that is read here."""
         assert self.op is not None
-        read = Let(Op(o.LOAD_FAST, name, self.op.offset, self.op.line), (), self.block.id)
+        read = SsaValue(Op(o.LOAD_FAST, name, self.op.offset, self.op.line), (), self.block.id)
         read.optional = True
-        self.plan.lets.append(read)
+        self.plan.values.append(read)
         for stale in _locals_named(self.state, name):
             self.state.replace(stale, read)
 
@@ -292,14 +292,14 @@ class Runner:
         self.forget(name)
         self.state.bound.discard(name)
         if not (self.owner.readable and name.startswith(GRAPH_RESULT)):
-            self.let(op, [])
+            self.define(op, [])
 
     # --- the stack ---
     def op_POP(self, op: Op) -> None:
         """Drop the top; only a value that is on the real stack leaves an operation."""
         (value,) = self.pop(1)
-        if isinstance(value, Let) and value.op is None:
-            self.let(op, [value])
+        if isinstance(value, SsaValue) and value.op is None:
+            self.define(op, [value])
 
     def op_COPY(self, op: Op) -> None:
         """Push a value of the stack once more."""
@@ -351,7 +351,7 @@ class Runner:
         if isinstance(value, Container) and value.kind == "list":
             self.stack.append(Container("tuple", list(value.items)))
         else:
-            self.stack.append(self.let(op, [value]))
+            self.stack.append(self.define(op, [value]))
 
     def op_LIST_APPEND(self, op: Op) -> None:
         """Append to a virtual list, or leave the operation."""
@@ -378,7 +378,7 @@ class Runner:
         """Leave an operation on a container that is being built, as part of the expression that builds it."""
         if op.arg != 1:
             raise CannotDecompile(SIMPLIFY, f"{op!r} reaches below the top")
-        self.stack.append(self.let(op, self.pop(effect(op)[0] + 1)))
+        self.stack.append(self.define(op, self.pop(effect(op)[0] + 1)))
 
     op_SET_ADD = op_MAP_ADD = op_SET_UPDATE = op_DICT_UPDATE = op_DICT_MERGE = in_place
 
@@ -400,9 +400,9 @@ class Runner:
             self.stack.append(Container(owner.kind, found) if isinstance(found, list) else found)
             return
         if type(key) is int and _is_graph_result(owner):
-            let = self.let(op, self.pop(2), silent=True)
-            let.pure = let.optional = let.graph_item = True
-            self.stack.append(let)
+            result = self.define(op, self.pop(2), silent=True)
+            result.pure = result.optional = result.graph_item = True
+            self.stack.append(result)
             return
         if isinstance(index, Const) and (objects.read_item(self, op) or self._reads_item(op, owner, index)):
             return
@@ -474,12 +474,12 @@ class Runner:
         """Push a global; one of Dynamo's own may be read later, or never."""
         path = (("global", op.arg),)
         if op.arg.startswith(OWN_GLOBALS):
-            let = self.let(op, (), silent=True)
-            let.optional = let.pure = True
-            let.path = path
+            result = self.define(op, (), silent=True)
+            result.optional = result.pure = True
+            result.path = path
             if self.owner.facts.reading(path):
-                let.lasting = ALWAYS
-            self.stack.append(let)
+                result.lasting = ALWAYS
+            self.stack.append(result)
         elif not self.reads(op, (), path):
             self.generic(op)
 
@@ -500,19 +500,19 @@ class Runner:
                 1, op, self.stack[-1:], (*owner_path, ("attr", op.arg))):
             return
         self.generic(op)
-        let = self.stack[-1]
-        assert isinstance(let, Let)
-        (owner,) = let.operands
-        if isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
+        result = self.stack[-1]
+        assert isinstance(result, SsaValue)
+        (owner,) = result.operands
+        if isinstance(owner, SsaValue) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
                 and op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
-            let.optional = True
+            result.optional = True
 
     def op_INPLACE(self, op: Op) -> None:
         """Leave ``a += b`` as a statement: ``a`` is a variable, whatever it was read from."""
         self.generic(op)
         result = self.stack[-1]
-        changed = result.operands[0] if isinstance(result, Let) else None
-        if isinstance(changed, Let):
+        changed = result.operands[0] if isinstance(result, SsaValue) else None
+        if isinstance(changed, SsaValue):
             changed.lasting, changed.graph_item = "", False
 
     # --- calls ---
@@ -522,13 +522,13 @@ class Runner:
         arguments = self.stack[-2] if op.arg else self.stack[-1]
         items = _items(arguments)
         no_keywords = keywords is None or (
-            isinstance(keywords, Let) and keywords.op is not None and keywords.op.kind is o.BUILD_MAP
+            isinstance(keywords, SsaValue) and keywords.op is not None and keywords.op.kind is o.BUILD_MAP
             and keywords.op.arg == 0)
         no_keywords = no_keywords or isinstance(keywords, Container) and not keywords.items
         if items is None or not no_keywords:
             self.generic(op)
             return
-        if isinstance(keywords, Let):
+        if isinstance(keywords, SsaValue):
             keywords.optional = True  # an empty dictionary nobody else sees
         function = self.stack[-3 if op.arg else -2]
         self.pop(3 if op.arg else 2)
@@ -544,25 +544,25 @@ class Runner:
         positional, keywords = op.arg
         operands = self.pop(1 + positional + len(keywords))
         function = operands[0]
-        if not keywords and isinstance(function, Let):
-            result = objects.call(self, op, function, operands[1:])
-            if result is not None:
-                self.stack.append(result)
+        if not keywords and isinstance(function, SsaValue):
+            known = objects.call(self, op, function, operands[1:])
+            if known is not None:
+                self.stack.append(known)
                 return
-        marks = isinstance(function, Let) and _is_marker(function)
-        let = self.let(op, operands, silent=marks)
-        self.stack.append(let)
-        if not isinstance(function, Let) or function.op is None:
+        marks = isinstance(function, SsaValue) and _is_marker(function)
+        result = self.define(op, operands, silent=marks)
+        self.stack.append(result)
+        if not isinstance(function, SsaValue) or function.op is None:
             return
         if _is_marker(function):
-            let.optional = function.optional = True
+            result.optional = function.optional = True
             owner = function.operands[0]
-            assert isinstance(owner, Let)
+            assert isinstance(owner, SsaValue)
             owner.optional = True
         if function.op.kind is o.LOAD_GLOBAL:
             names = self.owner.parameter_names.get(function.op.arg)
-            for name, operand in zip(names or (), let.operands[1 : 1 + positional]):
-                if isinstance(operand, Let):
+            for name, operand in zip(names or (), result.operands[1 : 1 + positional]):
+                if isinstance(operand, SsaValue):
                     operand.hints.append(name)
 
 
@@ -570,9 +570,9 @@ def known_truth(value: Value) -> bool | None:
     """Return the truth of a constant, and False for a flag of the profiler; ``None`` where it is not known."""
     if isinstance(value, Const):
         return bool(value.value)
-    if isinstance(value, Let) and value.op is not None and value.op.kind is o.LOAD_ATTR:
+    if isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR:
         (owner,) = value.operands
-        if isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
+        if isinstance(owner, SsaValue) and owner.op is not None and owner.op.kind is o.LOAD_GLOBAL \
                 and value.op.arg in PROFILER_FLAGS.get(owner.op.arg, ()):
             value.optional = owner.optional = True
             return False
@@ -618,19 +618,19 @@ def _locals_named(state: State, name: str) -> list[Local]:
 
 def _is_graph_result(value: Value) -> bool:
     """Return whether a value is the result of calling a compiled graph."""
-    if not isinstance(value, Let) or value.op is None or value.op.kind is not o.CALL:
+    if not isinstance(value, SsaValue) or value.op is None or value.op.kind is not o.CALL:
         return False
     function = value.operands[0]
-    return (isinstance(function, Let) and function.op is not None and function.op.kind is o.LOAD_GLOBAL
+    return (isinstance(function, SsaValue) and function.op is not None and function.op.kind is o.LOAD_GLOBAL
             and function.op.arg.startswith(GRAPH_PREFIX))
 
 
-def _is_marker(function: Let) -> bool:
+def _is_marker(function: SsaValue) -> bool:
     """Return whether a function is one that only marks a range for the profiler."""
     if function.op is None or function.op.kind is not o.LOAD_ATTR:
         return False
     (owner,) = function.operands
-    if not isinstance(owner, Let) or owner.op is None or owner.op.kind is not o.LOAD_GLOBAL:
+    if not isinstance(owner, SsaValue) or owner.op is None or owner.op.kind is not o.LOAD_GLOBAL:
         return False
     return function.op.arg in PROFILER_MARKERS.get(owner.op.arg, ())
 

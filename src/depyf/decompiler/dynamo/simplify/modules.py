@@ -17,25 +17,25 @@ from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ..facts import ALWAYS, GETATTR, MODULES, Path
 from ..global_names import MODULE_DICTIONARIES
-from .values import Const, Let, Value
+from .values import Const, SsaValue, Value
 
 if TYPE_CHECKING:
-    from .evaluate import Runner
+    from .evaluate import PartialEvaluator
 
 
-def entry(runner: Runner, op: Op, owner: Value, path: Path) -> bool:
+def entry(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool:
     """Replace ``x.__dict__`` and ``'name'``, both on the stack, by ``x.name``; return whether that gives the same."""
     key = path[-1][1]
-    if len(path) < 3 or path[-2] != ("attr", "__dict__") or type(key) is not str or not isinstance(owner, Let):
+    if len(path) < 3 or path[-2] != ("attr", "__dict__") or type(key) is not str or not isinstance(owner, SsaValue):
         return False
-    if not key.isidentifier() or not runner.owner.facts.reading((*path[:-2], ("attr", key))):
+    if not key.isidentifier() or not evaluator.owner.facts.reading((*path[:-2], ("attr", key))):
         return False
-    runner.pop(2)
+    evaluator.pop(2)
     read = Op(o.LOAD_ATTR, key, op.offset, op.line, -1, op.handler)
-    return runner.reads(read, [owner.operands[0]], (*path[:-2], ("attr", key)))
+    return evaluator.reads(read, [owner.operands[0]], (*path[:-2], ("attr", key)))
 
 
-def member(runner: Runner, op: Op, owner: Value, path: Path) -> bool:
+def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool:
     """Replace a dictionary of a module and a key, both on the stack, by the attribute or element of that module.
 
     Args:
@@ -46,10 +46,10 @@ def member(runner: Runner, op: Op, owner: Value, path: Path) -> bool:
     Returns:
         Whether that could be done.
     """
-    if not (isinstance(owner, Let) and owner.op is not None and owner.op.kind is o.LOAD_ATTR
+    if not (isinstance(owner, SsaValue) and owner.op is not None and owner.op.kind is o.LOAD_ATTR
             and owner.op.arg in MODULE_DICTIONARIES):
         return False
-    facts, key = runner.owner.facts, path[-1][1]
+    facts, key = evaluator.owner.facts, path[-1][1]
     (module,) = owner.operands
     if facts.reading(path) != MODULES or type(key) is not str:
         return False
@@ -64,10 +64,10 @@ def member(runner: Runner, op: Op, owner: Value, path: Path) -> bool:
     elif facts.element(path[:-2], key) == path:
         read, operands = Op(o.GETITEM, None, *place), [module, Const(key)]
     elif facts.unshadowed(path) and facts.well_known((("global", "getattr"),)) == GETATTR:
-        function = runner.let(Op(o.LOAD_GLOBAL, "getattr", *place), (), silent=True)
+        function = evaluator.define(Op(o.LOAD_GLOBAL, "getattr", *place), (), silent=True)
         function.lasting, function.optional = ALWAYS, True
         read, operands = Op(o.CALL, (2, ()), *place), [function, module, Const(key)]
     else:
         return False
-    runner.pop(2)
-    return runner.reads(read, operands, path)
+    evaluator.pop(2)
+    return evaluator.reads(read, operands, path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from ....bytecode import operations as o
 from ...names import free_name
 from ..global_names import BUILTINS_PREFIX, MODULE_DICTIONARIES
-from .values import Const, Let, Local, Value
+from .values import Const, Local, SsaValue, Value
 
 if TYPE_CHECKING:
     from . import _Simplifier
@@ -40,38 +40,38 @@ class Namer:
                     self.taken |= {op.arg, owner.rename.get(op.arg, op.arg)}
         self.rename = owner.rename
 
-    def name(self, let: Let) -> str:
+    def name(self, value: SsaValue) -> str:
         """Return the variable of a value, chosen when it is first asked for."""
-        if let.variable is None:
-            names = list(dict.fromkeys(self.candidates(let))) or [self.kind(let)]
+        if value.variable is None:
+            names = list(dict.fromkeys(self.candidates(value))) or [self.kind(value)]
             wanted = next((name for name in names if name not in self.taken), names[0])
-            let.variable = free_name(wanted, self.taken)
-            self.taken.add(let.variable)
-        return let.variable
+            value.variable = free_name(wanted, self.taken)
+            self.taken.add(value.variable)
+        return value.variable
 
-    def has_no_name(self, let: Let) -> bool:
+    def has_no_name(self, value: SsaValue) -> bool:
         """Return whether a value has no variable, and no name that somebody gave it is free."""
-        return let.variable is None and not any(
-            hint not in self.taken and not is_torch_name(hint) for hint in let.hints)
+        return value.variable is None and not any(
+            hint not in self.taken and not is_torch_name(hint) for hint in value.hints)
 
-    def candidates(self, let: Let) -> Iterator[str]:
+    def candidates(self, value: SsaValue) -> Iterator[str]:
         """Yield names for a value by its use and its origin, best first."""
-        yield from (hint for hint in let.hints
+        yield from (hint for hint in value.hints
                     if hint.isidentifier() and not keyword.iskeyword(hint) and not is_torch_name(hint))
-        yield from filter(None, (_described(let, self.rename, long) for long in (False, True)))
+        yield from filter(None, (_described(value, self.rename, long) for long in (False, True)))
 
-    def kind(self, let: Let) -> str:
+    def kind(self, value: SsaValue) -> str:
         """Return a name for a value of which only the operation is known."""
-        if let.op is None:
+        if value.op is None:
             return "value"
-        if let.role[:1] == ("size",):
-            return _short("_".join(filter(None, [_described(let.operands[1], self.rename, False), "size"]))) or "size"
-        if let.op.kind in (o.CALL, o.CALL_EX) and let.operands:
-            called = _described(let.operands[0], self.rename, False)
+        if value.role[:1] == ("size",):
+            return _short("_".join(filter(None, [_described(value.operands[1], self.rename, False), "size"]))) or "size"
+        if value.op.kind in (o.CALL, o.CALL_EX) and value.operands:
+            called = _described(value.operands[0], self.rename, False)
             return _short(called.rstrip("_") + "_result") or "result"
-        if let.op.kind is o.LOAD_FAST:
-            return f"{let.op.arg}_before"
-        return _KINDS.get(let.op.kind, "value")
+        if value.op.kind is o.LOAD_FAST:
+            return f"{value.op.arg}_before"
+        return _KINDS.get(value.op.kind, "value")
 
 
 def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int = 0) -> str:
@@ -87,7 +87,7 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
     """
     if isinstance(value, Local):
         return value.name
-    if not isinstance(value, Let):
+    if not isinstance(value, SsaValue):
         return ""
     if value.variable is not None and depth:
         return value.variable
@@ -132,8 +132,8 @@ def _described_item(owner: Value, key: object, rename: Mapping[str, str], long: 
     return _joined(inner, str(key).replace("-", "minus_")) if type(key) in (str, int) else ""
 
 
-def _is_attribute(value: Value) -> TypeGuard[Let]:
-    return isinstance(value, Let) and value.op is not None and value.op.kind is o.LOAD_ATTR
+def _is_attribute(value: Value) -> TypeGuard[SsaValue]:
+    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR
 
 
 def _joined(owner: str, name: str) -> str:

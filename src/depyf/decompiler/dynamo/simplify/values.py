@@ -33,7 +33,7 @@ class Local(Value):
         self.name = name
 
 
-class Let(Value):
+class SsaValue(Value):
     """An SSA value: the result of an operation.
 
     Attributes:
@@ -67,7 +67,7 @@ class Let(Value):
         self.hints: list[str] = []
         self.optional = False
         self.pure = False
-        self.results: list[Let] = []
+        self.results: list[SsaValue] = []
         self.variable: str | None = None
         self.path: Path | None = None
         self.role: tuple[Any, ...] = ()
@@ -164,22 +164,22 @@ class State:
         return inside(self.stack) or inside(list(self.variables.values()))
 
 
-class Plan:
+class BlockPlan:
     """A block plan: the SSA values that are left of a block, in order, and what its terminator takes.
 
     Attributes:
         end_epochs: what had happened before the terminator: see :class:`State`.
-        lets: the SSA values that are computed in the block.
+        values: the SSA values that are computed in the block.
         entry_stack: values that lie on the stack at the block's entry.
         end_operands: what lies on the stack behind the block, and what the terminator takes.
         verbatim: whether the block stays as it is.
     """
 
-    __slots__ = ("end_epochs", "end_operands", "entry_stack", "lets", "verbatim")
+    __slots__ = ("end_epochs", "end_operands", "entry_stack", "values", "verbatim")
 
     def __init__(self) -> None:
         self.end_epochs = (0, 0)
-        self.lets: list[Let] = []
-        self.entry_stack: list[Let] = []
+        self.values: list[SsaValue] = []
+        self.entry_stack: list[SsaValue] = []
         self.end_operands: list[Value] = []
         self.verbatim = False

@@ -13,19 +13,19 @@ from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .naming import Namer
-from .values import Const, Let, Local, Plan, Value
+from .values import BlockPlan, Const, Local, SsaValue, Value
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
 
 
-def is_resume(let: Let) -> bool:
+def is_resume(result: SsaValue) -> bool:
     """Return whether a value is a call of a resume function."""
-    function = let.operands[0] if let.operands and let.op is not None and let.op.kind is o.CALL else None
-    return isinstance(function, Let) and function.op is not None and function.op.kind is o.LOAD_GLOBAL \
+    function = result.operands[0] if result.operands and result.op is not None and result.op.kind is o.CALL else None
+    return isinstance(function, SsaValue) and function.op is not None and function.op.kind is o.LOAD_GLOBAL \
         and str(function.op.arg).startswith(RESUME_PREFIX)
 
 
-def happens(value: Let) -> bool:
+def happens(value: SsaValue) -> bool:
     """Return whether a value is a call that others may see."""
     return value.op is not None and value.op.kind in (o.CALL, o.CALL_EX) and not value.role and not value.pure \
         and not value.lasting and not value.optional
@@ -34,89 +34,90 @@ def happens(value: Let) -> bool:
 class BlockWriter:
     """A writer of block plans as operations, which nests expressions where the order of evaluation allows it."""
 
-    def __init__(self, block: Block, plan: Plan, namer: Namer) -> None:
+    def __init__(self, block: Block, plan: BlockPlan, namer: Namer) -> None:
         self.block = block
         self.plan = plan
         self.namer = namer
         self.ops: list[Op] = []
         #: Values that are computed next, in this order: on the stack already (``reals``) or not yet.
-        self.reals: list[Let] = list(plan.entry_stack)
+        self.reals: list[SsaValue] = list(plan.entry_stack)
         #: Values that are stored, or taken apart, as they are: what an assignment's targets get.
-        self.targets = {id(operand) for let in plan.lets if let.op is not None and let.op.kind in _TARGETS
-                        for operand in let.operands}
-        self.pending: list[tuple[Let, list[Op]]] = []
+        self.targets = {id(operand) for result in plan.values if result.op is not None and result.op.kind in _TARGETS
+                        for operand in result.operands}
+        self.pending: list[tuple[SsaValue, list[Op]]] = []
         #: Some of what waits takes a value that is on the stack already, which must then stay on its top.
         self.waits_on_reals = False
 
     def write(self) -> list[Op]:
         """Return the operations of the block."""
-        for let in self.plan.lets:
-            if let.op is not None:
-                let.op = self.like(let.op.kind, let.op, let.op.arg)
-            self.write_let(let)
+        for result in self.plan.values:
+            if result.op is not None:
+                result.op = self.like(result.op.kind, result.op, result.op.arg)
+            self.write_value(result)
         fragment = self.consume(self.plan.end_operands, self.block.end_op)
         self.flush()
         self.ops += fragment
         return self.ops
 
-    def write_let(self, let: Let) -> None:
+    def write_value(self, result: SsaValue) -> None:
         """Write one SSA value: into a variable, onto the stack, or as part of what takes it next."""
-        assert let.op is not None
-        if self.is_late(let):
+        assert result.op is not None
+        if self.is_late(result):
             return
-        self.keep_calls_apart(let)
-        fragment = self.consume(let.operands, let.op)
-        fragment.append(let.op)
-        pushes = 1 if let.op.kind in UPDATES else effect(let.op)[1]
-        if let.results:
+        self.keep_calls_apart(result)
+        fragment = self.consume(result.operands, result.op)
+        fragment.append(result.op)
+        pushes = 1 if result.op.kind in UPDATES else effect(result.op)[1]
+        if result.results:
             self.flush()
             self.ops += fragment
-            self.reals += let.results
-            if let.op.kind in (o.UNPACK, o.UNPACK_EX) and not all(id(r) in self.targets for r in let.results) \
-                    or any(r.uses != 1 or r.elsewhere for r in let.results):
-                self.spill(len(let.results))
-        elif let.op.kind in (o.STORE_FAST, o.STORE_DEREF, o.POP, o.DELETE_FAST) or not pushes:
+            self.reals += result.results
+            if result.op.kind in (o.UNPACK, o.UNPACK_EX) and not all(id(r) in self.targets for r in result.results) \
+                    or any(r.uses != 1 or r.elsewhere for r in result.results):
+                self.spill(len(result.results))
+        elif result.op.kind in (o.STORE_FAST, o.STORE_DEREF, o.POP, o.DELETE_FAST) or not pushes:
             self.flush()
             self.ops += fragment
-        elif not let.uses:
+        elif not result.uses:
             self.flush()
-            self.ops += [*fragment, self.like(o.POP, let.op)]
-        elif let.uses > 1 or let.elsewhere:
+            self.ops += [*fragment, self.like(o.POP, result.op)]
+        elif result.uses > 1 or result.elsewhere:
             self.flush()
-            self.ops += [*fragment, self.like(o.STORE_FAST, let.op, self.namer.name(let))]
+            self.ops += [*fragment, self.like(o.STORE_FAST, result.op, self.namer.name(result))]
         else:
-            self.pending.append((let, fragment))
+            self.pending.append((result, fragment))
 
-    def keep_calls_apart(self, let: Let) -> None:
+    def keep_calls_apart(self, result: SsaValue) -> None:
         """Store what is called for a resume function in variables before its call: that is where the graph broke.
 
         Not where something else waits that would need a variable for it.
         """
-        if not is_resume(let):
+        if not is_resume(result):
             return
         waiting = [each for each, _ in self.pending]
-        calls = [value for value in let.operands if isinstance(value, Let) and value in waiting and happens(value)]
+        calls = [value for value in result.operands
+                 if isinstance(value, SsaValue) and value in waiting and happens(value)]
         if calls and waiting[: len(calls)] == calls:
             self.flush(len(calls))
 
     @staticmethod
-    def is_late(let: Let) -> bool:
+    def is_late(result: SsaValue) -> bool:
         """Return whether a value is computed where it is used: its only operand that happens stands in a variable."""
-        if let.lasting:
+        if result.lasting:
             return True
-        if not let.pure:
+        if not result.pure:
             return False
-        if let.op is not None and let.op.kind is o.LOAD_GLOBAL:  # one of Dynamo's own: reads the same anywhere
-            return let.uses == 1 or let.op.arg.startswith(CONSTANT_PREFIX)
-        if let.uses != 1 or let.elsewhere:
+        if result.op is not None and result.op.kind is o.LOAD_GLOBAL:  # one of Dynamo's own: reads the same anywhere
+            return result.uses == 1 or result.op.arg.startswith(CONSTANT_PREFIX)
+        if result.uses != 1 or result.elsewhere:
             return False
-        if let.op is not None and let.op.kind in (o.BUILD_LIST, o.BUILD_TUPLE, o.BUILD_SLICE):
+        if result.op is not None and result.op.kind in (o.BUILD_LIST, o.BUILD_TUPLE, o.BUILD_SLICE):
             # What takes it follows at once: no local it reads is stored in between.
-            return all(isinstance(value, (Const, Local)) for value in let.operands)
-        if not let.operands:
+            return all(isinstance(value, (Const, Local)) for value in result.operands)
+        if not result.operands:
             return True
-        owner = let.operands[0]
-        return isinstance(owner, Let) and (owner.uses > 1 or owner.elsewhere or owner.variable is not None)
+        owner = result.operands[0]
+        return isinstance(owner, SsaValue) and (owner.uses > 1 or owner.elsewhere or owner.variable is not None)
 
     @staticmethod
     def like(kind: str, op: Op, arg: Any = None) -> Op:
@@ -126,20 +127,20 @@ class BlockWriter:
     def flush(self, count: int | None = None) -> None:
         """Compute what waits (the first ``count`` of it) now, into variables."""
         count = len(self.pending) if count is None else count
-        for let, fragment in self.pending[:count]:
-            assert let.op is not None
-            self.ops += [*fragment, self.like(o.STORE_FAST, let.op, self.namer.name(let))]
+        for result, fragment in self.pending[:count]:
+            assert result.op is not None
+            self.ops += [*fragment, self.like(o.STORE_FAST, result.op, self.namer.name(result))]
         del self.pending[:count]
         if not self.pending:
             self.waits_on_reals = False
 
-    def still_waiting(self, values: Sequence[Let]) -> list[Let]:
+    def still_waiting(self, values: Sequence[SsaValue]) -> list[SsaValue]:
         """Return the values that have no variable yet.
 
         Raises:
             CannotDecompile: one of them does not wait.
         """
-        waiting = [let for let, _ in self.pending]
+        waiting = [result for result, _ in self.pending]
         left = [v for v in values if v.variable is None]
         if any(v not in waiting for v in left):
             raise CannotDecompile(SIMPLIFY, "a value is used before it is computed")
@@ -162,19 +163,19 @@ class BlockWriter:
 
         That is before something that has happened by then and may have changed what it gives.
         """
-        waiting = [let for let, _ in self.pending]
+        waiting = [result for result, _ in self.pending]
         changes = [at for at, value in enumerate(operands) if value in waiting]
         # (what modules hold stays the same while things are only read)
         of_modules = [at for at in changes if not self.only_reads(operands[at])]
-        return any(isinstance(value, Let) and value.lasting not in ("", ALWAYS) and value.op is not None
+        return any(isinstance(value, SsaValue) and value.lasting not in ("", ALWAYS) and value.op is not None
                    and at < max(of_modules if value.lasting == MODULES else changes, default=-1)
                    for at, value in enumerate(operands))
 
     @staticmethod
     def only_reads(value: Value) -> bool:
         """Return whether evaluating a value changes nothing that modules hold: it is a size of a value at hand."""
-        return isinstance(value, Let) and value.role == ("size",) and all(
-            not isinstance(part, Let) or part.lasting or part.variable is not None for part in value.operands)
+        return isinstance(value, SsaValue) and value.role == ("size",) and all(
+            not isinstance(part, SsaValue) or part.lasting or part.variable is not None for part in value.operands)
 
     def place(self) -> tuple[int, int | None]:
         """Return offset and line of the block's terminator, or of its last operation."""
@@ -185,29 +186,29 @@ class BlockWriter:
         """Return operations that push the operands; those among them that wait become part of it."""
         if self.pending and self.read_too_early(operands):
             self.flush()
-        waiting = [let for let, _ in self.pending]
+        waiting = [result for result, _ in self.pending]
         late = [value for value in _not_in_variables(operands) if value not in waiting and self.is_late(value)]
         fragments = self.take(*self.at_hand(operands, late))
-        result: list[Op] = []
+        ops: list[Op] = []
         place = (op.offset, op.line) if op is not None else self.place()
         for value in operands:
             if isinstance(value, Const):
-                result.append(Op(o.CONST, value.value, *place))
+                ops.append(Op(o.CONST, value.value, *place))
             elif isinstance(value, Local):
-                result.append(Op(o.LOAD_FAST, value.name, *place))
-            elif not isinstance(value, Let):
+                ops.append(Op(o.LOAD_FAST, value.name, *place))
+            elif not isinstance(value, SsaValue):
                 raise CannotDecompile(SIMPLIFY, "a container was not built")
             elif value in late:
                 assert value.op is not None
-                result += [*self.consume(value.operands, value.op), value.op]
+                ops += [*self.consume(value.operands, value.op), value.op]
             elif id(value) in fragments:
-                result += fragments[id(value)]
+                ops += fragments[id(value)]
             elif value.variable is not None:
-                result.append(Op(o.LOAD_FAST, value.variable, *place))
+                ops.append(Op(o.LOAD_FAST, value.variable, *place))
             # else: it lies on the stack already
-        return result
+        return ops
 
-    def at_hand(self, operands: Sequence[Value], late: list[Let]) -> tuple[list[Let], list[Let]]:
+    def at_hand(self, operands: Sequence[Value], late: list[SsaValue]) -> tuple[list[SsaValue], list[SsaValue]]:
         """Return the operands that are taken from the stack, and those that wait to be computed.
 
         What lies or waits in another order than it is taken in goes into variables.
@@ -223,7 +224,7 @@ class BlockWriter:
             self.spill(len(self.reals) - min(map(self.reals.index, on_stack)))
             on_stack = []
             computed = [value for value in _not_in_variables(operands) if value not in late]
-        waiting = [let for let, _ in self.pending]
+        waiting = [result for result, _ in self.pending]
         if on_stack and len(waiting) > len(computed):
             self.flush()
             computed = self.still_waiting(computed)
@@ -235,10 +236,10 @@ class BlockWriter:
             computed = self.still_waiting(computed)
         return on_stack, computed
 
-    def take(self, on_stack: list[Let], computed: list[Let]) -> dict[int, list[Op]]:
+    def take(self, on_stack: list[SsaValue], computed: list[SsaValue]) -> dict[int, list[Op]]:
         """Take values off the stack, and those last computed; return the operations of these by identity."""
         start = len(self.pending) - len(computed)
-        fragments = {id(let): fragment for let, fragment in self.pending[start:]}
+        fragments = {id(result): fragment for result, fragment in self.pending[start:]}
         del self.pending[start:]
         if on_stack:
             del self.reals[len(self.reals) - len(on_stack) :]
@@ -246,5 +247,5 @@ class BlockWriter:
         return fragments
 
 
-def _not_in_variables(values: Sequence[Value]) -> list[Let]:
-    return [value for value in values if isinstance(value, Let) and value.variable is None]
+def _not_in_variables(values: Sequence[Value]) -> list[SsaValue]:
+    return [value for value in values if isinstance(value, SsaValue) and value.variable is None]

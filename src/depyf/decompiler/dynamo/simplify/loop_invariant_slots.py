@@ -1,9 +1,9 @@
-"""Stack values that lie untouched while a loop runs: they need not lie there.
+"""Loop-invariant stack slots: values that lie untouched while a loop runs need not lie there.
 
 Dynamo pushes everything that its side effects need, then performs them one after the other, some of them
 as loops (``for k, v in d.items(): dict.__setitem__(x, k, v)``).  The values for the later ones lie under the
-iterator meanwhile.  No expression keeps values on the stack across a statement; but where every way into a
-block brings *the same* value in a slot, that value can be carried by name and its slot left out.
+iterator meanwhile.  No expression keeps values on the stack across a statement; but where all
+predecessors of a block bring *the same* value in a slot, that value can go by name and its slot be left out.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from ....bytecode.opspec import effect
 from ....cfg import graph as g
 from ....cfg.graph import Cfg
 
-#: A slot at a block's entry: ``(block id, index of the operation, which of its results, its kind)``; ways that
-#: disagree make a slot of their own (kind ``"joined"``).
+#: A slot at a block's entry: ``(block id, index of the operation, which of its results, its kind)``;
+#: predecessors that disagree make a slot of their own (kind ``"joined"``).
 Slot = tuple[int, int, int, str]
 
 #: What pushes values that only mean something on the stack.
 _STAYS = frozenset({"joined", "entry", o.GET_ITER, g.FOR_ITER, o.GET_AITER, o.LOAD_FAST_AND_CLEAR})
 
 
-def carried_slots(graph: Cfg, joins: set[int]) -> dict[int, int]:
+def loop_invariant_slots(graph: Cfg, joins: set[int]) -> dict[int, int]:
     """Count the loop-invariant values at the bottom of the stack that need not lie there, by block.
 
     Args:
