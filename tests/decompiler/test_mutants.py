@@ -232,3 +232,13 @@ def test_equivalence_compares_what_a_variable_holds_that_may_be_unbound(arms):
 def test_equivalence_knows_which_of_equal_items_a_set_keeps():
     assert not equivalent(function("def f(): return {1, True}"), function("def f(): return {True, 1}"))
     assert equivalent(function("def f(): return {1, 2}"), function("def f(): return {2, 1}"))
+
+
+def test_equivalence_misses_values_that_a_stack_lacks():
+    """``BUILD_LIST 1`` of an empty stack is no empty list."""
+    from depyf.bytecode import operations as o
+
+    program = canonicalise(function("def f(): return []"))
+    at = next(i for i, op in enumerate(program.ops) if op.kind is o.BUILD_LIST)
+    assert equivalent(program, program)
+    assert not equivalent(program, m.replaced(program, at, m.changed(program.ops[at], arg=1)))
