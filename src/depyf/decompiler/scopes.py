@@ -214,7 +214,7 @@ class CodeScope(CompiledScope):
         arguments, _ = self.arguments(expr.code, expr.arguments, scope)
         return ast.Lambda(arguments, as_expression(scope.structured()))
 
-    def class_(self, expr: FunctionExpr, name: str, bases: list[Any], keywords: list[ast.keyword]) -> ast.ClassDef:
+    def class_(self, expr: FunctionExpr, name: str, bases: list[ast.expr], keywords: list[ast.keyword]) -> ast.ClassDef:
         """Write the definition of a class."""
         scope = self.nested(expr.code, "class", expr.code.name)
         fields: dict[str, Any] = {"type_params": []} if _TYPE_PARAMS else {}

@@ -39,7 +39,7 @@ def build_class(executor: SymbolicExecutor, state: State, values: list[ast.expr]
 @rule(o.MAKE_FUNCTION)
 def _(executor: SymbolicExecutor, state: State, flags: int) -> None:
     code = state.pop()
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, ast.expr] = {}
     for bit, key in ((8, "closure"), (16, "annotate"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
         if flags & bit:
             arguments[key] = executor.pop(state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...bytecode import operations as o
 from ..errors import LIFT, CannotDecompile
@@ -104,23 +104,34 @@ def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
     return made if keywords else ast.Dict(made.keys, made.values)
 
 
-def accumulate(state: State, depth: int, kinds: tuple[type, ...]) -> Any:
+Display = TypeVar("Display", ast.List, ast.Set, ast.Dict)
+
+
+def collector(state: State, depth: int, kind: type[Display]) -> Display | Accumulator:
     """Return the container at ``depth`` that an element is added to.
 
     Raises:
-        CannotDecompile: it is neither the accumulator of a comprehension nor one of ``kinds``.
+        CannotDecompile: it is neither the accumulator of a comprehension nor a display of the kind.
     """
     state.need(depth)
     entry = state.stack[-depth]
-    if isinstance(entry, (Accumulator, *kinds)):
+    if isinstance(entry, (kind, Accumulator)):
         return entry
     raise CannotDecompile(LIFT, "an element is added to something else")
+
+
+def display(state: State, depth: int, kind: type[Display]) -> Display:
+    """Return the display that elements are added to."""
+    owner = collector(state, depth, kind)
+    if isinstance(owner, Accumulator):
+        raise CannotDecompile(LIFT, "elements are added to a comprehension")
+    return owner
 
 
 @rule(o.LIST_APPEND)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = accumulate(state, depth, (ast.List,))
+    owner = collector(state, depth, ast.List)
     if isinstance(owner, Accumulator):
         owner.element = value
     elif state.element is None and any(isinstance(e, Iter) for e in state.stack[-depth:]):
@@ -134,7 +145,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
     if executor.scope.annotates and depth == 1 and reached(executor, state, value):
         return
-    owner = accumulate(state, depth, (ast.Set,))
+    owner = collector(state, depth, ast.Set)
     if isinstance(owner, Accumulator):
         owner.element = value
     else:
@@ -144,7 +155,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 @rule(o.MAP_ADD)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     key, value = executor.popn(state, 2)
-    owner = accumulate(state, depth, (ast.Dict,))
+    owner = collector(state, depth, ast.Dict)
     if isinstance(owner, Accumulator):
         owner.element = (key, value)
     else:
@@ -155,7 +166,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 @rule(o.LIST_EXTEND)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = accumulate(state, depth, (ast.List,))
+    owner = display(state, depth, ast.List)
     if isinstance(value, LiteralTuple) and not owner.elts and len(value.elts) > 2:
         # the compiler makes a constant of three elements or more (``starunpack_helper`` in compile.c)
         owner.elts.extend(value.elts)
@@ -166,7 +177,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 @rule(o.SET_UPDATE)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = accumulate(state, depth, (ast.Set,))
+    owner = display(state, depth, ast.Set)
     if isinstance(value, LiteralSet) and not owner.elts:
         # the compiler makes a constant of three elements or more: some of them were equal
         owner.elts.extend([*value.elts, *value.elts[-1:] * (3 - len(value.elts))])
@@ -181,7 +192,7 @@ _FULL_PART = 15
 @rule(o.DICT_UPDATE)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = accumulate(state, depth, (ast.Dict,))
+    owner = display(state, depth, ast.Dict)
     # Entries come in a part of their own behind ``**``, and where a part is full (``compiler_dict`` in compile.c).
     is_part = bool(owner.keys) and (owner.keys[-1] is None or len(owner.keys) >= _FULL_PART)
     if is_part and isinstance(value, ast.Dict) and value.values and None not in value.keys:
@@ -195,7 +206,7 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 @rule(o.DICT_MERGE)
 def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     value = executor.pop(state)
-    owner = accumulate(state, depth, (ast.Dict,))
+    owner = display(state, depth, ast.Dict)
     if not isinstance(owner, MergedDict):
         merged = refined(owner, MergedDict)
         merged.parts = [list(zip(owner.keys, owner.values))] if owner.keys else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
@@ -115,7 +114,7 @@ class SymbolicExecutor:
             raise CannotDecompile(LIFT, "an in-place operation that is not stored")
         if (
             isinstance(entry, PendingTarget) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
-            and len(entry.owner.targets) == 1 and entry.owner.star < 0
+            and len(entry.owner.targets) == 1 and entry.owner.star is None
         ):
             # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
             return ast.Starred(self.resolve(entry.owner.source), LOAD)
@@ -264,29 +263,26 @@ class SymbolicExecutor:
             raise CannotDecompile(LIFT, "an exception is stored")
         self.caught.target = target
 
-    def assignment(self, state: State, target: ast.expr, value: Any) -> ast.stmt:
+    def assignment(self, state: State, target: ast.expr, value: Value) -> ast.stmt:
         """Return the statement that stores a value: an assignment, or the definition that it is."""
         targets = [target]
         while isinstance(value, Assigning):
             targets = value.targets + targets
             value = value.value
-        kind = type(value)
-        if kind is Augmented:
+        if isinstance(value, Augmented):
             if len(targets) > 1 or not same_target(target, value.left):
                 raise CannotDecompile(LIFT, "an in-place operation stored elsewhere")
             return ast.AugAssign(target, BINARY_OPS[value.op](), value.right)
-        if len(targets) == 1 and type(target) is ast.Name:
-            if kind is TypeAlias:
+        if len(targets) == 1 and isinstance(target, ast.Name):
+            if isinstance(value, TypeAlias):
                 if self.scope.plain_name(value.name) != target.id:
                     raise CannotDecompile(LIFT, "a type alias stored under another name")
-                stmt: ast.stmt = value.statement(target.id)
-                return stmt
-            if kind is FunctionExpr or kind is ast.Call or kind is ClassExpr:
+                return value.statement(target.id)
+            if isinstance(value, (FunctionExpr, ast.Call, ClassExpr)):
                 made = definition(self, target.id, value)
                 if made is not None:
                     return made
-        value = self.resolve(value)
-        return ast.Assign(targets, value)
+        return ast.Assign(targets, self.resolve(value))
 
 
 def assigning(value: Value, target: ast.expr) -> Assigning:

@@ -22,7 +22,7 @@ rule = registrar(RULES)
 
 @rule("CASE")
 def _(executor: SymbolicExecutor, state: State, case: Case) -> None:
-    if state.underflow >= 0:
+    if state.parameters:
         raise CannotDecompile(LIFT, "a pattern")  # not looked at apart from its subject
     entry = state.stack[-1] if state.stack else None
     if isinstance(entry, Subject):

@@ -182,7 +182,7 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 @rule(o.UNPACK)
 def _(executor: SymbolicExecutor, state: State, count: int) -> None:
-    unpack(executor, state, count, -1)
+    unpack(executor, state, count)
 
 
 @rule(o.UNPACK_EX)
@@ -191,14 +191,14 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     unpack(executor, state, before + 1 + after, before)
 
 
-def unpack(executor: SymbolicExecutor, state: State, count: int, star: int) -> None:
+def unpack(executor: SymbolicExecutor, state: State, count: int, star: int | None = None) -> None:
     """Replace the top of the stack by the pending targets of its elements.
 
     Args:
         executor: stores an unpacking without targets.
         state: holds the stack.
         count: of the targets.
-        star: the index of a starred one, else -1.
+        star: the index of a starred one.
     """
     owner = Unpack(state.pop(), count, star)
     if not count:

@@ -20,7 +20,7 @@ class Scope:
         """Return the ``lambda`` of a function that is called ``<lambda>``."""
         raise NotImplementedError
 
-    def class_(self, expr: FunctionExpr, name: str, bases: list[Any], keywords: list[ast.keyword]) -> ast.ClassDef:
+    def class_(self, expr: FunctionExpr, name: str, bases: list[ast.expr], keywords: list[ast.keyword]) -> ast.ClassDef:
         """Return the definition of a class, given the function of its body."""
         raise NotImplementedError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import LIFT, CannotDecompile
 from ..nodes import FoldedBool
@@ -13,7 +13,7 @@ from .copies import deduplicated, same_duplicate
 from .fold_barriers import tested_later
 from .operators import negate
 from .rule import Rule
-from .stack import Duplicate, State
+from .stack import Duplicate, Entry, State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -114,7 +114,7 @@ def _(executor: SymbolicExecutor, state: State, rest: ast.Compare) -> None:
 
 
 @rule("COMPREHENSION")
-def _(executor: SymbolicExecutor, state: State, make: Callable[[Any], ast.expr]) -> None:
+def _(executor: SymbolicExecutor, state: State, make: Callable[[Entry], ast.expr]) -> None:
     iterable = state.pop()
     state.pop()
     executor.push(state, make(iterable))

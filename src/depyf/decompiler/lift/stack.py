@@ -87,7 +87,7 @@ class Unpack:
 
     __slots__ = ("missing", "source", "star", "targets")
 
-    def __init__(self, source: Entry, count: int, star: int = -1) -> None:
+    def __init__(self, source: Entry, count: int, star: int | None = None) -> None:
         self.source = source
         self.targets: list[ast.expr | None] = [None] * count
         self.missing = count
@@ -274,12 +274,14 @@ Element = ast.expr | tuple[ast.expr, ast.expr]
 class State:
     """The stack, and the statements written so far."""
 
-    __slots__ = ("element", "queue", "queued", "stack", "stmts", "underflow")
+    __slots__ = ("element", "parameters", "queue", "queued", "stack", "stmts", "underflow")
 
-    def __init__(self, stack: list[Entry] | None = None, inputs: bool = False) -> None:
+    def __init__(self, stack: list[Entry] | None = None, parameters: bool = False) -> None:
         self.stack: list[Entry] = stack if stack is not None else []
         self.stmts: list[ast.stmt] = []
-        self.underflow = 0 if inputs else -1
+        #: what is missing on the stack is a parameter of the block; how many there are
+        self.parameters = parameters
+        self.underflow = 0
         self.queue: list[tuple[ast.expr, ast.expr | Assigning]] = []
         self.queued: set[int] = set()
         self.element: ast.expr | None = None
@@ -288,7 +290,7 @@ class State:
         """Pop the top entry; below the block's own stack, a new stack parameter if those are allowed."""
         if self.stack:
             return self.stack.pop()
-        if self.underflow < 0:
+        if not self.parameters:
             raise CannotDecompile(LIFT, "the stack is empty")
         self.underflow += 1
         return StackParameter(self.underflow)
@@ -296,7 +298,7 @@ class State:
     def need(self, count: int) -> None:
         """Make the stack at least ``count`` deep, with stack parameters at its bottom if those are allowed."""
         while len(self.stack) < count:
-            if self.underflow < 0:
+            if not self.parameters:
                 raise CannotDecompile(LIFT, "the stack is too short")
             self.underflow += 1
             self.stack.insert(0, StackParameter(self.underflow))

@@ -16,6 +16,7 @@ from .stack import (
     Augmented,
     Caught,
     Duplicate,
+    Entry,
     Exit,
     ImportedModule,
     Iter,
@@ -107,6 +108,6 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
     stack.insert(len(stack) - depth, stack.pop())
 
 
-def _is_null(stack: list[Any]) -> bool:
+def _is_null(stack: list[Entry]) -> bool:
     """Return whether the marker of a variable that an inlined comprehension has to restore lies on top."""
     return bool(stack) and isinstance(stack[-1], Special) and stack[-1].kind == "null"

@@ -82,12 +82,10 @@ class _Loop:
 
     Attributes:
         target: the target, or what receives it.
-        head: the block of its ``for``; -1 if it has none (``for y in [f(x)]``).
     """
 
     target: Target | ast.expr
     iterable: ast.expr
-    head: int = -1
     asynchronous: bool = False
     ifs: list[ast.expr] = field(default_factory=list)
 
@@ -162,7 +160,7 @@ class _Parser:
             self.exit = exit_
         target = Target()
         self.stack.append(PendingTarget(target))
-        self.loops.append(_Loop(target, iterator.value, at, asynchronous))
+        self.loops.append(_Loop(target, iterator.value, asynchronous))
         self.heads.append(at)
         return True
 

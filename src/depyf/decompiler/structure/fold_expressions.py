@@ -105,7 +105,7 @@ class Reducer:
         found = self.cache.get(id)
         if found is None:
             block = self.cfg.blocks[id]
-            state = State(inputs=True)
+            state = State(parameters=True)
             try:
                 self.executor.run(state, block.ops)
                 if state.stmts or state.queue:
@@ -187,7 +187,7 @@ class Reducer:
 
     def only_values(self, ops: list[Op], count: int) -> bool:
         """Return whether operations do nothing but push values."""
-        state = State(inputs=True)
+        state = State(parameters=True)
         try:
             self.executor.run(state, ops)
         except CannotDecompile:
@@ -536,7 +536,7 @@ class Reducer:
 
     def only_value(self, ops: list[Op]) -> bool:
         """Return whether operations do nothing but push one value."""
-        state = State(inputs=True)
+        state = State(parameters=True)
         try:
             self.executor.run(state, ops)
         except CannotDecompile:

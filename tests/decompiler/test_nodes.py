@@ -1,0 +1,72 @@
+"""Refined nodes stand in a tree as the nodes that they refine."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from depyf.decompiler.emit.text import emit
+from depyf.decompiler.names import check
+from depyf.decompiler.nodes import (
+    REFINEMENTS,
+    FoldedBool,
+    LiteralConstant,
+    LiteralTuple,
+    OneItem,
+    UntestedAssert,
+    as_literal,
+    at_line,
+    in_order,
+    line_of,
+    order_of,
+    refined,
+)
+from depyf.decompiler.trees import copied
+
+
+@pytest.mark.parametrize("kind", sorted(REFINEMENTS, key=lambda kind: kind.__qualname__), ids=lambda k: k.__qualname__)
+def test_it_goes_by_the_name_of_what_it_refines(kind: type[ast.AST]) -> None:
+    base = kind.__bases__[0]
+    assert kind.__name__ == base.__name__ and kind._fields == base._fields
+    assert kind.__qualname__ not in vars(ast)
+
+
+def name(text: str) -> ast.Name:
+    return ast.Name(text, ast.Load())
+
+
+def test_text_and_dump_are_those_of_what_it_refines() -> None:
+    plain = ast.BoolOp(ast.And(), [name("a"), name("b")])
+    folded = refined(plain, FoldedBool)
+    assert ast.dump(folded) == ast.dump(plain) and ast.unparse(folded) == "a and b"
+    check(folded)
+
+
+def test_a_copy_knows_what_the_node_knows() -> None:
+    folded = FoldedBool(ast.Or(), [name("a"), name("b")])
+    folded.merged = True
+    same = copied(in_order(folded, 7))
+    assert type(same) is FoldedBool and same.merged and order_of(same) == 7
+    assert not FoldedBool(ast.Or(), []).merged
+
+
+def test_a_literal_knows_its_constant() -> None:
+    made = as_literal(ast.Tuple([ast.Constant(1)], ast.Load()), (1,))
+    assert isinstance(made, LiteralTuple) and made.literal == (1,)
+    assert type(as_literal(ast.Constant(None), None)) is LiteralConstant
+
+
+def test_lines() -> None:
+    statement = UntestedAssert(None)
+    assert line_of(statement) is None
+    assert line_of(at_line(statement, 3)) == 3
+    assert line_of(at_line(statement, None)) == 3
+
+
+def test_a_tuple_that_is_one_item_gets_parentheses() -> None:
+    item = ast.withitem(OneItem([name("a"), name("b")], ast.Load()), None)
+    text, tree = emit(ast.Module([ast.With([item], [ast.Pass()])], []), has_marks=True)
+    assert text == "with (a, b):\n    pass\n" or text == "with ((a, b)):\n    pass\n"
+    statement = tree.body[0]
+    assert isinstance(statement, ast.With) and len(statement.items) == 1
