@@ -140,9 +140,10 @@ def _statements(code: Code, program: Program, parent: CodeScope) -> list[ast.stm
 
 
 def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int | None]]]:
-    """Return the dictionary gets a name, the tests of ``__conditional_annotations__`` go.
+    """Return the program of an annotation function in a form that can be lifted, and its annotations.
 
-    Name, number, line of each.
+    Its dictionary gets a name, and the tests of ``__conditional_annotations__`` are dropped. Of each annotation the
+    name, the number that was tested and the line are returned.
     """
     ops = list(program.ops)
     dropped: set[int] = set()

@@ -102,7 +102,7 @@ def _class_body(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _assignment(stmt: ast.stmt) -> tuple[str, ast.expr | None]:
-    """Name and value of a statement ``name = value``; no name for any other."""
+    """Return name and value of a statement ``name = value``; no name for any other."""
     if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
         return stmt.targets[0].id, stmt.value
     return "", None

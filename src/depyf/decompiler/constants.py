@@ -60,7 +60,7 @@ def constant_values(code: CodeType) -> dict[str, Any]:
 
 
 class CellOf(str):
-    """Stands for the cell of the variable of that name."""
+    """A marker for the cell of the variable of that name."""
 
 
 def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str, Any]]:

@@ -151,7 +151,7 @@ def _declared_global(
 
 
 def _lost_in_function(scope: CodeScope, uses: _Uses) -> list[ast.stmt]:
-    """Bindings for locals whose own ones the compiler has dropped."""
+    """Return bindings for locals whose own ones the compiler has dropped."""
     code = scope.code
     lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
     return [
@@ -161,7 +161,7 @@ def _lost_in_function(scope: CodeScope, uses: _Uses) -> list[ast.stmt]:
 
 
 def _own_in_class(scope: CodeScope, program: Program) -> list[ast.stmt]:
-    """Bindings for what is looked up as names of the class, though a function around it has such a variable."""
+    """Return bindings for names that a class looks up as its own, though a function around it has such a variable."""
     reached = [op for block in build(program).blocks.values() for op in block.ops]
     bound = {op.arg for op in reached if op.kind in ("STORE_NAME", "DELETE_NAME")}
     own_names = dict.fromkeys(op.arg for op in program.ops if op.kind == "LOAD_NAME")
@@ -196,7 +196,7 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
 
 
 def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
-    """Closures over variables that nothing shares any more: what did was dropped by the compiler."""
+    """Return closures over cells that no function shares any more: the compiler dropped those that did."""
     if not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
         return []
     captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}

@@ -37,7 +37,7 @@ _LEAVES = frozenset({
 
 @cache
 def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of a type of node, the fields that are names written as they are, and those that hold nodes.
+    """Return the fields of a type of node that are names written as they are, and those that hold nodes.
 
     Raises:
         CannotDecompile: it is one of ours, which only stands for a value or test until something is made of it.

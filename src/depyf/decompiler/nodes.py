@@ -38,9 +38,9 @@ def refined(node: ast.AST, kind: type[Node]) -> Node:
 
 # --- lines of statements ----------------------------------------------------------------------------
 def at_line(stmt: Statement, line: int | None) -> Statement:
-    """Return the statement, said to stand on a line of the source.
+    """Give a statement its line of the source, and return it.
 
-    One that is known already stays where ``line`` is none.
+    It keeps a line that is known already where ``line`` is ``None``.
     """
     if line is not None:
         stmt.lineno = line
@@ -175,7 +175,7 @@ class FoldedBool(ast.BoolOp, OnItsLine):
 
 
 class Comprehension(OnItsLine):
-    """What a comprehension does to the variables around it.
+    """A comprehension, with what it does to the variables around it.
 
     Attributes:
         awaited: it is a coroutine: the program awaits it, and its text does not.
@@ -248,7 +248,7 @@ class NumberedAnnotation(ast.AnnAssign):
 
 @refinement
 class AnnotateDefinition(ast.Pass):
-    """Where 3.14 stores ``__annotate__``, which no source says: the annotations in it say so."""
+    """The store of ``__annotate__`` (3.14), which no source says: the annotations in it say so."""
 
 
 # --- match ------------------------------------------------------------------------------------------

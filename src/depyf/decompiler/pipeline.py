@@ -213,7 +213,7 @@ class _Job:
         return [f"written in torch's long form: {place} ({reason})" for place, reason in refusals]
 
     def unfolded(self) -> bool:
-        """Has what repeats written out the next time, if it was not yet."""
+        """Have what repeats written out in the next text, and return whether that changes anything."""
         before, self.folds = self.folds, False
         return before and self.can_fold
 

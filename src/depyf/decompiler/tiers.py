@@ -14,7 +14,7 @@ from .generics import HIDDEN, lazy
 
 
 class Tier(enum.IntEnum):
-    """Tried in this order; each is given up when it cannot be written, compiled or proven."""
+    """Output tiers, tried in this order; each is given up when it cannot be written, compiled or proven."""
 
     READABLE = 0  # torch.compile's code in the user's words (``dynamo``); only the outermost, only with facts
     SIMPLIFIED = 1  # torch.compile's list juggling removed; only the outermost, only when asked for
@@ -40,7 +40,7 @@ def codes_in(code: Code) -> list[Code]:
 
 
 def inside(code: Code) -> Iterator[Code]:
-    """Code objects that a code object holds, at any depth, each before what it holds itself."""
+    """Yield the code objects that a code object holds, at any depth, each before what it holds itself."""
     for held in codes_in(code):
         yield held
         yield from inside(held)
@@ -104,7 +104,7 @@ class Tiers:
 
     @contextlib.contextmanager
     def tried(self, steps: Iterable[Code]) -> Iterator[None]:
-        """Inside of it these are given up; afterwards all is as it was."""
+        """Demote these code objects while the context lasts."""
         before = self._tier.copy(), {code: list(reasons) for code, reasons in self.reasons.items()}
         try:
             for code in steps:

@@ -131,7 +131,7 @@ WELL_KNOWN = frozenset({SET_ATTRIBUTE, SIZE, ORDERED_DICT, TYPE, OBJECT, VARS, G
 
 
 class NoFacts:
-    """Nothing is known: for code that is decompiled without the objects that it was compiled for."""
+    """Facts that know nothing, for code that is decompiled without the objects that it was compiled for."""
 
     def reading(self, path: Path) -> str:
         """Return the empty string: no read is known to be unobservable."""

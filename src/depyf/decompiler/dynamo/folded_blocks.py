@@ -151,7 +151,7 @@ def _loop(blocks: dict[str, list[ast.stmt]], elements: dict[str, ast.expr], fold
 
 
 class _Elements(Transformer):
-    """Replace variables by the elements that they hold."""
+    """A rewriting of variables as the elements that they hold."""
 
     def __init__(self, elements: dict[str, ast.expr]) -> None:
         self._elements = elements

@@ -93,7 +93,7 @@ def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Col
 
 
 class Folder(Transformer):
-    """Fold arguments and displays that repeat from element to element of a list, in place.
+    """A folding, in place, of arguments and displays that repeat from element to element of a list.
 
     Args:
         paths: which expressions are lists of modules.

@@ -179,7 +179,7 @@ class StoresWrittenOut:
         return [ast.Expr(ast.Call(ast.Name(method, ast.Load()), [display], []))]
 
     def end(self) -> None:
-        """Another statement comes."""
+        """End the row of stores: the next one begins another update."""
         self._last = None
 
 

@@ -142,7 +142,7 @@ class Readable:
 
 
 class _Constants(Transformer):
-    """Replace the names of constants by the expressions that say them."""
+    """A rewriting of the names of constants as the expressions that say them."""
 
     def __init__(self, words: Mapping[str, str]) -> None:
         self._words = words
@@ -153,7 +153,7 @@ class _Constants(Transformer):
 
 
 class _Sizes(Transformer):
-    """``call_size(x, 1)`` becomes ``x.size(1)``, where the text has no other such calls.
+    """A rewriting of ``call_size(x, 1)`` as ``x.size(1)``, where the text has no other such calls.
 
     Attributes:
         found: whether there was one.
@@ -182,7 +182,7 @@ class _Sizes(Transformer):
 
 
 class _Imports(Transformer):
-    """Replace Dynamo's names for modules by names that are imported."""
+    """A rewriting of Dynamo's names for modules as names that are imported."""
 
     def __init__(self, readable: Readable) -> None:
         self._readable = readable

@@ -128,9 +128,9 @@ class _Writer(Transformer):
         return [self.with_expressions(self.entry(node) or node)]
 
     def imported(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt] | None:
-        """Return an import of what is known by its expression in the program as an assignment of that.
+        """Return assignments for an import of names whose expressions in the program are known.
 
-        ``None`` of others.
+        ``None`` for any other import.
         """
         bound = [alias.asname or alias.name for alias in node.names]
         if not all(name in self.names for name in bound):
@@ -232,9 +232,9 @@ class _Writer(Transformer):
         return self.member(node) or self.generic_visit(node)
 
     def member(self, node: ast.Attribute | ast.Subscript | ast.Call) -> ast.expr | None:
-        """Return a read through the dictionary of a module.
+        """Return the read of a module's member through the dictionary that holds it.
 
-        ``None`` if it is no member of one, or is written so already.
+        ``None`` if the expression is no such read, or is written so already.
         """
         if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
             return None
@@ -248,7 +248,7 @@ class _Writer(Transformer):
         return _placed(ast.Subscript(dictionary, ast.Constant(path[-1][1]), ast.Load()), node)
 
     def dictionary(self, node: ast.expr, owner: ast.expr, path: Path) -> ast.expr:
-        """Return the dictionary of a module, for a member of it."""
+        """Return the expression of a dictionary of a module; one that is read several times is bound at the first."""
         known = self.shared.get(path)
         if known is not None:
             return _placed(ast.Name(known, ast.Load()), node)
@@ -445,7 +445,7 @@ class _Writer(Transformer):
 
 
 class _Counter(ast.NodeVisitor):
-    """Count how often each dictionary of a module is needed."""
+    """A counter of how often each dictionary of a module is needed."""
 
     def __init__(self, writer: _Writer) -> None:
         self.writer = writer

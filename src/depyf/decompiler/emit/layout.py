@@ -165,7 +165,7 @@ def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]
 
 
 def _without_blocks(statement: ast.stmt) -> ast.stmt:
-    """Return a compound statement with nothing in its blocks."""
+    """Return a compound statement with only ``pass`` in its blocks."""
     def empty(node: Any) -> Any:
         alone = copy.copy(node)
         for name in ("body", "orelse", "finalbody"):
@@ -396,7 +396,7 @@ _Item = Callable[[str, str, int, int], list[str]]
 
 
 class _Parts(NamedTuple):
-    """What an expression is broken into: what opens it, its items, what closes it, what stands behind each item."""
+    """The parts that an expression is broken into: what opens and closes it, its items, what stands behind each."""
 
     opening: str
     items: list[_Item]

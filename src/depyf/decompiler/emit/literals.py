@@ -10,7 +10,10 @@ from ..lift import LOAD
 
 
 class _Hexadecimal(int):
-    """Written in base 16: in base 10 that takes quadratic time, and Python refuses it above 4300 digits."""
+    """An integer that is written in base 16.
+
+    In base 10 that takes quadratic time, and Python refuses it above 4300 digits.
+    """
 
     def __repr__(self) -> str:
         return hex(self)

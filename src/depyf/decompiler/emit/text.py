@@ -23,7 +23,7 @@ def number(stmts: list[ast.stmt]) -> None:
 
 
 class _Marks(ast.NodeTransformer):
-    """Write marked expressions in parentheses, as names of that text; some begin on a line of their own."""
+    """A rewriting of marked expressions as names of their text in parentheses; some begin on a line of their own."""
 
     def visit(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)

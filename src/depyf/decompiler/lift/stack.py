@@ -69,7 +69,7 @@ class PendingTarget(Marker):
 
 
 class Target:
-    """Receives the target of a ``for`` or of ``with ... as``."""
+    """A receiver of the target of a ``for`` or of ``with ... as``."""
 
     __slots__ = ("prefix", "target")
 

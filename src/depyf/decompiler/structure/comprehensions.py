@@ -217,7 +217,7 @@ class _Parser:
 def name_dropped(
     generators: list[ast.comprehension], names: Sequence[str], cells: Sequence[str], inlined: bool = False
 ) -> None:
-    """Say which variables the comprehension had in what the compiler dropped, behind its ``if False``.
+    """Write the variables that the comprehension had in what the compiler dropped, behind its ``if False``.
 
     Args:
         generators: those that are left; changed if something was dropped.
@@ -242,7 +242,7 @@ def name_dropped(
 
 
 def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
-    """Variables of comprehensions that are inlined in the one with these loops."""
+    """Yield the variables of comprehensions that are inlined in the one with these loops."""
     pending: list[ast.AST] = [part for loop in generators for part in (loop.target, loop.iter, *loop.ifs)]
     pending.remove(generators[0].iter)  # (that is evaluated outside)
     while pending:

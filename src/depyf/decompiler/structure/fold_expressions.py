@@ -148,10 +148,10 @@ class Reducer:
             again = again or self.merge_tests()
 
     def merge_tests(self) -> bool:
-        """Return the test of a loop stands twice, before it and at its end (see ``loops``).
+        """Merge copies of a loop's test, before the loop and at its end, and return whether there were any.
 
-        What was found to be one only now, as it has conditions inside, is made one: it begins the block that both lead
-        to.
+        Here only those are left that have conditions inside, which were not expressions until they were folded. The
+        test begins the block that both copies lead to.
         """
         for id, head in self.cfg.blocks.items():
             ways = [self.cfg.blocks[pred] for pred in self.preds[id]]
@@ -171,7 +171,7 @@ class Reducer:
         return False
 
     def common_expressions(self, a: Block, b: Block) -> int:
-        """Length of the longest common end of two blocks that is expressions by itself, one with a condition in it."""
+        """Return the length of the longest common end of two blocks that is whole expressions, one with a condition."""
         size = found = depth = 0
         folded = False
         for x, y in zip(reversed(a.ops), reversed(b.ops)):

@@ -230,7 +230,7 @@ def handler_ends(walker: Walker, region: int) -> list[int]:
 def handler_clauses(
     walker: Walker, region: int, here: Here, join: int | None
 ) -> tuple[list[ast.ExceptHandler], bool]:
-    """Write the clauses of a handler; whether control falls through one of them to ``join``."""
+    """Return the clauses of a handler, and whether control falls through one of them to ``join``."""
     blocks = walker.cfg.blocks
     inner = Frame(here.frame, blocks[region].handler)
     handlers: list[ast.ExceptHandler] = []

@@ -59,7 +59,7 @@ class RegionCfg(Cfg):
 
 
 def straight(cfg: RegionCfg, id: int, limit: int = 12) -> tuple[list[Op], Block]:
-    """Operations from a block on, over plain jumps, and the block they end in."""
+    """Return the operations from a block on, over plain jumps, and the block they end in."""
     ops: list[Op] = []
     block = cfg.blocks[id]
     for _ in range(limit):

@@ -41,7 +41,7 @@ class _Members:
                 self.asynchronous.update(region for region in regions if region is not None)
 
     def inside(self, region: int) -> set[int]:
-        """Blocks that lie in the region, or in one inside it."""
+        """Return the blocks that lie in the region, or in one inside it."""
         cfg = self.cfg
         for id in range(self.entered, cfg.next_id):
             if id in cfg.blocks:
@@ -292,7 +292,7 @@ class _Copy:
         self._steps = 0
 
     def compare(self, start: int) -> None:
-        """Walk all ways through both.
+        """Walk all paths through the clean-up and the copy.
 
         Raises:
             CannotDecompile: they are not copies.
@@ -311,7 +311,7 @@ class _Copy:
                 raise CannotDecompile(STRUCTURE, "a finally that is too large")
 
     def _compare_from(self, h: int, i: int, c: int, j: int) -> None:
-        """Compare until the way ends or parts.
+        """Compare the two until the path ends or parts.
 
         Args:
             h: block in the clean-up.

@@ -186,7 +186,7 @@ def _key(op: Op) -> tuple[object, ...]:
 
 
 def _common(a: Block, b: Block) -> int:
-    """Length of the longest common end of two blocks that is an expression by itself."""
+    """Return the length of the longest common end of two blocks that is an expression by itself."""
     limit = min(len(a.ops), len(b.ops))
     size = 0
     while size < limit:

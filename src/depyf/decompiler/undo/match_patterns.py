@@ -592,7 +592,10 @@ def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]
 
 
 def _is_wildcard(cfg: RegionCfg, path: _Path, at: int, stack: _Stack) -> bool:
-    """``| _``: a failed test only pops the copy that was for its alternative, and goes on where success leads."""
+    """Take the alternative ``| _``, and return whether there is one.
+
+    A failed test then only pops the copy that was for its alternative, and goes on where success leads.
+    """
     index = 0
     for _ in range(10_000):
         block = cfg.blocks[at]

@@ -83,7 +83,10 @@ def forget_values_under_cleanups(work: Simplification) -> None:
 
 
 def update_at_once(work: Simplification) -> None:
-    """With facts: read a loop that fills a dictionary as one call, which can be simplified where it is made here."""
+    """Offer the graph with each loop that fills a dictionary as one call, if there are facts.
+
+    Such a call can be simplified where this code makes the dictionary.
+    """
     if work.facts is not None:
         called = as_one_call(work.graph)
         if called is not work.graph:
@@ -91,7 +94,7 @@ def update_at_once(work: Simplification) -> None:
 
 
 def name_loop_variables(work: Simplification) -> None:
-    """With facts: name the variables of such a loop by what they are."""
+    """Name the variables of loops that fill a dictionary by what they are, if there are facts."""
     if work.facts is not None:
         work.graph = with_telling_names(work.graph)
 

@@ -13,7 +13,7 @@ from ....cfg.graph import Block, Cfg, Region, reachable
 
 
 def forget_under_cleanups(graph: Cfg) -> Cfg:
-    """Return the graph with regions of such handlers keeping no values; the given one if there are none."""
+    """Return the graph with no values kept for handlers that only clean up; the given one if there are none."""
     normal = reachable(graph.blocks, [graph.entry], lambda block: block.successors)
     primary = {
         block.region.handler: block.region.depth
