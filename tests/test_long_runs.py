@@ -31,7 +31,7 @@ def two(tmp_path, monkeypatch):
     read, real = [], log.RecordLog.read
 
     def read_back(self, recorded):
-        if isinstance(recorded, log.Extent) and self._path.startswith(str(tmp_path / "away")):
+        if isinstance(recorded, int) and self._path.startswith(str(tmp_path / "away")):
             self._recent.clear()
             self._size = 0
             read.append(recorded)
@@ -42,6 +42,8 @@ def two(tmp_path, monkeypatch):
         monkeypatch.setattr(events, "AT_HAND", 1 if away else 1000)
         real(self, compile_id)
 
+    # (A handler of torch's takes itself away at the first event of a process, and the next one misses that event.)
+    torch.compile(trained, backend="eager")(torch.ones(1))
     monkeypatch.setattr(log.RecordLog, "read", read_back)
     monkeypatch.setattr(events.EventReader, "ended", ended)
     with depyf.prepare_debug(str(tmp_path / "kept"), link=False):

@@ -26,14 +26,13 @@ from .torch_private import hooks
 StageKey = tuple[str, int]
 
 
-@dataclass
+@dataclass(slots=True)
 class GraphBuilder:
     """A graph while its compilation goes on. Texts are in it until it has a name, and are recorded then.
 
     Attributes:
         name: as shown; empty until the code that calls the graph is there, which says what torch calls it.
         printed_later: stages that are printed once they are compiled: torch need not print them for its trace.
-        texts: hashes of the texts of its stages.
         inputs_of: the stage that has the inputs.
         kernels: by the paths of torch's own files.
         waiting: what is done once it has a name.
@@ -45,23 +44,19 @@ class GraphBuilder:
     name: str = ""
     printed_later: frozenset[str] = frozenset()
     stages: dict[StageKey, Recorded[StageOfGraph]] = field(default_factory=dict)
-    texts: dict[StageKey, int] = field(default_factory=dict)
     inputs_of: StageKey | None = None
     kernels: dict[str, Recorded[KernelOfGraph]] = field(default_factory=dict)
-    waiting: list[Callable[[], None]] = field(default_factory=list)
+    waiting: tuple[Callable[[], None], ...] = ()
 
     def last(self, stage: str) -> StageKey | None:
         """Return the latest text of a stage."""
         return next((key for key in reversed(self.stages) if key[0] == stage), None)
 
-    def has(self, stage: str, text: str) -> bool:
-        return any(known == hash(text) for key, known in self.texts.items() if key[0] == stage)
-
     def when_named(self, action: Callable[[], None]) -> None:
         if self.name:
             action()
         else:
-            self.waiting.append(action)
+            self.waiting += (action,)
 
 
 class Graphs:
@@ -101,6 +96,11 @@ class Graphs:
         return [builder for builders in self._builders.values() for builder in builders]
 
     # --- what is in them --------------------------------------------------------------------------
+    def has(self, builder: GraphBuilder, stage: str, text: str) -> bool:
+        """Return whether a graph has this text of a stage already."""
+        return any(self._recorder.read(known).stage.text == text
+                   for key, known in builder.stages.items() if key[0] == stage)
+
     def add_stage(
         self, builder: GraphBuilder, stage: str, text: str, internal: bool = False,
         modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (), callers: tuple[Caller, ...] = (),
@@ -118,7 +118,6 @@ class Graphs:
 
     def _set_stage(self, builder: GraphBuilder, stage: GraphStage) -> None:
         key = stage.stage, stage.index
-        builder.texts[key] = hash(stage.text)
         pending = builder.stages[key] = StageOfGraph(builder.name, stage)
 
         def record() -> None:
@@ -178,7 +177,7 @@ class Graphs:
         builder.torch_name, builder.name = torch_name, shown
         self.names[torch_name] = shown
         self._recorder.append(self._head(builder))
-        waiting, builder.waiting = builder.waiting, []
+        waiting, builder.waiting = builder.waiting, ()
         for action in waiting:
             self._guarded(action, None)
 

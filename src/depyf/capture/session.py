@@ -302,7 +302,7 @@ class Session:
             self.captured_texts[(*compile_id.key, compile_id.attempt)] = text
             return
         graph = self._graph(new=stage == "Captured_Graph")
-        if graph is not None and not graph.has(stage, text):
+        if graph is not None and not self.graphs.has(graph, stage, text):
             self.graphs.add_stage(graph, stage, text, internal)
 
     def _ended(self, compile_id: CompileId) -> None:

@@ -1,7 +1,7 @@
 """``records.jsonl`` while a run goes on: records are appended, and read back by their place in the file.
 
-    extent = log.append(CompiledGraph("__compiled_fn_1", ...))   # a line more: a killed process leaves it
-    log.read(extent)                                             # the record again; it need not stay in memory
+    place = log.append(CompiledGraph("__compiled_fn_1", ...))   # a line more: a killed process leaves it
+    log.read(place)                                             # the record again; it need not stay in memory
 """
 
 from __future__ import annotations
@@ -10,25 +10,17 @@ import io
 import os
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from . import store
 from .environment import environment
 
 R = TypeVar("R")
 #: So many bytes of what was appended last are records in memory, too: what is asked for is mostly new.
-RECENT = 8_000_000
-
-
-class Extent(NamedTuple):
-    """The place of a line, in bytes."""
-
-    begin: int
-    length: int
-
-
-#: A record that was appended, or the record itself where that failed.
-Recorded: TypeAlias = R | Extent
+RECENT = 2_000_000
+_CHUNK = 1 << 16
+#: The place of a record that was appended, its first byte; the record itself where that failed.
+Recorded: TypeAlias = R | int
 
 
 class RecordLog:
@@ -44,7 +36,7 @@ class RecordLog:
         self._failed = failed
         self._lock = threading.Lock()
         self._file: io.FileIO | None = None
-        self._recent: dict[Extent, object] = {}
+        self._recent: dict[int, tuple[object, int]] = {}  # by place; with their lengths
         self._size = 0  # of those
 
     def append(self, record: R) -> Recorded[R]:
@@ -52,19 +44,17 @@ class RecordLog:
         data = store.line(record).encode()  # (made before there is a file)
         try:
             with self._lock:
-                extent = self._written(data)
-                self._recent[extent] = record
-                self._size += extent.length
+                place = self._written(data)
+                self._recent[place] = record, len(data)
+                self._size += len(data)
                 while self._size > RECENT:
-                    oldest = next(iter(self._recent))
-                    self._size -= oldest.length
-                    del self._recent[oldest]
+                    self._size -= self._recent.pop(next(iter(self._recent)))[1]
         except OSError as error:
             self._failed(error)
             return record
-        return extent
+        return place
 
-    def _written(self, data: bytes) -> Extent:
+    def _written(self, data: bytes) -> int:
         if self._file is None:
             self._file = open(self._path, "a+b", buffering=0)
         begin = self._file.seek(0, os.SEEK_END)
@@ -76,7 +66,7 @@ class RecordLog:
         except OSError:
             self._file.truncate(begin)  # half a line would spoil those that come after it
             raise
-        return Extent(begin + len(first), len(data))
+        return begin + len(first)
 
     def read(self, recorded: Recorded[R]) -> R:
         """Return the record that :meth:`append` gave a place for; one that it gave back, as it is.
@@ -84,27 +74,22 @@ class RecordLog:
         Raises:
             OSError, RecordsError: it cannot be read.
         """
-        if not isinstance(recorded, Extent):
+        if not isinstance(recorded, int):
             return recorded
         with self._lock:
-            found = self._recent.get(recorded)
-            if found is None:
-                if self._file is None:
-                    raise OSError(f"{self._path} is closed")
-                self._file.seek(recorded.begin)
-                found = store.read_line(self._read(self._file, recorded.length).decode())
+            found, _ = self._recent.get(recorded) or (store.read_line(self._line_at(recorded)), 0)
         return found  # type: ignore[return-value]  # what was appended there
 
-    @staticmethod
-    def _read(file: io.FileIO, length: int) -> bytes:
-        parts = []
-        while length:
-            part = file.read(length)
-            if not part:
+    def _line_at(self, place: int) -> str:
+        if self._file is None:
+            raise OSError(f"{self._path} is closed")
+        self._file.seek(place)
+        parts: list[bytes] = []
+        while not parts or b"\n" not in parts[-1]:
+            parts.append(self._file.read(_CHUNK))
+            if not parts[-1]:
                 raise OSError("a record ends early")
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
+        return b"".join(parts).partition(b"\n")[0].decode()
 
     def close(self) -> None:
         """Let go of the file. The whole run is written once more, in its final form."""
