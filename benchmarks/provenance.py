@@ -25,8 +25,8 @@ import torch
 from _shared import dated, table
 
 import depyf
+from depyf.provenance.graph_provenance import Provenance
 from depyf.provenance.kernel_mapping import is_view
-from depyf.provenance.lines import Provenance
 from depyf.records import store
 from depyf.records.model import Capture, Kernel
 

@@ -70,7 +70,7 @@ def examine() -> Report:
     except Exception as error:  # half an installation fails in any way
         return Report(None, f"torch is installed and cannot be imported ({type(error).__name__}: {error}).")
     try:
-        note = versions.standing(version)
+        note = versions.support_status(version)
     except versions.TorchTooOld as error:
         note = str(error)
     with warnings.catch_warnings():

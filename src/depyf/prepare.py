@@ -81,7 +81,7 @@ class prepare_debug:
         if self._session is not None:
             raise RuntimeError("this prepare_debug is on already; make another one for a nested block")
         version = str(importlib.import_module("torch").__version__)
-        untested = versions.standing(version)
+        untested = versions.support_status(version)
         self.path, notice = run_directory(self.wanted)
         if notice:
             self._put_elsewhere(notice)
@@ -106,13 +106,13 @@ class prepare_debug:
             "what is lost")
         for said in (untested, lacking):
             if said:
-                self._session.attempt(functools.partial(self._say_once, said), None)
+                self._session.attempt(functools.partial(self._warn_once, said), None)
         return self
 
-    def _say_once(self, text: str) -> None:
+    def _warn_once(self, text: str) -> None:
         from .capture.torch_private import versions
 
-        if versions.say_once(text):
+        if versions.warn_once(text):
             self._say(f"depyf: {text}")
 
     def _say(self, text: str) -> None:

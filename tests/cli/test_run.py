@@ -113,14 +113,14 @@ def test_options_that_are_not_known_are_named():
         Options.read("--nosuch")
 
 
-def test_standing():
+def test_role_in_launch():
     environment = {}
-    assert variables.standing("") == (True, False)
+    assert variables.role_in_launch("") == (True, False)
     variables.new_launch(environment)
-    assert variables.standing(environment[variables.LAUNCH]) == (False, False)
+    assert variables.role_in_launch(environment[variables.LAUNCH]) == (False, False)
     if os.name == "posix":
         variables.new_launch(environment, run=True)
-        assert variables.standing(environment[variables.LAUNCH]) == (True, True)
+        assert variables.role_in_launch(environment[variables.LAUNCH]) == (True, True)
 
 
 # --- the variable ----------------------------------------------------------------------------------

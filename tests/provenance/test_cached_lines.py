@@ -2,7 +2,7 @@
 
 import pytest
 
-from depyf.provenance.lines import Provenance
+from depyf.provenance.graph_provenance import Provenance
 from depyf.records.model import CompiledGraph, CompileId, GraphStage
 
 CAPTURED = """class GraphModule(torch.nn.Module):

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from decoder import Decoder  # noqa: E402
 
-from depyf.provenance.lines import Provenance  # noqa: E402
+from depyf.provenance.graph_provenance import Provenance  # noqa: E402
 from provenance import shares, watched  # noqa: E402
 
 

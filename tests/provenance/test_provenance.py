@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from depyf.provenance.lines import Provenance
+from depyf.provenance.graph_provenance import Provenance
 from depyf.records import store
 from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
 from depyf.torch_text.graph_text import read_graph

@@ -5,9 +5,9 @@ triton.py; ``get_kernel_metadata`` in utils.py for the comments; the form of who
 those that public repositories hold as files).
 """
 
+from depyf.provenance.graph_provenance import Provenance
 from depyf.provenance.kernel_mapping import assign
 from depyf.provenance.kernels import graph_kernels
-from depyf.provenance.lines import Provenance
 from depyf.records.model import CompiledGraph, CompileId, GraphStage, Kernel
 from depyf.torch_text.generated import Buffer, read_module
 from depyf.torch_text.graph_text import read_graph

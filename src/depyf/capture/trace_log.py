@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..provenance.lines import Provenance
+from ..provenance.graph_provenance import Provenance
 from ..records.model import (
     CacheEntry,
     Capture,

@@ -1,7 +1,10 @@
 """The command ``depyf``, a module for each of its commands.
 
-A command's module has ``add(commands)``, which adds its parser, and the function that runs it and gives the exit
-status. Nothing that a command needs is imported before it runs.
+    depyf explain dump --rank 1
+    explain.add(commands)      adds its parser
+    explain.explain(given)     runs it and gives the exit status (status.py)
+
+Nothing that a command needs is imported before it runs. ``terminal`` decides on colours and width.
 """
 
 from __future__ import annotations

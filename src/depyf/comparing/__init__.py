@@ -2,7 +2,9 @@
 
     print(depyf.compare(model, x, backward=True))
 
-Which stage gives something else, at which node or kernel, from which line of the user's.
+In comes a call; out comes a :class:`Comparison`: which stage gives something else, at which node or kernel, from which
+line of the user's. ``state`` gives each run the same start, ``stages`` makes the backends, ``recording`` keeps what
+nodes, kernels and calls give, ``call`` compares what the runs leave, ``search`` finds the first value that differs.
 """
 
 from __future__ import annotations

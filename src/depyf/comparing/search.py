@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ..provenance.lines import Provenance, StageNodes
+from ..provenance.graph_provenance import Provenance, StageNodes
 from ..records.model import CompiledGraph, CompileId, GraphStage, SourceLocation
 from ..torch_text.graph_text import Node
 from ..watch.origins import UserLine

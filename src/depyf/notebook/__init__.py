@@ -1,6 +1,12 @@
-"""The page in a notebook: :class:`View` is what a cell shows, ``%%depyf`` (:mod:`.magic`) shows what a cell compiled.
+"""The page in a notebook: in come records, out comes a :class:`View`, the value of a cell.
 
-Only :mod:`.magic` needs IPython (``pip install depyf[notebook]``).
+    %%depyf                    magic.py: watches what the cell compiles, and shows it below (needs IPython)
+    model(x)
+
+    depyf.explain.interactive("dump")    view.py: HTML with a text beside it, for front ends that show none
+
+``earlier`` finds what was compiled before the cell, ``cells`` names cells, ``files`` gives dumps a place for a while.
+(``pip install depyf[notebook]``)
 """
 
 from .view import HEIGHT, INLINE, View

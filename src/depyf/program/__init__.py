@@ -1,6 +1,11 @@
-"""Watching a whole program that knows nothing of depyf: ``depyf run`` and the variable ``DEPYF_DUMP_DIR``.
+"""A whole program that knows nothing of depyf: ``depyf run`` and the variable ``DEPYF_DUMP_DIR``.
 
-The program is started as it always is. What starts with it is :mod:`depyf.program.start`, which the interpreter runs
-before the program (docs/command_line.md says how); it waits for the first compilation, and only then is anything of
-torch's touched.
+    DEPYF_DUMP_DIR=dump python train.py
+    start.begin()              the interpreter runs it before the program (docs/command_line.md says how)
+    Watch.arm()                waits until torch's first compilation (import_hook)
+    Recording.__enter__()      prepare_debug, with a choice of what is written (options)
+    Watch.end()                at exit, at SIGTERM: writes the dump
+    summary(...)               five lines on standard error
+
+Until the first compilation nothing of torch's is touched or imported.
 """

@@ -59,9 +59,9 @@ class Recording(prepare_debug):
             pass  # the summary leaves this process out
         return self
 
-    def _say_once(self, text: str) -> None:
+    def _warn_once(self, text: str) -> None:
         if self._first:
-            super()._say_once(text)
+            super()._warn_once(text)
 
     def _put_elsewhere(self, notice: str) -> None:
         """Say nothing: the summary names the directory."""

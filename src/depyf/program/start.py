@@ -33,7 +33,7 @@ def begin() -> None:
         from .watch import Watch
 
         launch = os.environ.get(variables.LAUNCH, "")
-        first, run = variables.standing(launch)
+        first, run = variables.role_in_launch(launch)
         if not launch:
             variables.new_launch(os.environ)
         # The program may go elsewhere, and so may those that it starts.

@@ -24,7 +24,7 @@ def new_launch(environment: MutableMapping[str, str], run: bool = False) -> None
     environment[LAUNCH] = ":".join((_RUN if run else "", str(os.getpid()), os.urandom(6).hex()))
 
 
-def standing(launch: str) -> tuple[bool, bool]:
+def role_in_launch(launch: str) -> tuple[bool, bool]:
     """Return whether this is the first process of the program, and whether ``depyf run`` started it.
 
     Both by what :data:`LAUNCH` held when this process began.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..capture.torch_private import first_compilation
 from . import variables
-from .arming import when_imported
+from .import_hook import when_imported
 from .options import STAGES, Options
 
 if TYPE_CHECKING:

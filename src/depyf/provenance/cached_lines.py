@@ -13,7 +13,7 @@ from ..records.model import SourceLocation
 from ..torch_text.graph_text import Graph
 
 
-def brought_home(graph: Graph, captured: Graph) -> Graph:
+def relocated(graph: Graph, captured: Graph) -> Graph:
     """Return the graph, with the lines that the captured graph has for the same text in the same function.
 
     A stage is taken as one of a cache entry if it names none of the captured graph's lines, one of them with another

@@ -281,7 +281,7 @@ class GraphStage:
         internal: written only on request.
         file: its file in the dump.
         modules: the calls of modules that its nodes were made in, where torch recorded them (it does so for the
-            captured graph; :mod:`depyf.provenance.lines` infers those of the others). In the order in which they
+            captured graph; :mod:`depyf.provenance` infers those of the others). In the order in which they
             began; a node of the frame itself is in none.
         outline: its outline by module, a file in the dump.
         inputs: of the captured graph, in order, where torch says what they are.

@@ -1,4 +1,7 @@
-"""Watching the values in running graphs, line by line.
+"""Values in running graphs, line by line: ``with depyf.debug(stop_on="nan")``.
+
+    __compiled_fn_1.Forward_graph.0.py:12:  log: "f32[4]" = torch.ops.aten.log.default(sub)
+    log: float32[4], 1 of 4 elements, the first at [2]
 
 ``steps``       the text of a graph or of a generated module -> its lines that compute something
 ``probe``       a running function, given a check after each such line, and its own code back afterwards

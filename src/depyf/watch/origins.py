@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..provenance.lines import Provenance, StageNodes
+from ..provenance.graph_provenance import Provenance, StageNodes
 from ..records import store
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, SourceLocation
 from ..torch_text.graph_text import Node, read_graph

@@ -27,7 +27,7 @@ def numbers(version: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def standing(version: str) -> str:
+def support_status(version: str) -> str:
     """One line about a torch that the tool was not tried with; ``""`` for one that it was.
 
     Raises:
@@ -49,7 +49,7 @@ def standing(version: str) -> str:
     return ""  # between two that were
 
 
-def say_once(text: str) -> bool:
+def warn_once(text: str) -> bool:
     """Note that a text is said; return whether it had not been said in this process."""
     new = text not in _said
     _said.add(text)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ...guarded import guarded_call
-from ...provenance.lines import Provenance
+from ...provenance.graph_provenance import Provenance
 from ...records import store
 from ...records.model import CacheEntry, Capture, CompiledFunction, CompiledGraph, Frame, UserFunction
 from ...records.naming import Numbers, legal_identifier

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...provenance.graph_provenance import Provenance
 from ...provenance.kernel_mapping import is_view
-from ...provenance.lines import Provenance
 from ...records.model import Kernel, KernelCall
 from ...torch_text.graph_text import Node
 from ..markdown import count

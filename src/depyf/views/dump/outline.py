@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...provenance.lines import Provenance, StageNodes
+from ...provenance.graph_provenance import Provenance, StageNodes
 from ...torch_text.graph_text import Graph, Node
 from ..markdown import count
 from ..remembered import Same, once

@@ -1,1 +1,8 @@
-"""The index of a dump: the story of a run."""
+"""``index.md``: in come the records of a run, out comes Markdown that links to its files.
+
+    # What torch.compile did
+    1 function compiled, 2 versions in all, 2 graphs, 1.50 s.
+    ## Graph breaks ... ## Recompiles ... ## Not compiled ... ## Dynamic shapes ... ## Cost ... ## Notes
+
+``index`` puts the ``sections`` in order; ``totals`` counts.
+"""

@@ -1,7 +1,11 @@
-"""``index.html``: a run to look at, in one file that needs no network and no torch.
+"""``index.html``: in come records, out comes one HTML text that needs no network and no torch.
 
-:func:`build` makes its text of records, :func:`write` a file. The script and the style in it are built from
-``frontend/`` by ``make page-assets`` and are part of the package (``static/``).
+    data.py     {"runs": [{"units": [...], "breaks": [...], "graphs": [...], "docs": [...]}]}: terms of the page's data
+    run.py      numbers for documents, files and lines, which all parts share
+    functions.py, graphs.py, events.py, lines.py, failed.py: the parts
+    assemble.py the data, packed, with the script and the style, under a strict policy
+
+``static/`` holds the script and the style, built from ``frontend/`` by ``make page-assets``.
 """
 
 from .assemble import FILE, build, is_large, unpacked, write, write_text

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...provenance.lines import Provenance
+from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..markdown import one_line
 from .data import FORMAT, run_data

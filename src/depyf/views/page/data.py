@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...provenance import sources
-from ...provenance.lines import Provenance
+from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..grouping import breaks_by_reason, not_compiled
 from .events import (

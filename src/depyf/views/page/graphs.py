@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...provenance.lines import Provenance, StageNodes
+from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import CompiledGraph, GraphStage
 from ...records.stages import ADJECTIVES, direction, title
 from ...torch_text.graph_text import Graph

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from depyf.program.arming import when_imported
+from depyf.program.import_hook import when_imported
 
 
 @pytest.fixture

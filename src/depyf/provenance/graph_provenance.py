@@ -1,0 +1,249 @@
+"""The origin of a node of a graph: user line -> captured node -> node of a later stage -> kernel, and back.
+
+Torch's print of a later stage names the user's line of each node, not the captured node. The captured node, and with
+it the module, is *inferred* here from the text alone, so that it is the same from a cold compile, from a warm cache,
+from records read elsewhere and from a log of ``TORCH_TRACE`` (:mod:`.alignment`).
+
+Which kernel computes a node says :mod:`depyf.provenance.kernels`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
+from ..records.stages import AROUND
+from ..torch_text.graph_text import Graph, Node, read_graph
+from .alignment import CapturedRuns, align, is_gradient
+from .cached_lines import relocated
+from .kernels import graph_kernels
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The origin of a node of a stage, as far as it is known.
+
+    Attributes:
+        captured: name of the captured node; ``""`` if none fits. Nodes of a graph within the graph are named with
+            its name: ``"wrap_body_0.linear"``.
+        module: index of the module call in ``GraphStage.modules`` of the captured graph; -1: none.
+        location: the user's line: the node's own or, where torch names none, that of the nearest node which gives
+            or takes its value; of a node without values (``_set_grad_enabled``), that of the node before it.
+        inferred: aligned; torch does not say it.
+    """
+
+    captured: str = ""
+    module: int = -1
+    location: SourceLocation | None = None
+    inferred: bool = True
+
+
+@dataclass
+class StageNodes:
+    """A stage with its nodes.
+
+    Attributes:
+        record: the stage.
+        graph: its nodes.
+        origins: by node name; nodes within inner graphs are named ``"true_graph_0.add"``.
+    """
+
+    record: GraphStage
+    graph: Graph
+    origins: dict[str, Origin] = field(default_factory=dict)
+
+    def nodes(self) -> Iterator[tuple[str, Node]]:
+        """Return all nodes with their names in records, those of inner graphs too."""
+        return self.graph.named_nodes()
+
+    @property
+    def is_backward(self) -> bool:
+        """Return whether the graph takes gradients."""
+        return any(node.op == "placeholder" and is_gradient(node.name) for node in self.graph.nodes)
+
+
+class Provenance:
+    """The stages of a graph, tied together.
+
+    Args:
+        graph: the record; of its stages only the texts, and ``modules`` and ``callers`` of the captured one are used.
+
+    Attributes:
+        stages: in the order of the record.
+        captured: the captured one, if there is one.
+        modules: calls of modules while it was captured.
+        callers: the user's line of captured nodes of which torch names a line of its own.
+    """
+
+    def __init__(self, graph: CompiledGraph) -> None:
+        self.graph = graph
+        self.stages = [StageNodes(stage, read_graph(stage.text) if stage.stage not in AROUND else Graph(""))
+                       for stage in graph.stages]
+        captured = [stage for stage in self.stages if stage.record.stage == "Captured_Graph"]
+        self.captured: StageNodes | None = captured[-1] if captured else None
+        for stage in self.stages:
+            if self.captured is not None and stage is not self.captured:
+                stage.graph = relocated(stage.graph, self.captured.graph)
+        self.modules: tuple[ModuleCall, ...] = self.captured.record.modules if self.captured else ()
+        self.callers: dict[str, SourceLocation] = {
+            name: caller.location for caller in (self.captured.record.callers if self.captured else ())
+            for name in caller.nodes}
+        self._module_of = {name: index for index, call in enumerate(self.modules) for name in call.nodes}
+        self._tie()
+
+    def stage(self, name: str, index: int = 0) -> StageNodes | None:
+        """Return a stage by its name and number."""
+        return next((s for s in self.stages if (s.record.stage, s.record.index) == (name, index)), None)
+
+    def module_path(self, index: int) -> tuple[ModuleCall, ...]:
+        """Return the calls that a call was made in, outermost first, itself last."""
+        found: list[ModuleCall] = []
+        while 0 <= index < len(self.modules) and len(found) <= len(self.modules):
+            found.append(self.modules[index])
+            index = self.modules[index].outer
+        return tuple(reversed(found))
+
+    def parameter(self, name: str) -> str:
+        """Return the captured placeholder that a later stage calls ``primals_3`` or ``arg2_1``.
+
+        ``""`` for anything else.
+        """
+        return self._runs.parameter(name)
+
+    def descendants(self, captured: str) -> Iterator[tuple[StageNodes, str]]:
+        """Yield nodes of later stages that come from a captured node."""
+        for stage in self.stages:
+            if stage is not self.captured:
+                for name, origin in stage.origins.items():
+                    if origin.captured == captured:
+                        yield stage, name
+
+    def at(self, filename: str, line: int) -> Iterator[tuple[StageNodes, str]]:
+        """Yield nodes of any stage that a line of the user's made."""
+        for stage in self.stages:
+            for name, origin in stage.origins.items():
+                if origin.location is not None and (origin.location.filename, origin.location.line) == (filename, line):
+                    yield stage, name
+
+    # --- kernels ----------------------------------------------------------------------------------
+    @functools.cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The generated modules with the calls in them; the record's own where it has them."""
+        if all(kernel.calls for kernel in self.graph.kernels):
+            return self.graph.kernels
+        return graph_kernels(self.graph, {
+            _key(stage): {name: origin.captured for name, origin in stage.origins.items()} for stage in self.stages})
+
+    def kernel_stage(self, kernel: Kernel) -> StageNodes | None:
+        """Return the graph that a module was generated from."""
+        return next((stage for stage in self.stages if _key(stage) == kernel.stage), None)
+
+    def nodes_of(self, kernel: Kernel, call: KernelCall) -> Iterator[tuple[StageNodes, str]]:
+        """Yield the nodes that a call computes, of the graph that the module was generated from."""
+        stage = self.kernel_stage(kernel)
+        if stage is not None:
+            for name in call.nodes:
+                if name in stage.origins:
+                    yield stage, name
+
+    def kernels_of(self, stage: StageNodes, name: str) -> Iterator[tuple[Kernel, KernelCall]]:
+        """Return the calls that compute a node of any stage; a cheap operation may be done in several."""
+        for kernel in self.kernels:
+            generated = self.kernel_stage(kernel)
+            if generated is not None:
+                wanted = set(self.counterparts(stage, name, generated))
+                for call in kernel.calls:
+                    if not wanted.isdisjoint(call.nodes):
+                        yield kernel, call
+
+    def counterparts(self, stage: StageNodes, name: str, other: StageNodes) -> tuple[str, ...]:
+        """Return the counterparts of a node in another stage.
+
+        That is the node itself where passes kept it, else those of the same captured node; none where the one stage is
+        forward and the other backward.
+        """
+        if stage is other:
+            return (name,)
+        origin = stage.origins.get(name)
+        if origin is None or stage is not self.captured is not other and stage.is_backward != other.is_backward \
+                and "Joint_graph" not in (stage.record.stage, other.record.stage):
+            return ()
+        if other is self.captured:
+            return (origin.captured,) if origin.captured else ()
+        same = other.origins.get(name)
+        if stage is not self.captured and same is not None and same.captured == origin.captured \
+                and same.location == origin.location:
+            return (name,)
+        if not origin.captured:
+            return ()
+        return tuple(there for there, found in other.origins.items() if found.captured == origin.captured)
+
+    def lines_of(self, kernel: Kernel, call: KernelCall) -> tuple[SourceLocation, ...]:
+        """Return the user's lines that a call computes, each once, in the order of the graph."""
+        found: dict[tuple[str, int], SourceLocation] = {}
+        for stage, name in self.nodes_of(kernel, call):
+            place = stage.origins[name].location
+            if place is not None:
+                found.setdefault((place.filename, place.line), place)
+        return tuple(found.values())
+
+    def kernels_at(self, filename: str, line: int) -> Iterator[tuple[Kernel, KernelCall]]:
+        """Return the calls that compute something of a line of the user's."""
+        for kernel in self.kernels:
+            for call in kernel.calls:
+                if any((place.filename, place.line) == (filename, line) for place in self.lines_of(kernel, call)):
+                    yield kernel, call
+
+    # --- what ties the stages ---------------------------------------------------------------------
+    def _tie(self) -> None:
+        runs = self._runs = CapturedRuns(self.captured.graph if self.captured else Graph(""))
+        saved: dict[str, str] = {}
+        for stage in self.stages:
+            if stage is self.captured:
+                lines = _locations(stage.graph)
+                before: SourceLocation | None = None
+                for name, node in stage.nodes():
+                    place = self.callers.get(name) or node.location or lines.get(name) or (
+                        before if node.is_call else None)
+                    before = place if node.is_call else before
+                    stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
+                continue
+            found = align(runs, stage.graph, saved if stage.is_backward else {},
+                          trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
+            if stage.record.stage == "Forward_graph":
+                saved = found  # the backward graph names saved values as this one does
+            locations = _locations(stage.graph)
+            for name, node in stage.nodes():
+                captured = found.get(name, "")
+                stage.origins[name] = Origin(
+                    captured, self._module_of.get(captured, -1),
+                    self.callers.get(captured) or node.location or locations.get(name))
+
+
+def _key(stage: StageNodes) -> str:
+    return f"{stage.record.stage}.{stage.record.index}"
+
+
+def _locations(graph: Graph) -> dict[str, SourceLocation]:
+    """Return a line for each call node that has none.
+
+    It is that of the first input that has one, else of the first node that uses it.
+    """
+    known = {node.name: node.location for node in graph.nodes if node.location is not None}
+    found: dict[str, SourceLocation] = {}
+    for node in graph.nodes:
+        if node.is_call and node.location is None:
+            place = next((known[name] for name in node.inputs if name in known), None)
+            if place is not None:
+                found[node.name] = known[node.name] = place
+    for node in reversed(graph.nodes):
+        if node.name in known:
+            for name in node.inputs:
+                if name not in known:
+                    found[name] = known[name] = known[node.name]
+    return found
+
+
+# --- alignment ------------------------------------------------------------------------------------
