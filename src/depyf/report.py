@@ -106,18 +106,18 @@ def _recorded(path: str) -> dict[str, Capture] | None:
 
 def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
     """Return the records of those ranks that have some: one may have been killed before it compiled anything."""
-    found: dict[str, Capture] = {}
+    result: dict[str, Capture] = {}
     problems: list[RecordsError] = []
     for name in folders:
         try:
-            found[name] = read_records(os.path.join(path, name))
+            result[name] = read_records(os.path.join(path, name))
         except RecordsError as error:
             problems.append(error)
-    if not found:
+    if not result:
         raise problems[0]
     for problem in problems:
         print(f"depyf: left out: {problem}", file=sys.stderr)
-    return found
+    return result
 
 
 def _logged(path: str) -> dict[str, Capture]:
@@ -125,8 +125,8 @@ def _logged(path: str) -> dict[str, Capture]:
         return {"": trace_log.read_log(path)}
     newest: dict[str, str] = {}
     for file in trace_log.logs(path):
-        found = _RANK_OF_LOG.search(os.path.basename(file))
-        newest[f"{RANK}{found[1]}" if found else ""] = file
+        match = _RANK_OF_LOG.search(os.path.basename(file))
+        newest[f"{RANK}{match[1]}" if match else ""] = file
     if len(newest) > 1:
         newest.pop("", None)  # the launcher's own
     return {folder: trace_log.read_log(file) for folder, file in newest.items()}

@@ -27,14 +27,14 @@ COMMANDS = (run, explain, diff, open, report, decompile, doctor)
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
+    command_line = argparse.ArgumentParser(
         prog="depyf", description="See what torch.compile does with a program; source for compiled Python.",
         epilog="depyf COMMAND --help tells about a command.")
-    made.add_argument("--version", action="version", version=f"depyf {__version__}")
-    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    command_line.add_argument("--version", action="version", version=f"depyf {__version__}")
+    commands = command_line.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         command.add(commands)
-    return made
+    return command_line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

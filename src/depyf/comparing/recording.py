@@ -95,10 +95,10 @@ class _Interpreter(torch.fx.Interpreter):
         self.made = run
 
     def run_node(self, n: Any) -> Any:
-        found = super().run_node(n)
+        result = super().run_node(n)
         if self.made is not None and n.op != "output":
-            self.made.values.append(Value(n.name, kept(found)))
-        return found
+            self.made.values.append(Value(n.name, kept(result)))
+        return result
 
 
 def _results(gm: Any) -> tuple[str, ...]:
@@ -243,8 +243,8 @@ class EagerCalls(torch.overrides.TorchFunctionMode):
         self.values: list[Value] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        if isinstance(found, (torch.Tensor, tuple, list)):
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, (torch.Tensor, tuple, list)):
             places = set()
             frame: Any = sys._getframe(1)
             for _ in range(60):
@@ -252,6 +252,6 @@ class EagerCalls(torch.overrides.TorchFunctionMode):
                     break
                 places.add((frame.f_code.co_filename, frame.f_lineno))
                 frame = frame.f_back
-            self.values.append(Value(getattr(func, "__name__", str(func)), kept(found), frozenset(places)))
-        return found
+            self.values.append(Value(getattr(func, "__name__", str(func)), kept(result), frozenset(places)))
+        return result
 

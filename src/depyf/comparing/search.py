@@ -56,9 +56,9 @@ class Search:
             after = next((run for run in runs if run.number == before.number and not run.backward), None)
             if after is None:
                 continue
-            found = self._decomposed(before, after)
-            if found is not None:
-                return found
+            result = self._decomposed(before, after)
+            if result is not None:
+                return result
         return None
 
     def _decomposed(self, before: GraphRun, after: GraphRun) -> Difference | None:
@@ -221,12 +221,12 @@ def _found(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
 def _of_lines(run: GraphRun) -> set[str]:
     """Return nodes that a node of another line takes, or that are returned."""
     nodes = _nodes(run)
-    found = set(run.results)
+    result = set(run.results)
     for node in nodes.values():
         for name in node.inputs:
             if name in nodes and nodes[name].location != node.location:
-                found.add(name)
-    return found
+                result.add(name)
+    return result
 
 
 def _inner(stage: StageNodes) -> dict[str, str]:

@@ -128,10 +128,10 @@ def _copy(function: Any) -> Any:
         return MethodType(_copy(function.__func__), function.__self__)
     if not isinstance(function, FunctionType):
         return function
-    made = FunctionType(
+    result = FunctionType(
         function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__,
         function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    made.__dict__.update(function.__dict__)
-    return made
+    result.__kwdefaults__ = function.__kwdefaults__
+    result.__qualname__, result.__module__ = function.__qualname__, function.__module__
+    result.__dict__.update(function.__dict__)
+    return result

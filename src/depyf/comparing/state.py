@@ -110,11 +110,11 @@ def _reachable(function: Any) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def _modules(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, torch.nn.Module]]:
-    found: dict[int, tuple[str, torch.nn.Module]] = {}
+    result: dict[int, tuple[str, torch.nn.Module]] = {}
 
     def add(name: str, value: Any, depth: int = 0) -> None:
         if isinstance(value, torch.nn.Module):
-            found.setdefault(id(value), (name, value))
+            result.setdefault(id(value), (name, value))
         elif depth < 4 and isinstance(value, (tuple, list)):
             for index, item in enumerate(value):
                 add(f"{name}[{index}]", item, depth + 1)
@@ -128,7 +128,7 @@ def _modules(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
         add(name, value)
     add("args", args)
     add("kwargs", kwargs)
-    return list(found.values())
+    return list(result.values())
 
 
 def _loose_tensors(function: Any) -> list[tuple[Any, Any, torch.Tensor]]:

@@ -41,42 +41,42 @@ def copied(value: Any, memo: Memo) -> Any:
     """
     if id(value) in memo:
         return memo[id(value)]
-    found: Any = value
+    result: Any = value
     if isinstance(value, torch.Tensor):
-        found = _tensor(value)
+        result = _tensor(value)
     elif type(value) in (list, set):
-        found = type(value)(copied(item, memo) for item in value)
+        result = type(value)(copied(item, memo) for item in value)
     elif isinstance(value, tuple):
         items = [copied(item, memo) for item in value]
         if any(new is not old for new, old in zip(items, value)):
-            found = type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+            result = type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     elif isinstance(value, dict):
-        found = dict.__new__(type(value)) if type(value) is not dict else {}
-        found.update((key, copied(item, memo)) for key, item in value.items())
+        result = dict.__new__(type(value)) if type(value) is not dict else {}
+        result.update((key, copied(item, memo)) for key, item in value.items())
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         try:
-            found = dataclasses.replace(value, **{
+            result = dataclasses.replace(value, **{
                 each.name: copied(getattr(value, each.name), memo) for each in dataclasses.fields(value) if each.init})
         except (TypeError, ValueError):
-            found = value
-    memo[id(value)] = found
+            result = value
+    memo[id(value)] = result
     memo.originals.append(value)
-    return found
+    return result
 
 
 def _tensor(value: torch.Tensor) -> torch.Tensor:
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         try:
-            made = copy.deepcopy(value)
-            made.grad = None
-            return made
+            result = copy.deepcopy(value)
+            result.grad = None
+            return result
         except (RuntimeError, TypeError, AttributeError):
             pass  # not a leaf, or a subclass that cannot be copied so
     with torch.no_grad():
-        made = value.detach().clone(memory_format=torch.preserve_format)
+        result = value.detach().clone(memory_format=torch.preserve_format)
     if isinstance(value, torch.nn.Parameter):
-        return torch.nn.Parameter(made, requires_grad=value.requires_grad)
-    return made.requires_grad_(value.requires_grad) if value.requires_grad else made
+        return torch.nn.Parameter(result, requires_grad=value.requires_grad)
+    return result.requires_grad_(value.requires_grad) if value.requires_grad else result
 
 
 def kept(value: Any) -> Any:

@@ -156,7 +156,7 @@ def _events(code: CodeType) -> list[_Event]:
     raw, constants, variables = code.co_code, code.co_consts, code.co_varnames
     kinds = _KINDS
     extended = 0
-    found: list[_Event] = []
+    result: list[_Event] = []
     for number, argument in zip(raw[::2], raw[1::2]):
         if number in _SILENT:
             continue
@@ -164,18 +164,18 @@ def _events(code: CodeType) -> list[_Event]:
         argument |= extended
         extended = 0
         if kind == "variable":
-            found.append((what, variables[argument]))
+            result.append((what, variables[argument]))
         elif kind == "plain":
-            found.append((what, argument))
+            result.append((what, argument))
         elif kind == "constant":
-            found.append((what, constants[argument]))
+            result.append((what, constants[argument]))
         elif kind == "two variables":
-            found += (what, variables[argument >> 4]), (second, variables[argument & 15])
+            result += (what, variables[argument >> 4]), (second, variables[argument & 15])
         elif kind == "extension":
             extended = argument << 8
         else:
-            found.append((what, object()))
-    return found
+            result.append((what, object()))
+    return result
 
 
 def _kind(number: int) -> tuple[str, str, str]:

@@ -70,15 +70,15 @@ def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, kept: Collec
 
 def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """Variables for what the text imports: that lives in its module anyway."""
-    found: set[str] = set()
+    result: set[str] = set()
     for stmt in definition.body:
         value = stmt.value if isinstance(stmt, ast.Assign) else None
         while isinstance(value, ast.Attribute):
             value = value.value
         if not (isinstance(stmt, ast.Assign) and isinstance(value, ast.Name) and value.id.startswith(IMPORT_PREFIXES)):
             break
-        found |= _stored(*stmt.targets)
-    return found
+        result |= _stored(*stmt.targets)
+    return result
 
 
 class _Names:
@@ -173,10 +173,10 @@ class _Freeing:
         self._facts: dict[ast.AST, _Facts] = {}
 
     def facts(self, node: ast.AST) -> _Facts:
-        found = self._facts.get(node)
-        if found is None:
-            found = self._facts[node] = _facts_of(node)
-        return found
+        result = self._facts.get(node)
+        if result is None:
+            result = self._facts[node] = _facts_of(node)
+        return result
 
     def reads(self, *nodes: ast.AST) -> frozenset[str]:
         return frozenset().union(*(self.facts(node).reads for node in nodes))

@@ -36,7 +36,7 @@ def add_marks(definition: ast.FunctionDef | ast.AsyncFunctionDef, names: Collect
 
 def _mark_in(owner: ast.AST, text: str) -> bool:
     """Put ``text`` before each statement in the blocks of ``owner`` that itself calls a graph."""
-    found = False
+    result = False
     for block in list(owner.__dict__.values()):
         if not isinstance(block, list):
             continue
@@ -47,12 +47,12 @@ def _mark_in(owner: ast.AST, text: str) -> bool:
                     for node in nodes_of(mark):
                         ast.copy_location(node, part)
                     block.insert(block.index(part), mark)
-                    found = True
+                    result = True
                 if hasattr(part, "body") or hasattr(part, "cases"):
-                    found |= _mark_in(part, text)
+                    result |= _mark_in(part, text)
             elif isinstance(part, (ast.excepthandler, ast.match_case)):
-                found |= _mark_in(part, text)
-    return found
+                result |= _mark_in(part, text)
+    return result
 
 
 def flag_modules() -> dict[str, ModuleType]:

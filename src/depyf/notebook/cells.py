@@ -16,9 +16,9 @@ def cell_names(paths: Iterable[str]) -> dict[str, str]:
     name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
     if name_of is None:
         return {}
-    found = {}
+    result = {}
     for path in dict.fromkeys(paths):
         named = name_of(path)  # ("Cell", "In[3]"), or None
         if named:
-            found[path] = str(named[1])
-    return found
+            result[path] = str(named[1])
+    return result

@@ -47,14 +47,14 @@ def names_in(cell: str) -> list[str]:
         tree = ast.parse(cell)
     except (SyntaxError, ValueError):
         return []
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
-            found[node.id] = None
+            result[node.id] = None
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAGICS:
-            found |= dict.fromkeys(word for text in node.args if isinstance(text, ast.Constant)
+            result |= dict.fromkeys(word for text in node.args if isinstance(text, ast.Constant)
                                    for word in re.findall(r"\w+", str(text.value)))
-    return list(found)
+    return list(result)
 
 
 def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compiled]:
@@ -62,7 +62,7 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
 
     Those that functions of the same namespace name belong to them.
     """
-    found: dict[int, Compiled] = {}
+    result: dict[int, Compiled] = {}
     pending, seen = list(names), set()
     while pending:
         name = pending.pop(0)
@@ -73,11 +73,11 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
             code = function.__code__
             if function.__globals__ is namespace:
                 pending += code.co_names
-            if (versions := len(hooks.cache_entries(code))) and id(code) not in found:
-                found[id(code)] = Compiled(
+            if (versions := len(hooks.cache_entries(code))) and id(code) not in result:
+                result[id(code)] = Compiled(
                     name, code, function.__globals__, versions,
                     of_function(function, this))
-    return list(found.values())
+    return list(result.values())
 
 
 def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
@@ -95,14 +95,14 @@ def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
     candidates, this = [inner], None
     if isinstance(inner, torch.nn.Module):  # (an instance's own first: `model.forward = torch.compile(model.forward)`)
         candidates, this = [vars(inner).get("forward"), type(inner).forward], inner
-    found: dict[FunctionType, Any] = {}
+    result: dict[FunctionType, Any] = {}
     for candidate in candidates:
         candidate = hooks.innermost_function(candidate)
         owner = candidate.__self__ if isinstance(candidate, MethodType) else this
         candidate = getattr(candidate, "__func__", candidate)
         if isinstance(candidate, FunctionType):
-            found.setdefault(candidate, owner)
-    return list(found.items())
+            result.setdefault(candidate, owner)
+    return list(result.items())
 
 
 def merged(found: Iterable[Compiled]) -> Capture:

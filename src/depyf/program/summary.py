@@ -33,16 +33,16 @@ def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[
         launch: its name, as the marks of the folders have it.
         known: those that need not be read.
     """
-    found = {}
+    result = {}
     for folder in _folders(directory):
         if folder in known:
-            found[folder] = known[folder]
+            result[folder] = known[folder]
         elif _is_of(folder, launch):
             try:
-                found[folder] = read_records(folder)
+                result[folder] = read_records(folder)
             except store.RecordsError:
                 continue  # that process did not come to its first compilation, or writes still
-    return found
+    return result
 
 
 def _folders(directory: str) -> list[str]:

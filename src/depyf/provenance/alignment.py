@@ -87,10 +87,10 @@ class CapturedRuns:
 
         ``""`` for anything else.
         """
-        found = _PRIMAL.match(name)
-        if found is None:
+        match = _PRIMAL.match(name)
+        if match is None:
             return ""
-        index = int(found["from_one"]) - 1 if found["from_one"] else int(found["from_zero"])
+        index = int(match["from_one"]) - 1 if match["from_one"] else int(match["from_zero"])
         return self.placeholders[index] if 0 <= index < len(self.placeholders) else ""
 
 
@@ -112,12 +112,12 @@ def align(runs: CapturedRuns, graph: Graph, saved: Mapping[str, str], trusted: b
     for node in graph.nodes:
         placed.add(node)
     shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for (place, backward, _), nodes in placed.groups.items():
-        _align_group(runs, place, nodes, backward, saved, shapes, found)
+        _align_group(runs, place, nodes, backward, saved, shapes, result)
     for inner in graph.subgraphs:
-        found |= {f"{inner.name}.{name}": captured for name, captured in align(runs, inner, {}, trusted).items()}
-    return found
+        result |= {f"{inner.name}.{name}": captured for name, captured in align(runs, inner, {}, trusted).items()}
+    return result
 
 
 class _Placement:

@@ -45,10 +45,10 @@ def _locations(graph: Graph) -> dict[SourceLocation, None]:
 
 
 def _by_text(places: dict[SourceLocation, None]) -> dict[tuple[str, str], list[SourceLocation]]:
-    found: dict[tuple[str, str], list[SourceLocation]] = {}
+    result: dict[tuple[str, str], list[SourceLocation]] = {}
     for place in sorted(places, key=lambda place: (place.filename, place.line)):
-        found.setdefault(_words(place), []).append(place)
-    return found
+        result.setdefault(_words(place), []).append(place)
+    return result
 
 
 def _words(place: SourceLocation) -> tuple[str, str]:

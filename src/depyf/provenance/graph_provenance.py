@@ -182,12 +182,12 @@ class Provenance:
 
     def lines_of(self, kernel: Kernel, call: KernelCall) -> tuple[SourceLocation, ...]:
         """Return the user's lines that a call computes, each once, in the order of the graph."""
-        found: dict[tuple[str, int], SourceLocation] = {}
+        result: dict[tuple[str, int], SourceLocation] = {}
         for stage, name in self.nodes_of(kernel, call):
             place = stage.origins[name].location
             if place is not None:
-                found.setdefault((place.filename, place.line), place)
-        return tuple(found.values())
+                result.setdefault((place.filename, place.line), place)
+        return tuple(result.values())
 
     def kernels_at(self, filename: str, line: int) -> Iterator[tuple[Kernel, KernelCall]]:
         """Return the calls that compute something of a line of the user's."""
@@ -232,18 +232,18 @@ def _locations(graph: Graph) -> dict[str, SourceLocation]:
     It is that of the first input that has one, else of the first node that uses it.
     """
     known = {node.name: node.location for node in graph.nodes if node.location is not None}
-    found: dict[str, SourceLocation] = {}
+    result: dict[str, SourceLocation] = {}
     for node in graph.nodes:
         if node.is_call and node.location is None:
             place = next((known[name] for name in node.inputs if name in known), None)
             if place is not None:
-                found[node.name] = known[node.name] = place
+                result[node.name] = known[node.name] = place
     for node in reversed(graph.nodes):
         if node.name in known:
             for name in node.inputs:
                 if name not in known:
-                    found[name] = known[name] = known[node.name]
-    return found
+                    result[name] = known[name] = known[node.name]
+    return result
 
 
 # --- alignment ------------------------------------------------------------------------------------

@@ -28,18 +28,18 @@ def graph_kernels(graph: CompiledGraph, captured_of: Mapping[str, Mapping[str, s
         stage for stage in graph.stages if stage.stage in ("Forward_graph", "Backward_graph")]
     read = [(stage, read_graph(stage.text)) for stage in stages]
     modules = [read_module(kernel.text) for kernel in graph.kernels]
-    found = []
+    result = []
     taken: set[int] = set()
     for kernel, module in zip(graph.kernels, modules):
         at = _stage_of(module, [inner for _, inner in read], taken)
         if at is None:
-            found.append(_with_calls(kernel, module, None, {}))
+            result.append(_with_calls(kernel, module, None, {}))
             continue
         taken.add(at)
         stage, inner = read[at]
         key = f"{stage.stage}.{stage.index}"
-        found.append(_with_calls(kernel, module, (stage, inner), (captured_of or {}).get(key, {})))
-    return tuple(found)
+        result.append(_with_calls(kernel, module, (stage, inner), (captured_of or {}).get(key, {})))
+    return tuple(result)
 
 
 def _stage_of(module: Module, graphs: Sequence[Graph], taken: set[int]) -> int | None:

@@ -23,23 +23,23 @@ WHOLE = 20_000
 
 def files_named(capture: Capture) -> dict[str, bool]:
     """Return the files that frames, breaks, graphs and traced lines name -> whether a frame of its own is in it."""
-    found: dict[str, bool] = {}
+    result: dict[str, bool] = {}
     for function in capture.functions:
         for frame in function.frames:
             if frame.location is not None and frame.entries:
                 for place in (frame.location, *frame.wrappers):
-                    found[place.filename] = True
+                    result[place.filename] = True
     for compilation in capture.compilations:
         if compilation.location is not None:
-            found[compilation.location.filename] = True
+            result[compilation.location.filename] = True
         for broken in compilation.breaks:
             for place in broken.stack[-1:]:
-                found.setdefault(place.filename, False)
+                result.setdefault(place.filename, False)
     for graph in capture.graphs:
         for stage in graph.stages[:1]:  # (the captured one; the others name the same lines)
             for name in dict.fromkeys(_FILE.findall(stage.text)):
-                found.setdefault(name, False)
-    return found
+                result.setdefault(name, False)
+    return result
 
 
 def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.getlines) -> tuple[SourceFile, ...]:
@@ -51,7 +51,7 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.g
         capture: the run.
         read: gives the lines of a file with their ends, or none. (``linecache`` knows cells of notebooks too.)
     """
-    found = []
+    result = []
     traced: dict[str, set[int]] = {}
     for compilation in capture.compilations:
         for each in compilation.traced:
@@ -63,8 +63,8 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.g
         if not has_frame and path in traced and len(text) > WHOLE:
             text = only_parts(text, sorted(traced[path] | _broken_at(capture, path)))
         if text and len(text) <= LONGEST:
-            found.append(SourceFile(path, text))
-    return tuple(found)
+            result.append(SourceFile(path, text))
+    return tuple(result)
 
 
 def _broken_at(capture: Capture, path: str) -> set[int]:
@@ -106,10 +106,10 @@ def of_capture(
     for place in (*_places(capture), *_graph_places(capture)):
         if place.text and place.line > 0:
             known.setdefault(place.filename, {}).setdefault(place.line, place.text)
-    found = []
+    result = []
     for path, has_frame in files_named(capture).items():
         if path in recorded:
-            found.append(recorded[path])
+            result.append(recorded[path])
             continue
         if not has_frame and _is_library(path):
             continue
@@ -118,12 +118,12 @@ def of_capture(
         if on_disk and lines and all(
                 number <= len(on_disk) and on_disk[number - 1].strip() == text.strip()
                 for number, text in lines.items()):
-            found.append(SourceFile(path, "".join(on_disk)))
+            result.append(SourceFile(path, "".join(on_disk)))
             continue
         pieces = _pieces(capture, path, lines)
         if pieces:
-            found.append(SourceFile(path, pieces))
-    return tuple(found)
+            result.append(SourceFile(path, pieces))
+    return tuple(result)
 
 
 def _places(capture: Capture) -> Iterator[SourceLocation]:

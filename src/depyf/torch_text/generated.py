@@ -290,10 +290,10 @@ class _Reader:
 
     def _held(self, expression: ast.AST) -> tuple[int, ...]:
         """Return the values in an expression, in order, each once."""
-        found: dict[int, None] = {}
+        result: dict[int, None] = {}
         for item in _names(expression):
-            found.update(dict.fromkeys(self.values.get(self._root(item), ())))
-        return tuple(found)
+            result.update(dict.fromkeys(self.values.get(self._root(item), ())))
+        return tuple(result)
 
     def _new(self) -> int:
         self.count += 1
@@ -364,10 +364,10 @@ class _Reader:
         return found in self.values or found in self.types
 
     def _read(self, expressions: Sequence[ast.AST]) -> tuple[int, ...]:
-        found: dict[int, None] = {}
+        result: dict[int, None] = {}
         for expression in expressions:
-            found.update(dict.fromkeys(self._held(expression)))
-        return tuple(found)
+            result.update(dict.fromkeys(self._held(expression)))
+        return tuple(result)
 
     def _comment(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return source nodes and ATen operations that the comment above a call names."""

@@ -262,10 +262,10 @@ class _Reader:
         return tuple(self.nodes)
 
     def comment(self, line: str) -> None:
-        found = _LOCATION.search(line)
-        if found is not None:
-            self.location = _location(found["file"], int(found["line"]), found["function"], found["text"])
-            self.backward = _BACKWARD in line[: found.start()]
+        match = _LOCATION.search(line)
+        if match is not None:
+            self.location = _location(match["file"], int(match["line"]), match["function"], match["text"])
+            self.backward = _BACKWARD in line[: match.start()]
         elif _NO_LOCATION in line:
             self.location, self.backward = None, False
 
@@ -369,20 +369,20 @@ class _Reader:
         return isinstance(value, ast.Name) and value.id not in self.names and value.id not in self.arguments
 
     def _inputs(self, *expressions: ast.expr | None) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        result: dict[str, None] = {}
         pending: list[ast.AST] = [item for item in reversed(expressions) if item is not None]
         while pending:
             item = pending.pop()
             if isinstance(item, ast.Name):
                 if item.id in self.lists:
-                    found.update(dict.fromkeys(self.lists[item.id]))
+                    result.update(dict.fromkeys(self.lists[item.id]))
                 elif item.id in self.names or item.id in self.arguments:
-                    found[item.id] = None
+                    result[item.id] = None
             elif isinstance(item, ast.Attribute):
                 pending.append(item.value)
             elif not isinstance(item, ast.Constant | ast.expr_context):
                 pending.extend(reversed(list(ast.iter_child_nodes(item))))
-        return tuple(found)
+        return tuple(result)
 
 
 def _is_none(value: ast.expr | None) -> bool:

@@ -149,9 +149,9 @@ def comparison(condition: str, seen: Seen) -> Comparison:
         seen: what an expression is now.
     """
     for form in (_of_a_tensor, _of_identity, _of_membership, _of_state):
-        found = form(condition, seen)
-        if found is not None:
-            return found
+        result = form(condition, seen)
+        if result is not None:
+            return result
     tree = parsed_expression(condition)
     if tree is None:
         return Comparison(condition)
@@ -166,11 +166,11 @@ def _of_a_tensor(condition: str, seen: Seen) -> Comparison | None:
             return None
         return Comparison(f"type({other['source']})", "a tensor", _class_name(other["seen"]))
     for pattern, subject, value in _OF_A_TENSOR:
-        found = pattern.match(tensor["rest"])
-        if found is not None:
-            name = subject.format(source=tensor["source"], **found.groupdict())
-            actual = found["seen"].rstrip(".") or {"0": "1", "1": "0"}.get(found["expected"], "")
-            return Comparison(name, value(found["expected"].rstrip(".,")), value(actual))
+        match = pattern.match(tensor["rest"])
+        if match is not None:
+            name = subject.format(source=tensor["source"], **match.groupdict())
+            actual = match["seen"].rstrip(".") or {"0": "1", "1": "0"}.get(match["expected"], "")
+            return Comparison(name, value(match["expected"].rstrip(".,")), value(actual))
     keys = _KEYS_OF_DISPATCH.match(tensor["rest"])
     if keys is not None:
         return _of_dispatch_keys(tensor["source"], _listed(keys["expected"]), _listed(keys["seen"]))
@@ -191,45 +191,45 @@ def _of_dispatch_keys(source: str, expected: list[str], actual: list[str]) -> Co
 
 
 def _of_identity(condition: str, seen: Seen) -> Comparison | None:
-    found = _TYPE_ID.match(condition)
-    if found is not None:
-        subject = f"type({found['source']})"
-        return Comparison(subject, found["expected"] or "", seen(subject))
-    found = _OBJECT_ID.match(condition)
-    if found is not None:
-        owner = found["source"].removesuffix(".__code__")  # (of functions torch compares the code)
+    match = _TYPE_ID.match(condition)
+    if match is not None:
+        subject = f"type({match['source']})"
+        return Comparison(subject, match["expected"] or "", seen(subject))
+    match = _OBJECT_ID.match(condition)
+    if match is not None:
+        owner = match["source"].removesuffix(".__code__")  # (of functions torch compares the code)
         return Comparison(owner, "the same object", seen(owner) or "another object")
-    found = _GONE.match(condition)
-    if found is not None:
-        return Comparison(found["source"], "the same object", "gone")
-    found = _DUPLICATES.match(condition)
-    if found is not None:
-        names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", found["names"])
-        return Comparison(" is ".join(names) or found["names"], "False", "True")
+    match = _GONE.match(condition)
+    if match is not None:
+        return Comparison(match["source"], "the same object", "gone")
+    match = _DUPLICATES.match(condition)
+    if match is not None:
+        names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", match["names"])
+        return Comparison(" is ".join(names) or match["names"], "False", "True")
     return None
 
 
 def _of_membership(condition: str, seen: Seen) -> Comparison | None:
-    found = _KEYS.match(condition)
-    if found is not None:
-        subject = f"list({found['a'] or found['b']})"
-        return Comparison(subject, found["expected"], seen(subject))
-    found = _CONTAINS.fullmatch(condition)
-    if found is not None:
-        return Comparison(f"{found['key']} in {found['source']}", *_turned(not found["no"]))
-    found = _MISSING.match(condition)
-    if found is not None:
-        return Comparison(found["source"], "there", "missing")
-    found = _NO_ATTRIBUTE.match(condition)
-    if found is not None:
-        return Comparison(found["source"], "there", "missing")
+    match = _KEYS.match(condition)
+    if match is not None:
+        subject = f"list({match['a'] or match['b']})"
+        return Comparison(subject, match["expected"], seen(subject))
+    match = _CONTAINS.fullmatch(condition)
+    if match is not None:
+        return Comparison(f"{match['key']} in {match['source']}", *_turned(not match["no"]))
+    match = _MISSING.match(condition)
+    if match is not None:
+        return Comparison(match["source"], "there", "missing")
+    match = _NO_ATTRIBUTE.match(condition)
+    if match is not None:
+        return Comparison(match["source"], "there", "missing")
     return None
 
 
 def _of_state(condition: str, seen: Seen) -> Comparison | None:
-    found = _STATE.match(condition)
-    if found is not None:
-        names = found["names"].split()
+    match = _STATE.match(condition)
+    if match is not None:
+        names = match["names"].split()
         for name in names:
             if name in _STATES:
                 now = seen(_STATES[name])
@@ -310,8 +310,8 @@ def _listed(keys: str) -> list[str]:
 
 
 def _class_name(text: str) -> str:
-    found = re.match(r"<class '([^']*)'>", text.strip())
-    return found[1] if found else text.strip()
+    match = re.match(r"<class '([^']*)'>", text.strip())
+    return match[1] if match else text.strip()
 
 
 def _source(subject: str) -> str:

@@ -167,13 +167,13 @@ def _split_comment(rest: str) -> tuple[str, str]:
 
 
 def _cause(comment: str, full_path: Callable[[str], str]) -> SourceLocation | None:
-    found = _CAUSE.match(comment)
-    if found is not None:
+    match = _CAUSE.match(comment)
+    if match is not None:
         return SourceLocation(
-            full_path(found["file"]), int(found["line"]), found["function"], found["code"].strip())
-    found = _PLACE.match(comment)
-    if found is not None:
-        return SourceLocation(full_path(found["file"]), int(found["line"]), found["function"])
+            full_path(match["file"]), int(match["line"]), match["function"], match["code"].strip())
+    match = _PLACE.match(comment)
+    if match is not None:
+        return SourceLocation(full_path(match["file"]), int(match["line"]), match["function"])
     return None
 
 

@@ -11,8 +11,8 @@ _CODE = re.compile(rf"{RESUME_CODE}(?P<function>.*)_at_(?P<line>\d+)")
 
 def resumed_function(code_name: str) -> tuple[str, int] | None:
     """Return ``("f", 9)`` for ``torch_dynamo_resume_in_f_at_9``; ``None`` for any other function."""
-    found = _CODE.fullmatch(code_name)
-    return (found["function"], int(found["line"])) if found else None
+    match = _CODE.fullmatch(code_name)
+    return (match["function"], int(match["line"])) if match else None
 
 
 def plain_name(code_name: str) -> str:

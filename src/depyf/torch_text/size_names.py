@@ -30,7 +30,7 @@ _SHORTEST = 8
 
 def size_names(lines: Sequence[str]) -> dict[str, str]:
     """Return a name for each size that is computed of others, by torch's text of it, in the order of the graph."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     taken = {word for line in lines for word in re.findall(r"\bd\d+\b", line)}
     free = (name for number in itertools.count() if (name := f"d{number}") not in taken)
     for line in lines:
@@ -38,9 +38,9 @@ def size_names(lines: Sequence[str]) -> dict[str, str]:
             continue
         for annotation in _ANNOTATION.finditer(line):
             for size in wrapping.items(annotation["shape"]):
-                if len(size) >= _SHORTEST and _OPERATOR.search(size) and size not in found:
-                    found[size] = next(free)
-    return found
+                if len(size) >= _SHORTEST and _OPERATOR.search(size) and size not in result:
+                    result[size] = next(free)
+    return result
 
 
 def with_size_names(line: str, names: Mapping[str, str]) -> str:

@@ -139,11 +139,11 @@ def _filled(inner: str, indent: int) -> list[str]:
 
 def _of_names(code: str, indent: int) -> list[str]:
     """Break behind the targets: ``a, b, = f(x)``."""
-    found = _UNPACKED.match(code)
-    if found is None:
+    match = _UNPACKED.match(code)
+    if match is None:
         return []
-    return [" " * indent + "(", *_filled(found["targets"].rstrip(), indent + INDENT),
-            *wrapped(f") = {found['value']}", indent)]
+    return [" " * indent + "(", *_filled(match["targets"].rstrip(), indent + INDENT),
+            *wrapped(f") = {match['value']}", indent)]
 
 
 def _in_parentheses(code: str, indent: int) -> list[str]:
@@ -151,12 +151,12 @@ def _in_parentheses(code: str, indent: int) -> list[str]:
 
     ``x: "f32[2]" = (`` / the value / ``)``; the annotation in parts where it is longer than a line.
     """
-    found = _ASSIGNED.match(code)
-    if found is None:
+    match = _ASSIGNED.match(code)
+    if match is None:
         if not code.startswith("return ") or code.startswith("return ("):
             return []
         return [" " * indent + "return (", *_inside(code[len("return ") :], indent + INDENT), " " * indent + ")"]
-    target, annotation, value = found["target"], found["annotation"] or "", found["value"]
+    target, annotation, value = match["target"], match["annotation"] or "", match["value"]
     if value.startswith("(") and value.endswith(")") and not annotation:
         return []
     end = [*_inside(value, indent + INDENT), " " * indent + ")"]
@@ -168,22 +168,22 @@ def _in_parentheses(code: str, indent: int) -> list[str]:
 
 def _of_string(code: str, indent: int) -> list[str]:
     """Break one string into several that follow each other."""
-    found = _STRING.match(code)
-    if found is None:
+    match = _STRING.match(code)
+    if match is None:
         return []
-    inner = indent + INDENT if found["before"] else indent
-    text, size = ast.literal_eval(found["string"]), WIDTH - inner - 12
+    inner = indent + INDENT if match["before"] else indent
+    text, size = ast.literal_eval(match["string"]), WIDTH - inner - 12
     pieces, begin = [], 0
     while begin < len(text):
         end = begin + size
         while len(repr(text[begin:end])) > size + 10 and end > begin + 1:
             end -= 1
-        pieces.append(_quoted(text[begin:end], found["string"][0]))
+        pieces.append(_quoted(text[begin:end], match["string"][0]))
         begin = end
-    if found["before"]:
-        return [f"{' ' * indent}{found['before']}(", *(" " * inner + piece for piece in pieces),
-                f"{' ' * indent}){found['after']}"]
-    return [" " * inner + piece for piece in pieces[:-1]] + [" " * inner + pieces[-1] + found["after"]]
+    if match["before"]:
+        return [f"{' ' * indent}{match['before']}(", *(" " * inner + piece for piece in pieces),
+                f"{' ' * indent}){match['after']}"]
+    return [" " * inner + piece for piece in pieces[:-1]] + [" " * inner + pieces[-1] + match["after"]]
 
 
 def _quoted(text: str, quote: str) -> str:

@@ -43,14 +43,14 @@ class Adviser:
         compilations = list(compilations)
         texts = [advice(change, self._circumstances(compilation))
                  for compilation in compilations for change in self.run.changes(compilation)[:1]]
-        found = list(dict.fromkeys(filter(None, texts)))
+        result = list(dict.fromkeys(filter(None, texts)))
         others = dict.fromkeys(code(subject) for compilation in compilations[:_LOOKED_AT]
                                for subject in self._others(compilation))
         for change in (each for compilation in compilations for each in self.run.changes(compilation)[:1]):
             others.pop(code(change.subject), None)
-        if found and others:
-            found.append(f"that alone may not do: versions also differ in {some(list(others), MOST)}")
-        return found
+        if result and others:
+            result.append(f"that alone may not do: versions also differ in {some(list(others), MOST)}")
+        return result
 
     def _others(self, compilation: Compilation) -> Iterator[str]:
         """Yield what else the failed versions differ in from the one compiled then.

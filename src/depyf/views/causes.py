@@ -112,8 +112,8 @@ _CALLS = ((r"^Unsupported Tensor\.item\(\)", "item"), (r"^Unsupported Tensor\.ba
 
 
 def _in(pattern: str, text: str) -> str:
-    found = re.search(pattern, text)
-    return found["what"] if found else ""
+    match = re.search(pattern, text)
+    return match["what"] if match else ""
 
 
 def _named(template: str, pattern: str = _QUOTED) -> Callable[[GraphBreak], str]:
@@ -171,9 +171,9 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
 
 def sentences(breaks: Iterable[GraphBreak]) -> list[str]:
     """Return a sentence for each graph break: where and why a graph ends before the function does."""
-    found = []
+    result = []
     for each in breaks:
         where = each.location
         at = f" at {os.path.basename(where.filename)}:{where.line} ({statement(where.text)})" if where else ""
-        found.append(f"graph break{at}: {cause(each)}")
-    return found
+        result.append(f"graph break{at}: {cause(each)}")
+    return result

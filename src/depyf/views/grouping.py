@@ -15,25 +15,25 @@ VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|
 
 def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[GraphBreak, Compilation]]]:
     """Group graph breaks by their reason."""
-    found: dict[tuple[str, str], list[tuple[GraphBreak, Compilation]]] = {}
+    result: dict[tuple[str, str], list[tuple[GraphBreak, Compilation]]] = {}
     for compilation in compilations:
         for broken in compilation.breaks:
-            found.setdefault((broken.registry_id, one_line(broken.reason)), []).append((broken, compilation))
-    return list(found.values())
+            result.setdefault((broken.registry_id, one_line(broken.reason)), []).append((broken, compilation))
+    return list(result.values())
 
 
 def breaks_by_place(
     group: Iterable[tuple[GraphBreak, Compilation]]
 ) -> list[list[tuple[GraphBreak, Compilation]]]:
     """Group the graph breaks of one reason by place, by function, and by what was given up."""
-    found: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
+    result: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
     for broken, compilation in group:
         where, meant = broken.location, compilation.user_function
         # (One wrapper's name is that of many functions.)
         function = (meant.name, meant.wrappers[:1]) if meant is not None else plain_name(compilation.function)
         key = where and (where.filename, where.line), function, broken.skips_function
-        found.setdefault(key, []).append((broken, compilation))
-    return list(found.values())
+        result.setdefault(key, []).append((broken, compilation))
+    return list(result.values())
 
 
 def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:

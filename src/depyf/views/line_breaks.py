@@ -44,7 +44,7 @@ def broken(text: str, indent: int) -> list[str]:
 @lru_cache(maxsize=4096)
 def _breaks(text: str) -> tuple[tuple[int, int], ...]:
     """Return ``(cost, position)`` of the places where a text may be broken."""
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     depth, before = 0, ""
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -52,23 +52,23 @@ def _breaks(text: str) -> tuple[tuple[int, int], ...]:
                 break
             begin, end = token.start[1], token.end[1]
             if token.string in _OPERATORS and not (token.string in ("in", "not") and before in ("not", "is", "and")):
-                found.append((depth, begin))
+                result.append((depth, begin))
             elif token.string in ("(", "[", "{"):
                 depth += 1
                 if token.string != "[":
-                    found.append((depth, end))
+                    result.append((depth, end))
             elif token.string in (")", "]", "}"):
                 depth -= 1
             elif token.string == ",":
-                found.append((depth, end))
+                result.append((depth, end))
             elif token.type == tokenize.STRING and before.endswith(("'", '"')):
-                found.append((depth, begin))
+                result.append((depth, begin))
             elif token.string == "." and token.type == tokenize.OP:
-                found.append((depth + _DOT, begin))
+                result.append((depth + _DOT, begin))
             before = token.string
     except (tokenize.TokenError, SyntaxError, IndentationError):
         pass  # what came before it counts
-    return tuple(found)
+    return tuple(result)
 
 
 def _with_short_strings(text: str, longest: int) -> str:

@@ -117,14 +117,14 @@ def rank_folders(directory: str) -> dict[int, str]:
 
 
 def _state(directory: str, folders: Mapping[int, str]) -> list[object]:
-    found: list[object] = []
+    result: list[object] = []
     for name in folders.values():
         try:
             status = os.stat(os.path.join(directory, name, store.FILE))
-            found.append((name, status.st_size, status.st_mtime_ns))
+            result.append((name, status.st_size, status.st_mtime_ns))
         except OSError:
-            found.append(name)
-    return found
+            result.append(name)
+    return result
 
 
 def _read(directory: str, number: int, name: str) -> Rank:
@@ -246,12 +246,12 @@ _Key = tuple[str, str, int]
 
 def _by_function(rank: Rank) -> dict[_Key, list[Compilation]]:
     """Compilations by the user's function; a resume function by the place where it goes on."""
-    found: dict[_Key, list[Compilation]] = {}
+    result: dict[_Key, list[Compilation]] = {}
     for compilation in rank.capture.compilations if rank.capture else ():
         place = compilation.location
         key = (plain_name(compilation.function), place.filename if place else "", place.line if place else 0)
-        found.setdefault(key, []).append(compilation)
-    return found
+        result.setdefault(key, []).append(compilation)
+    return result
 
 
 def _unequal(

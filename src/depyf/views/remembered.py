@@ -32,8 +32,8 @@ def once(key: Hashable, make: Callable[[], Made]) -> Made:
         return make()
     if key not in known:
         known[key] = make()
-    found: Made = known[key]
-    return found
+    result: Made = known[key]
+    return result
 
 
 class Same:

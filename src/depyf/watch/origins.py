@@ -82,16 +82,16 @@ class Origins:
     def _nodes(self) -> Mapping[int, list[Node]]:
         """Nodes of a graph by the line of the file at which their statement begins."""
         stage = self._stage()
-        found: dict[int, list[Node]] = {}
+        result: dict[int, list[Node]] = {}
         if stage is None or self.graph is None:
             for node in read_graph(self.text).nodes:
-                found.setdefault(node.line, []).append(node)
-            return found
+                result.setdefault(node.line, []).append(node)
+            return result
         view = graph_view(stage.record.text, self.graph.inputs, stage.record.stage == "Captured_Graph")
         above = self.text[: max(self.text.find(view.text), 0)].count("\n")
         for node in stage.graph.nodes:
-            found.setdefault(view.line(node.line) + above, []).append(node)
-        return found
+            result.setdefault(view.line(node.line) + above, []).append(node)
+        return result
 
     def at(self, line: int) -> Origin:
         """Return the computation of a line; empty where nothing is known. Never raises."""
@@ -123,7 +123,7 @@ class Origins:
         return Origin(tuple(node.name for node in nodes), user_lines=self._lines(self._stage(), nodes))
 
     def _lines(self, stage: StageNodes | None, nodes: Iterable[Node]) -> tuple[UserLine, ...]:
-        found: dict[UserLine, None] = {}
+        result: dict[UserLine, None] = {}
         for node in nodes:
             location, module = node.location, ""
             origin = stage.origins.get(node.name) if stage is not None else None
@@ -132,8 +132,8 @@ class Origins:
                 calls = self._provenance.module_path(origin.module)
                 module = calls[-1].path if calls else ""
             if location is not None:
-                found[UserLine(location, module)] = None
-        return tuple(found)
+                result[UserLine(location, module)] = None
+        return tuple(result)
 
     # --- kernels ----------------------------------------------------------------------------------
     def _kernel(self) -> Kernel | None:

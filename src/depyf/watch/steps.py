@@ -83,7 +83,7 @@ def graph_steps(function: ast.FunctionDef) -> list[Group]:
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     known = {each.arg for each in every if each.arg != "self"}
-    found: list[Group] = []
+    result: list[Group] = []
     body = function.body
     for index, last in node_groups(body):
         end = last
@@ -92,9 +92,9 @@ def graph_steps(function: ast.FunctionDef) -> list[Group]:
         if end >= index:
             step = _graph_step(body[index : end + 1], known)
             if step is not None:
-                found.append(Group(step, body, index, end))
+                result.append(Group(step, body, index, end))
                 known.update(step.writes)
-    return found
+    return result
 
 
 def _lets_go(statement: ast.stmt) -> bool:
@@ -169,12 +169,12 @@ def _overwritten(value: ast.expr | None, names: Collection[str]) -> set[str]:
 
 
 def _literals(statements: Sequence[ast.AST]) -> frozenset[str]:
-    found = {name.id for statement in statements for name in _names(statement) if name.id in ("inf", "nan")}
+    result = {name.id for statement in statements for name in _names(statement) if name.id in ("inf", "nan")}
     for statement in statements:
         for constant in ast.walk(statement):
             if isinstance(constant, ast.Constant) and constant.value in ("inf", "-inf", "nan"):
-                found.add(str(constant.value).lstrip("-"))  # float('-inf')
-    return frozenset(found)
+                result.add(str(constant.value).lstrip("-"))  # float('-inf')
+    return frozenset(result)
 
 
 def _names(tree: ast.AST) -> Iterator[ast.Name]:
@@ -193,7 +193,7 @@ def kernel_steps(
         parameters: how a kernel of the module uses its buffers, by its name: ``("in", "out", "in_out")``. What is
             not known of an argument counts as both.
     """
-    found: list[Group] = []
+    result: list[Group] = []
     arguments: set[str] = set()
 
     def visit(body: list[ast.stmt]) -> None:
@@ -202,13 +202,13 @@ def kernel_steps(
                     and statement.value.id == "args":
                 names = tuple(name.id for target in statement.targets for name in _names(target))
                 arguments.update(names)
-                found.append(Group(Step(
+                result.append(Group(Step(
                     statement.lineno, statement.end_lineno or statement.lineno, "input", (), names),
                     body, index, index))
             elif statement.lineno in launches:
                 step = _launch(statement, parameters, arguments)
                 if step is not None:
-                    found.append(Group(step, body, index, index))
+                    result.append(Group(step, body, index, index))
             else:
                 for inner in ("body", "orelse", "finalbody"):
                     nested = getattr(statement, inner, None)
@@ -216,7 +216,7 @@ def kernel_steps(
                         visit(nested)
 
     visit(function.body)
-    return found
+    return result
 
 
 def _launch(
@@ -263,17 +263,17 @@ def _launch(
 
 def _places(expressions: Sequence[ast.expr]) -> list[str]:
     """Return the names of values in arguments; views of them as they are written out."""
-    found = []
+    result = []
     for expression in expressions:
         if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name) \
                 and expression.func.id in _REPEATABLE:
-            found.append(ast.unparse(expression))
+            result.append(ast.unparse(expression))
         elif isinstance(expression, ast.Call):
-            found += _places([*expression.args, *(keyword.value for keyword in expression.keywords)])
+            result += _places([*expression.args, *(keyword.value for keyword in expression.keywords)])
         elif isinstance(expression, ast.Name):
-            found.append(expression.id)
+            result.append(expression.id)
         elif isinstance(expression, ast.Attribute):
             continue  # torch.float32
         else:
-            found += _places([each for each in ast.iter_child_nodes(expression) if isinstance(each, ast.expr)])
-    return found
+            result += _places([each for each in ast.iter_child_nodes(expression) if isinstance(each, ast.expr)])
+    return result

@@ -61,17 +61,17 @@ class Condition:
 
     def masks(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Return masks of where the tensor (or each tensor that it is made of) is bad. None for other values."""
-        found: list[torch.Tensor] = []
+        result: list[torch.Tensor] = []
         if callable(self.stop_on):
-            return found
+            return result
         for part in inner_tensors(tensor):
             if not (part.is_floating_point() or part.is_complex()) or not part.numel() or not holds_data(part):
                 continue
             try:
-                found.append(self._mask(part))
+                result.append(self._mask(part))
             except (RuntimeError, NotImplementedError, TypeError) as error:
                 self.unknown.setdefault(f"{part.dtype} on {part.device.type}", str(error).split("\n")[0])
-        return found
+        return result
 
     def _mask(self, part: torch.Tensor) -> torch.Tensor:
         if part.is_complex():

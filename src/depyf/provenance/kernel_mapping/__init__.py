@@ -43,12 +43,12 @@ def assign(
     for index in computed:
         if index in flow.libraries:
             computed[index] = libraries.with_views(flow, stored, computed[index])
-    found = []
+    result = []
     for index, launch in enumerate(module.launches):
         said = _said(flow, launch, index)
         nodes = said or computed[index] or fused.moved.get(index, set())
-        found.append((tuple(sorted(nodes, key=lambda name: flow.order.get(name, 0))), not said))
-    return found
+        result.append((tuple(sorted(nodes, key=lambda name: flow.order.get(name, 0))), not said))
+    return result
 
 
 def _said(flow: Flow, launch: Launch, index: int) -> set[str]:

@@ -175,26 +175,26 @@ class Fused:
 
     def _reach(self, targets: Iterable[str], known: set[str]) -> set[str]:
         """Return nodes above the targets, up to values that library kernels made."""
-        found: set[str] = set()
+        result: set[str] = set()
         pending = list(targets)
-        while pending and len(found) < _NODES:
+        while pending and len(result) < _NODES:
             name = pending.pop()
             node = self.flow.nodes[name]
-            if name in found or name in known or node.op == "placeholder" or name in self.flow.launched:
+            if name in result or name in known or node.op == "placeholder" or name in self.flow.launched:
                 continue
-            found.add(name)
+            result.add(name)
             pending += [inner for inner in node.inputs if inner in self.flow.nodes]
-        return found
+        return result
 
     def _candidates(self, value: int, reach: set[str], targets: set[str]) -> list[str]:
         writer = self.flow.writer[value]
-        found = []
+        result = []
         for name in reach:
             node = self.flow.nodes[name]
             if name not in targets and node.is_call and self.flow.fits(value, name) and not self._is_plain_view(node) \
                     and self._before(name, writer):
-                found.append(name)
-        return sorted(found, key=lambda name: -self.flow.order[name])
+                result.append(name)
+        return sorted(result, key=lambda name: -self.flow.order[name])
 
     def _is_plain_view(self, node: Node) -> bool:
         return is_view(node) and not self._is_part_of_stored(node)

@@ -115,7 +115,7 @@ def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
 
 def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
     """Return the views that a library's kernel takes, and the parts of what it gives."""
-    found = set(nodes)
+    result = set(nodes)
     for name in nodes:
         pending = list(flow.nodes[name].inputs)
         while pending:
@@ -123,10 +123,10 @@ def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
             node = flow.nodes.get(inner)
             if node is not None and is_view(node) and node.target != "operator.getitem" \
                     and inner not in stored:
-                found.add(inner)
+                result.add(inner)
                 pending += node.inputs[:1]
-        found.update(user for user in flow.users.get(name, ()) if flow.is_held(user))
-    return found
+        result.update(user for user in flow.users.get(name, ()) if flow.is_held(user))
+    return result
 
 
 def _is_users(launch: Launch) -> bool:
@@ -136,5 +136,5 @@ def _is_users(launch: Launch) -> bool:
 
 
 def _index_in(line: str) -> int:
-    found = re.search(r"\[(\d+)\]", line.partition(" = ")[2])
-    return int(found[1]) if found else -1
+    match = re.search(r"\[(\d+)\]", line.partition(" = ")[2])
+    return int(match[1]) if match else -1

@@ -77,13 +77,13 @@ def _statements(text: str) -> list[str]:
     def numbered(match: re.Match[str]) -> str:
         return symbols.setdefault(match[0], f"{match[0][0]}{len(symbols)}")
 
-    found = []
+    result = []
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             line = _IDS.sub("_", SYMBOL.sub(numbered, _LET_GO.sub("", line.rstrip())))
             # (a line for each parameter: a model has hundreds)
-            found += _PARAMETER.sub(",\n            ", line).split("\n") if _DEF.match(line) else [line]
-    return found
+            result += _PARAMETER.sub(",\n            ", line).split("\n") if _DEF.match(line) else [line]
+    return result
 
 
 def excerpts(first: str, second: str, longest: int = 100) -> tuple[str, str]:

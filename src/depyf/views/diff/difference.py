@@ -63,7 +63,7 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
         full: every change, and those of graphs and kernels line by line.
     """
     old, new = RunIndex(before), RunIndex(after)
-    found = Difference(_heads(before, after), _changed(_numbers(old.summaries, old), _numbers(new.summaries, new)))
+    result = Difference(_heads(before, after), _changed(_numbers(old.summaries, old), _numbers(new.summaries, new)))
     compare = _Comparison(old, new, full)
     for summary, other in summaries(old.summaries, new.summaries):
         lines = compare.summary(summary, other)
@@ -74,10 +74,10 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
             title = code(shown.title) + _place(run, shown.location)
             if summary and other:
                 changed = _changed(_numbers([summary], old), _numbers([other], new))
-                title += f": {_arrows(changed)}" if changed and changed != found.numbers else ""
-            found.functions.setdefault(title, []).extend(lines)
-    found.times = _times(before, after)
-    return found
+                title += f": {_arrows(changed)}" if changed and changed != result.numbers else ""
+            result.functions.setdefault(title, []).extend(lines)
+    result.times = _times(before, after)
+    return result
 
 
 def text(found: Difference, names: tuple[str, str]) -> str:
@@ -163,13 +163,13 @@ class _Comparison:
         for number, (entry, other) in enumerate(pairs, 1):
             for change in _items(self._version(entry, other)):
                 changes.setdefault(tuple(change), []).append(number)
-        found: list[str] = []
+        result: list[str] = []
         for together, numbers in changes.items():
             shown_numbers = f" {some(list(map(str, numbers)), 6)}" if len(pairs) > 1 else ""
             version = f"version{'s' * (len(numbers) > 1)}{shown_numbers}{name}"
-            found += [line.replace(_VERSION, version).replace(f" of {version}", "") if version == "version" else
+            result += [line.replace(_VERSION, version).replace(f" of {version}", "") if version == "version" else
                       line.replace(_VERSION, version) for line in together]
-        return found
+        return result
 
     def _version(self, entry: CacheEntry | None, other: CacheEntry | None) -> list[str]:
         """Return items for what changed in a version, which is called :data:`_VERSION`."""
@@ -390,20 +390,20 @@ def _operations(graph: CompiledGraph) -> str:
 def _counts(stage: GraphStage) -> dict[str, Counter[str]]:
     """Operations by the path of the module that they were called in."""
     paths = {node: call.path for call in stage.modules for node in call.nodes}
-    found: dict[str, Counter[str]] = {}
+    result: dict[str, Counter[str]] = {}
     for name, node in calls(read_graph(stage.text)):
-        found.setdefault(paths.get(name, ""), Counter())[node.operation] += 1
-    return found
+        result.setdefault(paths.get(name, ""), Counter())[node.operation] += 1
+    return result
 
 
 def _items(lines: Iterable[str]) -> list[list[str]]:
     """Return the items of a list, each with what is below it."""
-    found: list[list[str]] = []
+    result: list[list[str]] = []
     for line in lines:
         if line.startswith("* "):
-            found.append([])
-        found[-1].append(line)
-    return found
+            result.append([])
+        result[-1].append(line)
+    return result
 
 
 def _often(number: int) -> str:

@@ -37,25 +37,25 @@ def paired(before: Sequence[Item], after: Sequence[Item], *keys: Callable[[Item]
             if index not in partner and free.get(key(item)):
                 partner[index] = free[key(item)].pop(0)
                 left.discard(partner[index])
-    found: Pairs[Item] = []
+    result: Pairs[Item] = []
     for index, item in enumerate(after):
-        found.append((before[partner[index]] if index in partner else None, item))
+        result.append((before[partner[index]] if index in partner else None, item))
     for index in sorted(left):
-        at = next((place for place, (old, _) in reversed(list(enumerate(found)))
+        at = next((place for place, (old, _) in reversed(list(enumerate(result)))
                    if index > 0 and old is before[index - 1]), -1)
-        found.insert(at + 1 if index else 0, (before[index], None))
-    return found
+        result.insert(at + 1 if index else 0, (before[index], None))
+    return result
 
 
 def aligned(before: Sequence[Item], after: Sequence[Item], mark: Callable[[Item], Hashable]) -> Pairs[Item]:
     """Align two series: those with equal marks first, in order; between them one after the other."""
-    found: Pairs[Item] = []
+    result: Pairs[Item] = []
     matcher = difflib.SequenceMatcher(None, [mark(item) for item in before], [mark(item) for item in after], False)
     for _, begin, end, other_begin, other_end in matcher.get_opcodes():
         olds, news = before[begin:end], after[other_begin:other_end]
         for index in range(max(len(olds), len(news))):
-            found.append((olds[index] if index < len(olds) else None, news[index] if index < len(news) else None))
-    return found
+            result.append((olds[index] if index < len(olds) else None, news[index] if index < len(news) else None))
+    return result
 
 
 def summaries(before: Sequence[FunctionSummary], after: Sequence[FunctionSummary]) -> Pairs[FunctionSummary]:
@@ -90,17 +90,17 @@ class Place:
 
 def places(function: CompiledFunction, sources: dict[str, list[str]]) -> list[Place]:
     """Return the frames of a function."""
-    found = []
+    result = []
     for frame in function.frames:
         resumed = resumed_function(frame.code_name)
         if resumed is None:
-            found.append(Place(frame, plain_name(frame.code_name), "", ""))
+            result.append(Place(frame, plain_name(frame.code_name), "", ""))
             continue
         name, line = resumed
         text = _line(sources, frame.location, line)
         first = frame.location.line if frame.location else 0
-        found.append(Place(frame, name, text or f"+{line - first}", f"from line {line} on"))
-    return found
+        result.append(Place(frame, name, text or f"+{line - first}", f"from line {line} on"))
+    return result
 
 
 def frames(before: Sequence[Place], after: Sequence[Place]) -> Pairs[Place]:

@@ -328,8 +328,8 @@ def _literal(node: ast.expr) -> ast.expr:
 
 
 def _definition(text: str) -> str:
-    found = re.search(r"^(?:async )?def (\w+)", text, re.M)
-    return found.group(1) if found else "transformed"
+    match = re.search(r"^(?:async )?def (\w+)", text, re.M)
+    return match.group(1) if match else "transformed"
 
 
 def _pass_on(frame: Frame) -> str:

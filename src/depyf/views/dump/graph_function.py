@@ -84,17 +84,17 @@ def _parsed(text: str) -> _Graph:
     """Return the outermost class of a view."""
     graphs = [_Graph("", -1)]
     for line in text.splitlines():
-        found = _CLASS.match(line)
-        if found is None:
+        match = _CLASS.match(line)
+        if match is None:
             graphs[-1].lines.append(line)
             continue
-        above, indent = graphs[-1].lines, len(found["indent"])
+        above, indent = graphs[-1].lines, len(match["indent"])
         role: list[str] = []
         while above and above[-1].startswith("#", indent) and not above[-1][:indent].strip():
             role.insert(0, above.pop().strip())
         while graphs[-1].indent >= indent:
             graphs.pop()
-        graph = _Graph(found["name"], indent, role)
+        graph = _Graph(match["name"], indent, role)
         graphs[-1].inner.append(graph)
         graphs.append(graph)
     return graphs[0].inner[0] if graphs[0].inner else graphs[0]
@@ -129,18 +129,18 @@ def _body(lines: Sequence[str], inner: Mapping[str, _Graph], name: str) -> list[
         body.extend(f"    {line}" if line else "" for line in [
             *inner[member].role, *_function(inner[member], function), ""])
 
-    named = {found["member"] for line in lines if (found := _INNER.match(line))}
+    named = {match["member"] for line in lines if (match := _INNER.match(line))}
     for member in inner:
         if member not in named:
             define(member, member)
     paragraph: list[str] = []
     for line in lines:
-        found = _INNER.match(line)
-        if found is not None and found["member"] in inner:
-            if found["member"] not in members:
-                define(found["member"], found["name"])
+        match = _INNER.match(line)
+        if match is not None and match["member"] in inner:
+            if match["member"] not in members:
+                define(match["member"], match["name"])
                 continue
-            if members[found["member"]] == found["name"]:
+            if members[match["member"]] == match["name"]:
                 continue
         if not line:
             body += [*paragraph, line]

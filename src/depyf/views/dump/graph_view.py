@@ -265,12 +265,12 @@ class _View:
 
     def aliases(self, line: int, names: Sequence[str]) -> list[tuple[str, str]]:
         """Return the other names of parameters, which lines from this one on give them: ``x = l_x_``."""
-        found: list[tuple[str, str]] = []
+        result: list[tuple[str, str]] = []
         while line <= len(self.source) and (alias := _ALIAS.match(self.source[line - 1])) \
                 and alias["parameter"] in names and alias["name"] not in names:
-            found.append((alias["parameter"], alias["name"]))
+            result.append((alias["parameter"], alias["name"]))
             line += 1
-        return found
+        return result
 
     def write_parameters(
         self, parameters: Mapping[str, str], shown: Mapping[str, str], told: Mapping[str, str], body: Sequence[str],
@@ -288,7 +288,7 @@ class _View:
         Returns:
             The line of each.
         """
-        types = {name: found[1] for name, text in parameters.items() if (found := _TYPE.search(text, len(name)))}
+        types = {name: match[1] for name, text in parameters.items() if (match := _TYPE.search(text, len(name)))}
         outermost = len(self.scopes) < 2
         written = written_arguments(list(parameters), body, types) if outermost else {}
         places, words = {}, {}
@@ -355,10 +355,10 @@ class _View:
 
     def primal(self, name: str) -> str:
         """Return the user's words for ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
-        found = _PRIMAL.match(name) if len(self.scopes) < 2 else None
-        if found is None:
+        match = _PRIMAL.match(name) if len(self.scopes) < 2 else None
+        if match is None:
             return ""
-        return self.input(int(found["from_one"]) - 1 if found["from_one"] else int(found["from_zero"]))
+        return self.input(int(match["from_one"]) - 1 if match["from_one"] else int(match["from_zero"]))
 
     def input(self, index: int) -> str:
         if not 0 <= index < len(self.words):
@@ -370,10 +370,10 @@ class _View:
 
         ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))`` (torch/_functorch/_aot_autograd/descriptors.py).
         """
-        found = _AOT_VALUE.match(told)
-        if found is None:
+        match = _AOT_VALUE.match(told)
+        if match is None:
             return "" if told == "None" else told
-        kind, inner = found["kind"], found["inner"]
+        kind, inner = match["kind"], match["inner"]
         if kind == "PlainAOTInput" and inner.isdigit():
             return self.input(int(inner)) or told
         if kind == "PlainAOTOutput" and inner.isdigit():
@@ -397,10 +397,10 @@ class _View:
             self.write(number, *self.comment(code, indent - indent % 4, self.caller(number)))
         elif code.endswith(("(", "[", "{")):
             return self.broken_already(number, indent)
-        elif code.startswith("class ") and (found := _CLASS.match(code)):
-            self.scopes = [scope for scope in self.scopes if scope[0] < indent] + [(indent, found["name"])]
+        elif code.startswith("class ") and (match := _CLASS.match(code)):
+            self.scopes = [scope for scope in self.scopes if scope[0] < indent] + [(indent, match["name"])]
             if len(self.scopes) > 1:
-                self.out += self.role(found["name"], indent)
+                self.out += self.role(match["name"], indent)
             self.write(number, " " * indent + code)
         else:
             self.statement(number, code, indent)
@@ -458,10 +458,10 @@ class _View:
         """Return a statement that torch breaks itself, with what it says of each value behind it."""
         while True:
             line = self.source[number - 1]
-            found = _DESCRIBED.match(line)
+            match = _DESCRIBED.match(line)
             inner = len(line) - len(line.lstrip())
-            if found:
-                self.write(number, *_with_comment(found["code"].strip(), self.words_of(found["told"]), inner))
+            if match:
+                self.write(number, *_with_comment(match["code"].strip(), self.words_of(match["told"]), inner))
             else:
                 self.write(number, *wrapping.wrapped(line.strip(), inner))
             number += 1
@@ -470,10 +470,10 @@ class _View:
 
     def statement(self, number: int, code: str, indent: int) -> None:
         released: set[str] = set()
-        found = _RELEASE.search(code) if code.endswith(" = None") else None
-        if found:
-            released = set(found["names"].replace("=", " ").split())
-            code = code[: found.start()]
+        match = _RELEASE.search(code) if code.endswith(" = None") else None
+        if match:
+            released = set(match["names"].replace("=", " ").split())
+            code = code[: match.start()]
         second = _SECOND_NAME.match(code) if ";  " in code else None
         if second:
             code = second["first"]
@@ -510,20 +510,20 @@ def _joined_signature(lines: Sequence[str]) -> tuple[str, dict[str, str]]:
     told: dict[str, str] = {}
     code = ""
     for line in lines:
-        found = _DESCRIBED.match(line)
-        line = (found["code"] if found else line).strip()
+        match = _DESCRIBED.match(line)
+        line = (match["code"] if match else line).strip()
         name = _PARAMETER.match(line)
-        if found and name is not None:
-            told[name[0]] = found["told"]
+        if match and name is not None:
+            told[name[0]] = match["told"]
         code += (" " if code and not code.endswith("(") else "") + line
     return code, told
 
 
 def _name_of(parameter: str) -> str:
-    found = _PARAMETER.match(parameter)
-    if found is None:
+    match = _PARAMETER.match(parameter)
+    if match is None:
         raise ValueError(parameter)
-    return found[0]
+    return match[0]
 
 
 def _with_comment(code: str, words: str, indent: int) -> list[str]:
@@ -546,17 +546,17 @@ def _mode(code: str) -> str:
 
 def _short_names(paths: Iterable[str]) -> dict[str, str]:
     """Return each path by as much of its end as tells it from the others."""
-    found: dict[str, str] = {path: os.path.basename(path) for path in paths}
-    for path, name in list(found.items()):
-        same = [other for other in found if os.path.basename(other) == name]
+    result: dict[str, str] = {path: os.path.basename(path) for path in paths}
+    for path, name in list(result.items()):
+        same = [other for other in result if os.path.basename(other) == name]
         if len(same) > 1:
             parts = path.replace("\\", "/").split("/")
             for length in range(2, len(parts) + 1):
                 name = "/".join(parts[-length:])
                 if not any(other != path and other.replace("\\", "/").endswith("/" + name) for other in same):
                     break
-            found[path] = name
-    return found
+            result[path] = name
+    return result
 
 
 def _identifier(words: str) -> str:

@@ -58,8 +58,8 @@ class Totals:
 
 def seconds_by_phase(compilations: Iterable[Compilation]) -> dict[str, float]:
     """Seconds by part of torch, in the order in which they came up. Inner parts count in outer ones."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for compilation in compilations:
         for phase in compilation.phases:
-            found[phase.name] = found.get(phase.name, 0.0) + phase.seconds
-    return found
+            result[phase.name] = result.get(phase.name, 0.0) + phase.seconds
+    return result

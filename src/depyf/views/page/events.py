@@ -120,14 +120,14 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
 
 def symbols_data(run: Run) -> list[Json]:
     """Return the symbols that are used, each decision once."""
-    found: dict[tuple[object, ...], Json] = {}
+    result: dict[tuple[object, ...], Json] = {}
     for unit_number, summary in enumerate(run.index.summaries):
         for compilation in summary.compilations:
             for symbol in compilation.symbols:
                 if not is_used(run.index, symbol, compilation):
                     continue
                 key = (unit_number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
-                known = found.setdefault(key, {
+                known = result.setdefault(key, {
                     "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol,
                     "source": in_words(symbol.source, run.index.stack_names(compilation)),
                     "value": symbol.value, "range": spans(range_of(run.index, symbol, compilation)),
@@ -135,7 +135,7 @@ def symbols_data(run: Run) -> list[Json]:
                     "place": run.place(symbol.location), "ids": []})
                 if str(compilation.compile_id) not in known["ids"]:
                     known["ids"].append(str(compilation.compile_id))
-    return list(found.values())
+    return list(result.values())
 
 
 def phases_data(run: Run) -> list[list[Any]]:

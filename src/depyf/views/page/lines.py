@@ -177,11 +177,11 @@ def _inner(node: ast.AST) -> list[ast.stmt]:
     """Return the statements within a statement, in order."""
     if not hasattr(node, "body") and not isinstance(node, ast.Match):
         return []
-    found: list[ast.stmt] = []
+    result: list[ast.stmt] = []
     for name in ("body", "handlers", "cases", "orelse", "finalbody"):
         for item in getattr(node, name, ()) if isinstance(node, (ast.Module, ast.stmt)) else ():
-            found += item.body if isinstance(item, (ast.ExceptHandler, ast.match_case)) else [item]
-    return found
+            result += item.body if isinstance(item, (ast.ExceptHandler, ast.match_case)) else [item]
+    return result
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:

@@ -222,11 +222,11 @@ class _Keys:
 
 
 def _without_repetition(items: Iterable[Item[tuple[Condition, ...]]]) -> list[Item[tuple[Condition, ...]]]:
-    found: dict[str, Item[tuple[Condition, ...]]] = {}
+    result: dict[str, Item[tuple[Condition, ...]]] = {}
     for item in items:
-        known = found.get(item.text)
-        found[item.text] = item if known is None else Item(item.text, item.subject, known.payload + item.payload)
-    return list(found.values())
+        known = result.get(item.text)
+        result[item.text] = item if known is None else Item(item.text, item.subject, known.payload + item.payload)
+    return list(result.values())
 
 
 def _all_of(block: Block[tuple[Condition, ...]]) -> str:

@@ -59,11 +59,11 @@ def changes(old: Version, new: Version) -> list[Change]:
     few = sum(each.payload is not None and each.payload[2] for each in items) <= FEW
     folded = fold([Item(each.text, each.subject, each.payload[:2] if each.payload is not None and not (
         few and each.payload[2]) else None) for each in items])
-    found: dict[tuple[str, str], Change] = {}
+    result: dict[tuple[str, str], Change] = {}
     for item, loops, times in unfolded(folded):
         subject, was, now = item.text.split(_APART) if _APART in item.text else ("", "", item.text)
-        found.setdefault((item.text, loops), Change(subject, was, now, loops, times, *(item.payload or ())))
-    return list(found.values())
+        result.setdefault((item.text, loops), Change(subject, was, now, loops, times, *(item.payload or ())))
+    return list(result.values())
 
 
 def _line(subject: str, was: object, now: object) -> str:

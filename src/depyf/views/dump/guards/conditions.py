@@ -155,8 +155,8 @@ class Conditions:
         objects = {"self"}
         for source in {guard.source for guard in guards}:
             if _OBJECT_STEP.search(source):
-                found = _ROOT.search(source)
-                objects |= {found["name"]} if found else set()
+                match = _ROOT.search(source)
+                objects |= {match["name"]} if match else set()
         words = self._words.setdefault(frozenset(objects), _Words(self._frame, self._local, objects))
         result: dict[str, Condition] = {}
         for guard in guards:
@@ -217,11 +217,11 @@ _TUPLE = re.compile(r"(?P<subject>.+) == (?P<value>\(.*\))")
 
 def _said_by(condition: Condition) -> Iterator[str]:
     """Return other conditions that a condition says too: where torch compares a value it compares its type."""
-    found = _TUPLE.fullmatch(condition.text) if " == (" in condition.text and condition.text.endswith(")") else None
-    value = parsed_expression(found["value"]) if found is not None else None
-    if found is not None and isinstance(value, ast.Tuple):
-        yield f"check_type({found['subject']}, 'tuple')"
-        yield f"len({found['subject']}) == {len(value.elts)}"
+    match = _TUPLE.fullmatch(condition.text) if " == (" in condition.text and condition.text.endswith(")") else None
+    value = parsed_expression(match["value"]) if match is not None else None
+    if match is not None and isinstance(value, ast.Tuple):
+        yield f"check_type({match['subject']}, 'tuple')"
+        yield f"len({match['subject']}) == {len(value.elts)}"
     left, compared, right = condition.text.partition(" == ")
     if compared and left == right:
         yield condition.text  # (a name of torch's that the user's words make the value itself)

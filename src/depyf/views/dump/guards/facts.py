@@ -43,13 +43,13 @@ def facts(known: Iterable[tuple[str, Fact] | None]) -> dict[str, Fact]:
     Args:
         known: what each condition says, as of :func:`fact_of`.
     """
-    found: dict[str, Fact] = {}
+    result: dict[str, Fact] = {}
     for read in known:
         if read is not None:
             subject, fact = read
-            if subject not in found or _WEIGHT[found[subject].kind] < _WEIGHT[fact.kind]:
-                found[subject] = fact
-    return found
+            if subject not in result or _WEIGHT[result[subject].kind] < _WEIGHT[fact.kind]:
+                result[subject] = fact
+    return result
 
 
 def fact_of(condition: Condition, sizes: Sizes) -> tuple[str, Fact] | None:
@@ -90,13 +90,13 @@ def is_literal(text: str) -> bool:
 
 def state_of(conditions: Iterable[Condition]) -> dict[str, str]:
     """Return torch's state as the guards want it: ``{"grad_mode": "False", ...}``."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for condition in conditions:
         if condition.text.startswith("check_global_state("):
             call = ast.parse(condition.text, mode="eval").body
             assert isinstance(call, ast.Call)
-            found.update((keyword.arg or "", ast.unparse(keyword.value)) for keyword in call.keywords)
-    return found
+            result.update((keyword.arg or "", ast.unparse(keyword.value)) for keyword in call.keywords)
+    return result
 
 
 def state_in_words(name: str, value: str) -> str:

@@ -100,14 +100,14 @@ def _fold(items: Sequence[Item[Payload]], letters: Sequence[str]) -> list[Item[P
     containers: dict[str, dict[int, list[Item[Payload]]]] = {}
     places: list[str | Item[Payload]] = []
     for item in items:
-        found = _NUMBER.search(item.subject)
-        if found is None:
+        match = _NUMBER.search(item.subject)
+        if match is None:
             places.append(item)
             continue
-        container = item.subject[: found.start()]
+        container = item.subject[: match.start()]
         if container not in containers:
             places.append(container)
-        containers.setdefault(container, {}).setdefault(int(found[1]), []).append(item)
+        containers.setdefault(container, {}).setdefault(int(match[1]), []).append(item)
     result: list[Item[Payload] | Block[Payload]] = []
     for place in places:
         result += [place] if isinstance(place, Item) else _folded(place, containers[place], letters)

@@ -100,7 +100,7 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
         frame: whose version it is.
         compilation: of the version; says torch's names.
     """
-    found = Sizes()
+    result = Sizes()
     tensors = {one.subject: one for one in conditions if one.tensor is not None}
     expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values() if one.tensor is not None
                    for k, size in enumerate(one.tensor.size) if size is None]
@@ -108,28 +108,28 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
     same = _equal_sizes(about, expressions)
     symbols = dict(_symbols(compilation))
     for expression, name in _names(frame, [each for each in expressions if each not in same], tensors):
-        found.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
-        found.names[expression] = name
+        result.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
+        result.names[expression] = name
     for expression, (of, text) in same.items():
-        shown = re.sub(_SIZE, lambda match: found.names.get(match[0], match[0]), of)
-        found.names[expression] = shown.replace(" ", "")
-        found.implied.add(text)
-    _bound(found, about)
+        shown = re.sub(_SIZE, lambda match: result.names.get(match[0], match[0]), of)
+        result.names[expression] = shown.replace(" ", "")
+        result.implied.add(text)
+    _bound(result, about)
     equal = {expression: of for expression, (of, _) in same.items()}
-    _narrow(found, about, equal)
-    _find_layouts(found, about, tensors, equal)
-    return found
+    _narrow(result, about, equal)
+    _find_layouts(result, about, tensors, equal)
+    return result
 
 
 def _equal_sizes(conditions: Iterable[Condition], expressions: Collection[str]) -> dict[str, tuple[str, str]]:
     """Return the sizes that are equal to another expression: that, and the condition that says so."""
-    found: dict[str, tuple[str, str]] = {}
+    result: dict[str, tuple[str, str]] = {}
     for one in conditions:
         match = _SAME.fullmatch(one.text)
         # (A size that is compared with an expression of itself is open, and the comparison is a condition on it.)
         if match is not None and match["size"] in expressions and match["size"] not in match["of"]:
-            found.setdefault(match["size"], (match["of"], one.text))
-    return found
+            result.setdefault(match["size"], (match["of"], one.text))
+    return result
 
 
 def _names(frame: Frame, expressions: Iterable[str], tensors: dict[str, Condition]) -> Iterator[tuple[str, str]]:
@@ -261,10 +261,10 @@ def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -
     escaped = re.escape(expression)
     low = high = None
     for one in conditions:
-        found = re.fullmatch(rf"(?:(?P<low>-?\d+) <= )?{escaped}(?: <= (?P<high>-?\d+))?", one.text) if (
+        match = re.fullmatch(rf"(?:(?P<low>-?\d+) <= )?{escaped}(?: <= (?P<high>-?\d+))?", one.text) if (
             expression in one.text) else None
-        if found is not None:
-            low, high = found["low"] or low, found["high"] or high
+        if match is not None:
+            low, high = match["low"] or low, match["high"] or high
     if low is None:
         return f"at most {high}" if high is not None else ""
     return f"{low} to {high}" if high is not None else f"{low} or more"
@@ -311,7 +311,7 @@ def _names_in_source(tree: ast.Module) -> dict[str, str]:
 
     ``b, t = x.shape``, ``n = x.size(0)``, ``n = len(x)``.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for node in ast.walk(tree):
         match node:
             case ast.Assign([ast.Tuple(targets)], value) if (owner := _shape_of(value)):
@@ -319,15 +319,15 @@ def _names_in_source(tree: ast.Module) -> dict[str, str]:
                     if isinstance(target, ast.Starred):
                         break
                     if isinstance(target, ast.Name) and target.id != "_":
-                        found.setdefault(f"{owner}.shape[{k}]", target.id)
+                        result.setdefault(f"{owner}.shape[{k}]", target.id)
             case ast.Assign([ast.Name(name)], ast.Subscript(value, ast.Constant(int(k)))) \
                     if (owner := _shape_of(value)):
-                found.setdefault(f"{owner}.shape[{k}]", name)
+                result.setdefault(f"{owner}.shape[{k}]", name)
             case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(value, "size"), [ast.Constant(int(k))])):
-                found.setdefault(f"{ast.unparse(value)}.shape[{k}]", name)
+                result.setdefault(f"{ast.unparse(value)}.shape[{k}]", name)
             case ast.Assign([ast.Name(name)], ast.Call(ast.Name("len"), [value])):
-                found.setdefault(f"{ast.unparse(value)}.shape[0]", name)
-    return found
+                result.setdefault(f"{ast.unparse(value)}.shape[0]", name)
+    return result
 
 
 def _shape_of(node: ast.expr) -> str:

@@ -45,15 +45,15 @@ def symbol_table(text: str, version: Version) -> list[str]:
 
 def _meanings(version: Version, compilation: Compilation) -> dict[str, str]:
     ranges = _ranges(compilation.symbols)
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for decision in compilation.symbols:
         if decision.kind == "created" and decision.source:
             expression = in_shape_words(user_expression(decision.source))
             size = version.sizes.open.get(expression)
-            found[decision.symbol] = f"{expression}, {size.range_in_words()}" if size is not None else expression
+            result[decision.symbol] = f"{expression}, {size.range_in_words()}" if size is not None else expression
         elif decision.kind == "unbacked":
-            found[decision.symbol] = _origin(decision) + ranges.get(decision.symbol, _Range()).words()
-    return found
+            result[decision.symbol] = _origin(decision) + ranges.get(decision.symbol, _Range()).words()
+    return result
 
 
 def _origin(decision: SymbolDecision) -> str:
@@ -61,15 +61,15 @@ def _origin(decision: SymbolDecision) -> str:
     where = decision.location
     if where is None or not where.text:
         return "known only when the graph runs"
-    made = re.match(r"[A-Za-z_][\w, ]* = (.*)$", where.text)
-    return f"what {made[1] if made else where.text} gives (line {where.line}), known only when the graph runs"
+    match = re.match(r"[A-Za-z_][\w, ]* = (.*)$", where.text)
+    return f"what {match[1] if match else where.text} gives (line {where.line}), known only when the graph runs"
 
 
 def _ranges(decisions: Iterable[SymbolDecision]) -> dict[str, _Range]:
     """Return the ranges that conditions leave to the values of unbacked symbols."""
-    found: dict[str, _Range] = {}
+    result: dict[str, _Range] = {}
     for decision in decisions:
         bound = _BOUND.fullmatch(decision.symbol) if decision.kind == "guarded" else None
         if bound is not None:
-            found.setdefault(bound["symbol"], _Range()).narrow(bound["sign"], int(bound["value"]))
-    return found
+            result.setdefault(bound["symbol"], _Range()).narrow(bound["sign"], int(bound["value"]))
+    return result

@@ -146,8 +146,8 @@ def of_some(version: Version, compiled: Sequence[Version]) -> frozenset[str]:
 
 def _number(entry: CacheEntry) -> int:
     """Return the number that the name of the transformed code has."""
-    found = re.search(r"def __transformed_code_(\d+)_for_", entry.transformed.source.text)
-    return int(found[1]) if found else 0
+    match = re.search(r"def __transformed_code_(\d+)_for_", entry.transformed.source.text)
+    return int(match[1]) if match else 0
 
 
 def by_compile_id(compilations: Sequence[Compilation]) -> dict[tuple[int, int, int], Compilation]:

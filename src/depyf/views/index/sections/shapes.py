@@ -195,10 +195,10 @@ def is_used(run: RunIndex, found: SymbolDecision, compilation: Compilation) -> b
 
 def values(interval: str) -> str:
     """Return ``any value from 2 on (torch's `[2, int_oo]`)``: a range of torch's in words."""
-    found = re.fullmatch(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]", interval)
-    if found is None:
+    match = re.fullmatch(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]", interval)
+    if match is None:
         return f"any value in {code(interval)}" if interval else "any value"
-    low, high = (None if bound.strip("- ") in ("int_oo", "oo") else bound.strip() for bound in found.groups())
+    low, high = (None if bound.strip("- ") in ("int_oo", "oo") else bound.strip() for bound in match.groups())
     if low is None and high is None:
         return "any value"
     if low is None:
