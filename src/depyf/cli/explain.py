@@ -1,4 +1,4 @@
-"""``depyf explain``: the story of a run, in the terminal."""
+"""``depyf explain``: a run told in the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Running code and dumped files, tied by file names and line tables.
+"""Running code tied to dumped files: in come functions that run and the text that shows them, out comes their code.
+
+    Dynamo's code for f    ->  the code of __transformed_code_0_for_f.py, compiled and proven: a breakpoint there stops
+    a graph's forward      ->  its own instructions, with the lines of __compiled_fn_1.Forward_graph.0.py
 
 ``identical``    are two code objects the same program, byte for byte?
 ``functions``    graphs and generated modules: the function keeps its instructions, the lines are the dump's

@@ -74,22 +74,22 @@ def summary(found: Mapping[str, Capture]) -> list[str]:
     Args:
         found: what each process wrote, by folder; one at least.
     """
-    stories = {folder: RunIndex(capture) for folder, capture in found.items()}
-    totals = [Totals.of(run) for run in stories.values()]
-    functions = {(each.title, each.location) for run in stories.values() for each in run.summaries if each.done}
+    runs = {folder: RunIndex(capture) for folder, capture in found.items()}
+    totals = [Totals.of(run) for run in runs.values()]
+    functions = {(each.title, each.location) for run in runs.values() for each in run.summaries if each.done}
     other = {word: sum(each.outcomes.get(outcome, 0) for each in totals) for outcome, word in OUTCOMES.items()}
     ranks = [folder for folder in found if os.path.basename(folder).startswith(RANK)]
     where = ""
     if len(found) > 1:
         where = f" on {len(ranks)} ranks" if len(ranks) == len(found) else f" in {len(found)} processes"
-    said = list(dict.fromkeys(sentence for run in stories.values() for sentence in verdict(run)))
+    said = list(dict.fromkeys(sentence for run in runs.values() for sentence in verdict(run)))
     lines = [
         *_sentences(said),
         f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
         f"{count(len(functions), 'function')}{where}, {sum(each.seconds for each in totals):.1f} s of compiling"
         + "".join(f"; {number} {word}" for word, number in other.items() if number),
-        "  graph breaks  " + _breaks(stories),
-        "  recompiles    " + _recompiles(stories)]
+        "  graph breaks  " + _breaks(runs),
+        "  recompiles    " + _recompiles(runs)]
     top = os.path.dirname(ranks[0]) if ranks else next(iter(found))
     names = [shown(folder) for folder in found]
     written = shown(top) + os.sep + (f"{RANK}*" if len(ranks) == len(found) > 1 else "")
@@ -135,8 +135,8 @@ def _unmarked(markdown: str) -> str:
     return "".join(f"`{text}`" if kind == "code" else text for kind, text in spans(markdown))
 
 
-def _breaks(stories: Mapping[str, RunIndex]) -> str:
-    groups = [(run, members) for run in stories.values()
+def _breaks(runs: Mapping[str, RunIndex]) -> str:
+    groups = [(run, members) for run in runs.values()
               for group in breaks_by_reason(run.capture.compilations) for members in breaks_by_place(group)]
     number = sum(len(members) for _, members in groups)
     if not number:
@@ -151,14 +151,14 @@ def _breaks(stories: Mapping[str, RunIndex]) -> str:
     return f"{number}, first at {first}" if places > 1 or number > 1 else f"1, at {first}"
 
 
-def _recompiles(stories: Mapping[str, RunIndex]) -> str:
-    stories_of = {id(summary): run for run in stories.values() for summary in run.summaries}
-    found = [(summary, compilation) for run in stories.values() for summary in run.summaries
+def _recompiles(runs: Mapping[str, RunIndex]) -> str:
+    run_of = {id(summary): run for run in runs.values() for summary in run.summaries}
+    found = [(summary, compilation) for run in runs.values() for summary in run.summaries
              for compilation in summary.recompiles]
     if not found:
         return "none"
     summary, compilation = found[0]
-    changed = stories_of[id(summary)].changes(compilation)
+    changed = run_of[id(summary)].changes(compilation)
     what = _unmarked(changed[0].sentence()) if changed else "no version matched a call"
     first = f"{summary.title}: {what}"
     return f"{len(found)}, first of {first}" if len(found) > 1 else f"1, of {first}"

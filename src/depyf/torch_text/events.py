@@ -78,7 +78,7 @@ _LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitEx
 
 
 class Spill(Protocol):
-    """Where records lie that are complete (:class:`depyf.records.log.RecordLog`)."""
+    """A file of records that are complete (:class:`depyf.records.log.RecordLog`)."""
 
     def append(self, record: Any) -> Any:
         """Keep a record, and return where it lies."""

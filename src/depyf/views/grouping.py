@@ -1,4 +1,4 @@
-"""What repeats in a run, grouped: graph breaks by reason and place, recompiles by guard, losses by function."""
+"""Groups of what repeats in a run: graph breaks by reason and place, recompiles by guard, losses by function."""
 
 from __future__ import annotations
 

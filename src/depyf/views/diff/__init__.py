@@ -1,4 +1,4 @@
-"""What differs between two runs: in come two captures, out come Markdown and an exit status.
+"""Differences between two runs: in come two captures, out come Markdown and an exit status.
 
     * **graph changed**: the captured one
       * `layers.0-1`: `+ gelu`, `- relu`

@@ -132,7 +132,7 @@ class _Comparison:
     # --- breaks, recompiles, what was not compiled ---
     def _facts(self, old: FunctionSummary, new: FunctionSummary) -> list[str]:
         lines: list[str] = []
-        for what, facts in (("graph break", _breaks), ("recompile", _recompiles), ("not compiled", _left_alone)):
+        for what, facts in (("graph break", _breaks), ("recompile", _recompiles), ("not compiled", _not_compiled)):
             before, after = Counter(facts(self.old, old)), Counter(facts(self.new, new))
             for fact in dict.fromkeys([*after, *before]):
                 first, second = before[fact], after[fact]
@@ -322,7 +322,7 @@ def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
                     (plain_name(compilation.function), kind_of_failure(found)))
 
 
-def _left_alone(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
+def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
     for compilation in summary.compilations:
         if compilation.outcome == "compiled":
             continue

@@ -1,4 +1,4 @@
-"""``index.md``: the story of a run, in order, with links into its files.
+"""``index.md``: a run in order, with links into its files.
 
 A pure function of a :class:`~depyf.records.model.Capture`, so that it can be made again from ``records.jsonl``. What
 repeats is told once with a count: the same break at the same line, the same reason for a recompile.

@@ -32,7 +32,7 @@ from .events import (
     symbols_data,
     verdict_data,
 )
-from .functions import unit_data
+from .functions import function_data
 from .graphs import graph_data
 from .run import Json, Run, plain_lines
 
@@ -59,7 +59,7 @@ def run_data(
     # (Numbers are given in this order.)
     graphs = [graph_data(run, graph, (provenances or {}).get(graph.name)) for graph in capture.graphs]
     guards: list[Json] = []
-    summaries = [unit_data(run, summary, guards) for summary in run.index.summaries]
+    summaries = [function_data(run, summary, guards) for summary in run.index.summaries]
     breaks = [break_data(run, group) for group in breaks_by_reason(capture.compilations)]
     recompiles = [recompile_data(run, summary) for summary in run.index.summaries if summary.recompiles]
     lost = [lost_data(run, members) for members in not_compiled(capture.compilations)]

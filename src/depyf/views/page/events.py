@@ -16,7 +16,7 @@ from ..index.totals import Totals, seconds_by_phase
 from ..markdown import prose, spans
 from ..verdict import verdict, why_plain
 from .functions import branch_data
-from .run import Json, Run, words
+from .run import Json, Run, without_addresses
 
 _TORCHS_PAGE = re.compile(r"https?://[\w./%#?=&+-]+")
 
@@ -57,9 +57,10 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
             "resumes": [[name, branch_data(run.index.frames.get(name))] for name in resumes],
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
-        "title": words(first.reason) or "Torch gives no reason", "id": first.registry_id,
-        "url": first.url if _TORCHS_PAGE.fullmatch(first.url) else "", "explanation": words(first.explanation),
-        "hints": [words(hint) for hint in first.hints], "context": words(first.context), "places": places,
+        "title": without_addresses(first.reason) or "Torch gives no reason", "id": first.registry_id,
+        "url": first.url if _TORCHS_PAGE.fullmatch(first.url) else "",
+        "explanation": without_addresses(first.explanation), "hints": [without_addresses(hint) for hint in first.hints],
+        "context": without_addresses(first.context), "places": places,
         "times": len(group)}
 
 
@@ -82,7 +83,7 @@ def _failure(run: Run, failures: list[GuardFailure]) -> Json:
         if found.cause is not None:
             causes.setdefault(run.place(found.cause), found.cause.text)
     return {
-        "texts": list(dict.fromkeys(words(found.text) for found in failures)),
+        "texts": list(dict.fromkeys(without_addresses(found.text) for found in failures)),
         "entries": list(dict.fromkeys(str(found.entry) for found in failures if found.entry)),
         "causes": [[place, text] for place, text in causes.items()]}
 
@@ -105,9 +106,9 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
                      + (f" Why torch gives the function up: {prose(f'{heading}. {explanation}'.rstrip('. '))}."
                         if heading else ""))
     elif account is not None:
-        why = spans(prose(words(account.explanation.partition("\n")[0])))
+        why = spans(prose(without_addresses(account.explanation.partition("\n")[0])))
     changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []
-    hints = [prose(words(hint)) for hint in account.hints] if account else []
+    hints = [prose(without_addresses(hint)) for hint in account.hints] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
         "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
@@ -121,17 +122,17 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
 def symbols_data(run: Run) -> list[Json]:
     """Return the symbols that are used, each decision once."""
     result: dict[tuple[object, ...], Json] = {}
-    for unit_number, summary in enumerate(run.index.summaries):
+    for number, summary in enumerate(run.index.summaries):
         for compilation in summary.compilations:
             for symbol in compilation.symbols:
                 if not is_used(run.index, symbol, compilation):
                     continue
-                key = (unit_number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
+                key = (number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
                 known = result.setdefault(key, {
-                    "unit": unit_number, "kind": symbol.kind, "symbol": symbol.symbol,
+                    "unit": number, "kind": symbol.kind, "symbol": symbol.symbol,
                     "source": in_words(symbol.source, run.index.stack_names(compilation)),
                     "value": symbol.value, "range": spans(range_of(run.index, symbol, compilation)),
-                    "reason": words(symbol.reason),
+                    "reason": without_addresses(symbol.reason),
                     "place": run.place(symbol.location), "ids": []})
                 if str(compilation.compile_id) not in known["ids"]:
                     known["ids"].append(str(compilation.compile_id))
@@ -148,7 +149,7 @@ def caches_data(run: Run) -> list[list[Any]]:
     found: dict[tuple[str, str, str], int] = {}
     for compilation in run.capture.compilations:
         for lookup in compilation.caches:
-            key = lookup.cache, lookup.outcome, words(lookup.reason)
+            key = lookup.cache, lookup.outcome, without_addresses(lookup.reason)
             found[key] = found.get(key, 0) + 1
     return [[*key, times] for key, times in found.items()]
 

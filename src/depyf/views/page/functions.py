@@ -16,10 +16,10 @@ from ..dump.guards.whole import guard_groups, guard_lines
 from ..formatting import on_branch
 from ..function_summary import FunctionSummary
 from .failed import failed
-from .run import Json, Run, words
+from .run import Json, Run, without_addresses
 
 
-def unit_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Json:
+def function_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Json:
     """Return a function with its frames and versions; the texts of guards are added to ``guards``."""
     frames = []
     for frame in summary.function.frames if summary.function else ():
@@ -94,7 +94,7 @@ def _guards(run: Run, version: Version, document: int) -> Json:
         said = _differences([each for failures in bad.values() for each in failures])
         groups.append([one.subject, _path(one.subject), one.members, one.loop, said,
                        [[text, run.place(cause), int(at in bad)] for at, (text, cause) in enumerate(one.conditions)]])
-    others = list(dict.fromkeys(words(each.text) for each in rest))
+    others = list(dict.fromkeys(without_addresses(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
               if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
     return {"id": str(entry.compile_id), "frame": _frame_title(frame), "doc": document,
@@ -116,7 +116,7 @@ def _differences(failures: Sequence[GuardFailure]) -> list[str]:
             subject = f"{shape_in_words(found.subject, {})}: " if found.subject else ""
             seen.setdefault(f"{subject}expected {found.expected}, seen ", []).append(found.seen)
         else:
-            seen.setdefault(words(found.text), [])
+            seen.setdefault(without_addresses(found.text), [])
     return [text + ", ".join(dict.fromkeys(values)) for text, values in seen.items()]
 
 

@@ -115,6 +115,6 @@ def plain_lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def words(text: str) -> str:
+def without_addresses(text: str) -> str:
     """Return the text without addresses, which differ from run to run and help nobody."""
     return _ADDRESS.sub("", text)
