@@ -386,20 +386,23 @@ class Translator:
                     self.handler = -1 if covering < 0 else self._handler_of_entry(covering)
             position[index] = len(ops)
             run_of[index] = number
-            index = self._apply_rule(instructions[index], index)
+            instruction = instructions[index]
+            index += 1
+            rule = self.rules[instruction.opcode]
+            if isinstance(rule, tuple):
+                ops.append(self._operation(rule, instruction))
+            elif rule is None:
+                raise self.unsupported("no rule for this instruction")
+            else:
+                self.next = index
+                rule(self, instruction)
+                if len(stack) > MAX_STACK:
+                    raise self.unsupported("more values on the stack than any program has")
+                index = self.next
         return -1
 
-    def _apply_rule(self, instruction: Instruction, index: int) -> int:
-        """Apply the rule of an instruction; return the index of the next one in control flow, or -1."""
-        rule = self.rules[instruction.opcode]
-        if rule is None:
-            raise self.unsupported("no rule for this instruction")
-        if not isinstance(rule, tuple):
-            self.next = index + 1
-            rule(self, instruction)
-            if len(self.stack) > MAX_STACK:
-                raise self.unsupported("more values on the stack than any program has")
-            return self.next
+    def _operation(self, rule: tuple[str, int, int, int, Any], instruction: Instruction) -> Op:
+        """Return the operation of an instruction that is always the same one."""
         kind, pool, pops, pushes, arg = rule
         stack = self.stack
         if pool:
@@ -414,8 +417,7 @@ class Translator:
             stack.append(1)
         elif pushes:
             stack.extend((1,) * pushes)
-        self.ops.append(Op(kind, arg, instruction.offset, instruction.line, -1, self.handler))
-        return index + 1
+        return Op(kind, arg, instruction.offset, instruction.line, -1, self.handler)
 
     def _check_state(self, index: int) -> None:
         here = (tuple(self.stack), self.blocks)

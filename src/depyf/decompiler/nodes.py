@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 Statement = TypeVar("Statement", bound=ast.stmt)
-Expression = TypeVar("Expression", bound=ast.expr)
 
 #: The classes of refinements.
 REFINEMENTS: set[type[ast.AST]] = set()
@@ -53,17 +52,11 @@ def line_of(stmt: ast.stmt) -> int | None:
 
 
 # --- order of expressions ---------------------------------------------------------------------------
-def in_order(expr: Expression, number: int) -> Expression:
-    """Mark an expression as the ``number``-th that the program evaluates.
-
-    It is of no text yet: its column is free to say so.
-    """
-    expr.col_offset = number
-    return expr
-
-
 def order_of(expr: ast.expr) -> int:
-    """Return an expression's place in the order of evaluation; 0 if it was not evaluated by itself."""
+    """Return an expression's place in the order of evaluation; 0 if it was not evaluated by itself.
+
+    It is of no text yet: its column is free to say so, from where it is pushed on the stack.
+    """
     return getattr(expr, "col_offset", 0)
 
 
@@ -115,7 +108,8 @@ _LITERALS: dict[type[ast.expr], type[ast.expr]] = {
 
 def as_literal(expr: ast.expr, value: Any) -> ast.expr:
     """Return the expression as a :class:`Literal` of the constant ``value``."""
-    made = refined(expr, _LITERALS[type(expr)])
+    # (Most are plain constants, and a program has many.)
+    made = LiteralConstant(expr.value) if type(expr) is ast.Constant else refined(expr, _LITERALS[type(expr)])
     assert isinstance(made, Literal)
     made.literal = value
     return made

@@ -64,6 +64,11 @@ def on_cfg(step: Callable[[RegionCfg], None]) -> Callable[[Body], None]:
     return lambda body: step(body.cfg)
 
 
+def on_regions(step: Callable[[RegionCfg], None]) -> Callable[[Body], None]:
+    """Return the step as one on the graph of a body that has exception handlers."""
+    return lambda body: step(body.cfg) if body.cfg.has_regions else None
+
+
 SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (
     Pass("ordinary_with", simplify.undo_reentered_with,
          "a `with` that Dynamo enters again behind a graph break becomes one ordinary `with`"),
@@ -78,11 +83,11 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
     Pass("mark_iterator_pops", on_cfg(mark_iterator_pops),
          "operations that drop the iterator of a loop are marked: `break` and `return` leave loops there"),
     Pass("thread_jumps", on_cfg(thread_jumps), "edges lead straight through empty blocks"),
-    Pass("desugar_except_star", on_cfg(desugar_except_star),
+    Pass("desugar_except_star", on_regions(desugar_except_star),
          "the clauses of `except*` become alternatives, as those of `except` are"),
-    Pass("classify_handlers", on_cfg(classify_handlers),
+    Pass("classify_handlers", on_regions(classify_handlers),
          "each exception handler is told: with, finally, except, named, async for"),
-    Pass("outline_cleanups", on_cfg(outline_cleanups),
+    Pass("outline_cleanups", on_regions(outline_cleanups),
          "copies of clean-up code on the ways out of a body become one LEAVE each"),
     Pass("merge_ends", lambda body: merge_ends(body.cfg) if body.is_namespace else None,
          "the copies of a module's or class's end become one"),

@@ -7,7 +7,7 @@ import ast
 from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
 from ..generics import TypeAlias, TypeParameter
-from ..nodes import Comprehension, TemporaryName, at_line, in_order, order_of
+from ..nodes import Comprehension, TemporaryName, at_line, order_of
 from . import (
     annotated,
     calls,
@@ -90,7 +90,8 @@ class SymbolicExecutor:
     def push(self, state: State, node: ast.expr) -> None:
         """Push an expression, numbered as the next one in the order of evaluation."""
         self.serial += 1
-        state.stack.append(in_order(node, self.serial))
+        node.col_offset = self.serial  # (``nodes.order_of`` reads it; called for each operation, so written out here)
+        state.stack.append(node)
 
     def resolve(self, entry: Entry) -> ast.expr:
         """Return the expression a stack entry stands for when something uses it."""
