@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import sys
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -187,6 +188,22 @@ class LiveFacts:
         module = module.partition("._")[2] or module  # names of torch's own packages stand in the adapter only
         name = f"{module}.{getattr(found, '__qualname__', '')}"
         return name if name in WELL_KNOWN else ""
+
+    def imported(self, path: Path) -> tuple[str, str] | None:
+        found = self._object(path)
+        if type(found) is types.ModuleType:
+            name = found.__name__
+            return (name, "") if sys.modules.get(name) is found else None
+        if not is_of(found, type, types.FunctionType, types.BuiltinFunctionType):
+            return None
+        if is_of(found, type):
+            # (What a metaclass has under these names is not asked.)
+            module, name = (type.__dict__[key].__get__(found) for key in ("__module__", "__name__"))
+        else:
+            module, name = found.__module__, found.__name__
+        home = sys.modules.get(module) if type(module) is str else None
+        gives_it = type(home) is types.ModuleType and vars(home).get(name) is found
+        return (module, name) if gives_it else None
 
     def ancestor(self, path: Path, index: int) -> str:
         cls = self._object(path)

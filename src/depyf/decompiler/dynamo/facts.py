@@ -109,6 +109,12 @@ class Facts(Protocol):
     def well_known(self, path: Path) -> str:
         """Return ``"module.name"`` of the functions and classes that :data:`WELL_KNOWN` names; else an empty string."""
 
+    def imported(self, path: Path) -> tuple[str, str] | None:
+        """Return ``(module, name)`` by which an import gives an object; the name is empty for a module itself.
+
+        ``None`` where no import is known to give it.
+        """
+
     def ancestor(self, path: Path, index: int) -> str:
         """Return ``"dict"``, ``"OrderedDict"`` or ``"list"`` if ``cls.__mro__[index]`` is that; else ``""``."""
 
@@ -176,6 +182,10 @@ class NoFacts:
     def well_known(self, path: Path) -> str:
         """Return the empty string: no function or class is known."""
         return ""
+
+    def imported(self, path: Path) -> tuple[str, str] | None:
+        """Return ``None``: no object is known."""
+        return None
 
     def ancestor(self, path: Path, index: int) -> str:
         """Return the empty string: no base class is known."""

@@ -16,7 +16,7 @@ from ..names import free_name
 from ..trees import Transformer, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
-from .global_names import BUILTINS_PREFIX, UTILITIES, module_of_import
+from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, UTILITIES
 from .live_paths import LivePaths, root_name
 from .members_stored import store_members, with_displays_inside
 from .written_out import written_out
@@ -194,8 +194,8 @@ class _Imports(Transformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        module = self._module(node.value)
-        if module is None or not isinstance(node.ctx, ast.Load):
+        imported = self._imported(node.value)
+        if imported is None or imported[1] or not isinstance(node.ctx, ast.Load):
             self.generic_visit(node)
             return node
         assert isinstance(node.value, ast.Name)
@@ -203,7 +203,7 @@ class _Imports(Transformer):
         if self._readable.facts.reading(path) != ALWAYS:
             self.generic_visit(node)
             return node
-        return ast.Name(self._name(module, node.attr, node), ast.Load())
+        return ast.Name(self._name(imported[0], node.attr, node), ast.Load())
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if isinstance(node.value, ast.Name) and node.value.id.startswith(BUILTINS_PREFIX) \
@@ -218,15 +218,16 @@ class _Imports(Transformer):
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        module = self._module(node)
-        return node if module is None else ast.Name(self._name(module, "", node), ast.Load())
+        imported = self._imported(node)
+        return node if imported is None else ast.Name(self._name(*imported, node), ast.Load())
 
-    def _module(self, node: ast.expr) -> str | None:
-        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+    def _imported(self, node: ast.expr) -> tuple[str, str] | None:
+        """Return ``(module, name in it)`` of what a global of Dynamo's stands for: a module, a class or a function."""
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) \
+                or not node.id.startswith(IMPORT_PREFIXES):
             return None
-        module = module_of_import(node.id)
         path = (("global", self._readable._real.get(node.id, node.id)),)
-        return module if module and self._readable.facts.reading(path) == ALWAYS else None
+        return self._readable.facts.imported(path) if self._readable.facts.reading(path) == ALWAYS else None
 
     def _name(self, module: str, name: str, node: ast.expr) -> str:
         known = self._known.get((module, name))
