@@ -62,29 +62,28 @@ class DominatorTree:
         self._number_visits(entry)
 
     def _immediate_dominators(self, before: Mapping[int, Iterable[int]], entry: int) -> dict[int, int]:
+        number = self.number
         parent = {entry: entry}
         changed = True
         while changed:
             changed = False
             for id in self.order[1:]:
-                known = [other for other in before[id] if other in parent]
-                above = known[0]
-                for other in known[1:]:
-                    above = self._common(parent, above, other)
-                if parent.get(id) != above:
+                above: int | None = None
+                for other in before[id]:
+                    if other not in parent:
+                        continue
+                    if above is None:
+                        above = other
+                        continue
+                    while above != other:  # up, to the nearest block above both
+                        while number[above] > number[other]:
+                            above = parent[above]
+                        while number[other] > number[above]:
+                            other = parent[other]
+                if above is not None and parent.get(id) != above:
                     parent[id] = above
                     changed = True
         return parent
-
-    def _common(self, parent: Mapping[int, int], a: int, b: int) -> int:
-        """Return the nearest block above both."""
-        number = self.number
-        while a != b:
-            while number[a] > number[b]:
-                a = parent[a]
-            while number[b] > number[a]:
-                b = parent[b]
-        return a
 
     def _number_visits(self, entry: int) -> None:
         """Count visits through the tree: one block is above another if its interval encloses the other's."""

@@ -57,10 +57,10 @@ class Block:
         end_op: the op that ends the block (for its offset), ``None`` for falling through.
         line: of the terminator in the source.
         successors: ids of the blocks control goes to, as listed beside each terminator.
-        region: innermost exception region, or ``None``.
+        handler: id of the block that control goes to when an operation raises; ``None`` for out of the function.
     """
 
-    __slots__ = ("arg", "end", "end_op", "id", "line", "ops", "region", "successors")
+    __slots__ = ("_region", "arg", "end", "end_op", "handler", "id", "line", "ops", "successors")
 
     def __init__(
         self, id: int, ops: list[Op], end: str, successors: Sequence[int] = (),
@@ -73,17 +73,23 @@ class Block:
         self.arg = arg
         self.end_op = end_op
         self.line = end_op.line if end_op is not None else None
-        self.region = region
+        self._region = region
+        self.handler = region.handler if region is not None else None
 
     @property
-    def handler(self) -> int | None:
-        """The id of the block that control goes to when an operation raises; ``None`` for out of the function."""
-        return self.region.handler if self.region is not None else None
+    def region(self) -> Region | None:
+        """Innermost exception region, or ``None``."""
+        return self._region
+
+    @region.setter
+    def region(self, region: Region | None) -> None:
+        self._region = region
+        self.handler = region.handler if region is not None else None
 
     @property
     def floor(self) -> int:
         """The number of values at the bottom of the stack that the block's exception region keeps."""
-        return self.region.depth if self.region else 0
+        return self._region.depth if self._region else 0
 
     def __repr__(self) -> str:
         return f"B{self.id}({len(self.ops)} ops, {self.end} {tuple(self.successors)})"
@@ -127,7 +133,10 @@ class Cfg:
     @property
     def has_regions(self) -> bool:
         """Whether there is an exception handler."""
-        return any(block.region is not None for block in self.blocks.values())
+        for block in self.blocks.values():  # (asked for every body, so no generator)
+            if block.handler is not None:
+                return True
+        return False
 
     # --- edits ------------------------------------------------------------------------------------
     def add(self, like: Block, ops: list[Op], end: str, successors: Sequence[int], region: Region | None,
@@ -169,7 +178,7 @@ class Cfg:
 
 def all_successors(block: Block) -> list[int]:
     """Return the ids of the blocks that may run after a block, an exception handler included."""
-    return block.successors if block.region is None else [*block.successors, block.region.handler]
+    return block.successors if block.handler is None else [*block.successors, block.handler]
 
 
 def reachable(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Frame:
     """The construct around a statement: a protected body, a handler, or (the outermost) the function.
 
@@ -24,7 +24,7 @@ class Frame:
         return self.parent.jump(target) if self.parent is not None else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class LoopFrame(Frame):
     """A loop around a statement.
 

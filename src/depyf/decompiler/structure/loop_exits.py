@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .walk import Walker
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Loop:
     """A loop whose exit is looked for.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .walk import Walker
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Protected:
     """A protected body.
 
