@@ -17,7 +17,6 @@ from depyf.decompiler.nodes import (
     UntestedAssert,
     as_literal,
     at_line,
-    in_order,
     line_of,
     order_of,
     refined,
@@ -46,7 +45,8 @@ def test_text_and_dump_are_those_of_what_it_refines() -> None:
 def test_a_copy_knows_what_the_node_knows() -> None:
     folded = FoldedBool(ast.Or(), [name("a"), name("b")])
     folded.merged = True
-    same = copied(in_order(folded, 7))
+    folded.col_offset = 7
+    same = copied(folded)
     assert type(same) is FoldedBool and same.merged and order_of(same) == 7
     assert not FoldedBool(ast.Or(), []).merged
 
