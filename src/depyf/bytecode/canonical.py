@@ -64,7 +64,7 @@ def _translate(code: Code) -> Program:
 
 
 def _with_variables_set_aside(program: Program) -> Program:
-    """Reads of variables that a cell was set aside for are reads of variables.
+    """Make ``LOAD_CLOSURE`` of a variable that was set aside a ``LOAD_FAST``, unless it builds a closure.
 
     An inlined comprehension (3.12 and later) sets aside what the slot of its variable holds, which may be the cell of a
     variable of that name, and puts plain values there. It reads them by the instruction that elsewhere loads a cell to
@@ -225,16 +225,16 @@ class Translator:
         return self.unsupported(f"different block stacks meet at offset {there}")
 
     def peek(self, ahead: int) -> str:
-        """Name of the instruction ``ahead`` places further on (``""`` past the end)."""
+        """Return the name of the instruction ``ahead`` places further on (``""`` past the end)."""
         index = self.at + ahead
         return self.instructions[index].opname if index < len(self.instructions) else ""
 
     def recent(self, count: int) -> list[str]:
-        """Kinds of the last ``count`` operations, as far as control came through all of them."""
+        """Return the kinds of the last ``count`` operations, as far as control came through all of them."""
         return [op.kind for op in self.ops[max(self.fence, len(self.ops) - count) :]]
 
     def entry_of(self, index: int) -> tuple[int, int, bool] | None:
-        """``(instruction, depth, lasti)`` of the exception table's handler for an instruction (3.11 and later)."""
+        """Return ``(instruction, depth, lasti)`` of the exception table's handler for an instruction (from 3.11)."""
         number = self._entry_numbers[index]
         return self._exception_entries[number] if number >= 0 else None
 
@@ -251,7 +251,7 @@ class Translator:
         raise self.unsupported(f"{what} is not a constant")
 
     def handler_id(self, target: int, depth: int, lasti: bool, outer: int = -1) -> int:
-        """Number of the canonical handler at instruction ``target`` (``outer``: see ``cleanups``)."""
+        """Return the number of the canonical handler at instruction ``target`` (``outer``: see ``cleanups``)."""
         key = (target, depth, lasti, outer)
         number = self._handler_ids.get(key)
         if number is None:
@@ -292,7 +292,7 @@ class Translator:
         return covered
 
     def fold(self, first: int, after: int, helpers: str = "") -> None:
-        """The instructions ``[first, after)`` become part of the one at hand: nothing may tell them apart.
+        """Refuse to make ``[first, after)`` and the instruction at hand one operation where a handler tells them apart.
 
         Args:
             first: index of the first.
@@ -427,7 +427,7 @@ class Translator:
             raise self._meeting(state, here, index)
 
     def _assemble(self) -> Program:
-        """The runs in code order; targets become indexes of operations."""
+        """Return the program: the runs in code order, with indexes of operations as targets."""
         runs = self._runs
         order = sorted(range(len(runs)), key=lambda number: runs[number][0])
         ops: list[Op] = []

@@ -59,7 +59,7 @@ class Code:
 
     @classmethod
     def of(cls, code: CodeType) -> Code:
-        """The view of a code object of the running interpreter (nested ones converted too).
+        """Convert a code object of the running interpreter, with those nested in it.
 
         One that is shared is converted once: as often as it is referred to would be exponentially often.
         """

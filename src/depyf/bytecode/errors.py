@@ -25,7 +25,7 @@ class Unreadable(ValueError):
 
 
 def shown(value: object) -> str:
-    """A value in a message: one line, of bounded length whatever the value is."""
+    """Return a value as text for a message: one line, of bounded length whatever the value is."""
     try:
         return _SHORT.repr(value)
     except ValueError:  # an integer of more digits than the interpreter converts
@@ -33,12 +33,12 @@ def shown(value: object) -> str:
 
 
 def shown_name(name: str) -> str:
-    """A name of code or of a file in a message: as it is if it is harmless, else quoted and cut."""
+    """Return a name of code or of a file for a message: as it is if it is harmless, else quoted and cut."""
     return name if len(name) <= 200 and name.isprintable() else shown(name)
 
 
 def one_line(message: str, longest: int = 1000) -> str:
-    """A message that holds parts from elsewhere: one line, not endless."""
+    """Return a message that holds parts from elsewhere as one line of at most ``longest`` characters."""
     line = " ".join(message.split())
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[: longest + 1])
     return line if len(line) <= longest else line[: longest - 3] + "..."

@@ -64,12 +64,12 @@ class Instruction:
 
 
 def decode(code: Code) -> list[Instruction]:
-    """The instructions of a code object, in order."""
+    """Decode the instructions of a code object, in order."""
     return decode_indexed(code)[0]
 
 
 def decode_indexed(code: Code) -> tuple[list[Instruction], list[int]]:
-    """The instructions, and for each code unit the index of the instruction that it belongs to.
+    """Return the instructions, and for each code unit the index of the instruction that it belongs to.
 
     A unit of an ``EXTENDED_ARG`` belongs to the instruction it extends; a cache unit to the
     instruction *after* it, so that ends of ranges (exclusive offsets) can be looked up too. The list has

@@ -81,7 +81,7 @@ class _Meter:
                 sizes.append(found)
 
     def size(self, value: Any) -> _Size | None:
-        """The size of something, ``None`` if it is not known yet."""
+        """Return the size of something; ``None`` if it is not known yet."""
         known = self.known.get(id(value.code if isinstance(value, _Idle) else value))
         if known is not None or type(value) in _CONTAINERS or isinstance(value, (Code, _Idle)):
             return known

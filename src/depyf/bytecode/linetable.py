@@ -33,7 +33,7 @@ class MalformedTable(ValueError):
 
 # --- reading lines ---------------------------------------------------------------------------------
 def line_ranges(code: Code) -> list[Range]:
-    """``(start, end, line)`` byte ranges that cover the code in order; line ``None`` for "no line"."""
+    """Return ``(start, end, line)`` byte ranges that cover the code in order; line ``None`` for "no line"."""
     if code.version >= (3, 11):
         return _read_locations(code.linetable, code.firstlineno)
     if code.version >= (3, 10):
@@ -146,7 +146,7 @@ def _read_lnotab(data: bytes, line: int, size: int) -> list[Range]:
 
 # --- writing lines ---------------------------------------------------------------------------------
 def encode_linetable(version: tuple[int, int], firstlineno: int, ranges: Iterable[Range]) -> bytes:
-    """The line table of ``version`` that says ``ranges`` (ordered, without gaps, byte offsets).
+    """Encode ``ranges`` (ordered, without gaps, byte offsets) as the line table of ``version``.
 
     3.10 and later. Columns are not written: they would point into another text.
     """
@@ -201,7 +201,7 @@ def _write_linetable_310(line: int, ranges: Iterable[Range]) -> bytes:
 
 
 def relocate(code: CodeType, lines: Mapping[int, int], filename: str, firstlineno: int) -> CodeType:
-    """The same code object, saying that it comes from other lines of another file.
+    """Return the same code object, saying that it comes from other lines of another file.
 
     Args:
         code: a code object of the running interpreter (3.10 or later). Nested ones are left alone.
@@ -239,7 +239,10 @@ class TableEntry(NamedTuple):
 
 
 def parse_exception_table(data: bytes) -> list[TableEntry]:
-    """The entries of a ``co_exceptiontable`` (3.11 and later), in order."""
+    """Decode the entries of a ``co_exceptiontable``, in order.
+
+    3.11 and later; CPython 3.11 describes the format in Objects/exception_handling_notes.txt.
+    """
     entries = []
     position = 0
     while position < len(data):
@@ -266,7 +269,7 @@ def _read_number(data: bytes, position: int) -> tuple[int, int]:
 
 
 def encode_exception_table(entries: Iterable[TableEntry]) -> bytes:
-    """The inverse of :func:`parse_exception_table`."""
+    """Encode entries as a ``co_exceptiontable``: the inverse of :func:`parse_exception_table`."""
     out = bytearray()
     for entry in entries:
         marker = 128  # set on the first byte of an entry, so that a search can find entry borders

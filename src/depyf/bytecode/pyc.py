@@ -39,12 +39,12 @@ class PycError(Unreadable):
 
 
 def read_pyc(path: str | os.PathLike[str]) -> Code:
-    """The module code in a ``.pyc`` file."""
+    """Read the module code in a ``.pyc`` file."""
     return load_pyc(Path(path).read_bytes(), os.fspath(path))
 
 
 def load_pyc(data: bytes, filename: str = "<bytes>") -> Code:
-    """The module code in the contents of a ``.pyc`` file."""
+    """Read the module code in the contents of a ``.pyc`` file."""
     if len(data) < HEADER_SIZE or data[2:4] != b"\r\n":
         raise PycError("is not a .pyc file", filename, 0)
     magic = int.from_bytes(data[:2], "little")
@@ -69,7 +69,7 @@ def _owner(magic: int) -> str:
 
 
 def loads(data: bytes, version: tuple[int, int], filename: str = "<bytes>", start: int = 0) -> Any:
-    """The object that Python ``version`` marshalled into ``data``."""
+    """Read the object that Python ``version`` marshalled into ``data``."""
     return _Reader(data, version, filename, start).read()
 
 
@@ -124,7 +124,7 @@ class _Reader:
         return int.from_bytes(self.take(4), "little", signed=True)
 
     def size(self) -> int:
-        """A number of things that take at least a byte each."""
+        """Read a number of things that take at least a byte each, so no more than the file has bytes left."""
         count = self.int32()
         if not 0 <= count <= len(self.data) - self.at:
             raise self.error(f"size {count} is larger than the file")

@@ -115,7 +115,7 @@ _TESTS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE")
 def unfold(
     code: Code, instructions: list[Instruction], numbers: Mapping[str, int]
 ) -> tuple[list[Instruction], tuple[Any, ...]]:
-    """The instructions of 3.7 or 3.8 in those of 3.9, and the constants that they index.
+    """Rewrite the instructions of 3.7 or 3.8 in those of 3.9; return them with the constants that they index.
 
     Args:
         code: what the instructions are those of.
@@ -176,7 +176,7 @@ class _Unfolder:
         return UnsupportedBytecode(message, self.code, instruction.opname, instruction.offset)
 
     def key(self, index: int, context: Context, part: int = 0) -> Key:
-        """An instruction in a context; a loop is entered without the iterator that its body has below it."""
+        """Return the key of an instruction in a context; a loop's lacks the iterator that its body has below it."""
         if context and context[-1].kind == ITERATOR and context[-1].at == index:
             context = context[:-1]
         return Key(index, context, part)
@@ -203,7 +203,7 @@ class _Unfolder:
         self.emit("JUMP_ABSOLUTE", 0, self.key(index, context))
 
     def assemble(self, entry: Key, numbers: Mapping[str, int]) -> list[Instruction]:
-        """The nodes in the order of the original, copies where they are entered."""
+        """Lay the nodes out in the order of the original, copies where they are entered."""
         keys = sorted(self.nodes, key=lambda key: self.nodes[key].place)
         keys.remove(entry)
         keys.insert(0, entry)
@@ -253,7 +253,7 @@ class _Unfolder:
 
     # --- instructions -----------------------------------------------------------------------------
     def copy(self, i: Instruction, context: Context) -> None:
-        """An instruction that 3.9 has, too."""
+        """Keep an instruction that 3.9 has, too."""
         self.emit(i.opname, i.arg, self.key(i.target, context) if i.target >= 0 else None)
         self.go(self.at + 1, context)
 

@@ -173,7 +173,7 @@ class _Checker:
             raise self.wrong(i, "in the middle of the code")
 
     def free_variables(self, index: int, i: Instruction) -> None:
-        """The closure is copied at the beginning.
+        """Check that the closure is copied at the beginning, and all of it.
 
         (Dynamo's resume functions begin twice. ``rules.common.copy_free_vars`` looks at the second beginning, if it
         runs: one that does not may have another number, as cells became free variables.)
@@ -194,7 +194,7 @@ class _Checker:
             raise self.wrong(i, "is not followed by its call")
 
     def jump(self, i: Instruction) -> None:
-        """A jump to the first instruction of all is one into the prefix where there is one."""
+        """Refuse a jump by which what CPython does once, before the body, would be done again."""
         if i.target < self.body and any(
             other.opname in _ONCE or other.opname == "MAKE_CELL" for other in self.instructions[i.target : self.body]
         ):
@@ -218,7 +218,7 @@ for _names, _check in (
 
 
 def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int], bool]) -> None:
-    """The exception table: in order, without overlaps, from instruction to instruction.
+    """Check that the exception table is in order, without overlaps, and goes from instruction to instruction.
 
     CPython searches it by bisection and takes the first entry that fits, so in any other table what
     counts depends on how it searches.

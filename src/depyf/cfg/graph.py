@@ -132,7 +132,7 @@ class Cfg:
 
     @property
     def has_regions(self) -> bool:
-        """Whether there is an exception handler."""
+        """True if a block has an exception handler."""
         for block in self.blocks.values():  # (asked for every body, so no generator)
             if block.handler is not None:
                 return True

@@ -41,5 +41,5 @@ class Body:
 
     @property
     def is_namespace(self) -> bool:
-        """Whether it is the body of a module or class, which has no ``return``."""
+        """True for the body of a module or class, which has no ``return``."""
         return self.scope.kind in ("module", "class")

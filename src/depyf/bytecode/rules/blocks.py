@@ -26,7 +26,7 @@ TRY, HANDLER = 0, 1
 
 
 def handler_of(t: Translator, blocks: tuple[Any, ...]) -> int:
-    """Number of the canonical handler that the innermost block stands for."""
+    """Return the number of the canonical handler that the innermost block stands for; -1 without a block."""
     if not blocks:
         return -1
     kind, target, level, lasti = blocks[-1]
@@ -164,7 +164,11 @@ def build_unpack(kind: str) -> common.Function:
 
 
 def build_tuple(t: Translator, i: Instruction) -> None:
-    """The optimiser of 3.9 and before folds constants, but leaves code alone whose line table has large steps."""
+    """Build a tuple, folded to a constant where its items are constants.
+
+    The optimiser of 3.9 and before folds constants, but leaves code alone whose line table has large steps
+    (Python/peephole.c).
+    """
     count = i.arg
     t.pop(count)
     if count and t.recent(count) == ["CONST"] * count:
@@ -253,7 +257,7 @@ def call_method(t: Translator, i: Instruction) -> None:
 
 
 def make_function(t: Translator, i: Instruction) -> None:
-    """The qualified name is on the stack; later versions keep it in the code object."""
+    """Make a function whose qualified name is on the stack; later versions keep it in the code object."""
     qualname = t.take_const("the qualified name")
     if not isinstance(qualname, str):
         raise t.unsupported("the qualified name is not a string")
@@ -312,7 +316,7 @@ def match_class(t: Translator, i: Instruction) -> None:
 
 
 def _matched(t: Translator) -> None:
-    """A bool on top says whether it matched; later versions test the value for ``None``."""
+    """Branch on the bool on top, which says whether it matched; later versions test the value for ``None``."""
     test = t.instructions[t.next]
     if test.opname != "POP_JUMP_IF_FALSE":
         raise t.unsupported("is not followed by POP_JUMP_IF_FALSE")

@@ -33,11 +33,14 @@ INTRINSICS_2 = (
 
 
 def nothing(t: Translator, i: Instruction) -> None:
-    """An instruction that changes nothing that the program could notice."""
+    """Emit nothing: the instruction changes nothing that the program could notice."""
 
 
 def copy_free_vars(t: Translator, i: Instruction) -> None:
-    """The closure goes into the frame. It can be copied again: it is the same cells."""
+    """Emit nothing: in the canonical program the closure is in the frame from the start.
+
+    A second time is allowed: it copies the same cells.
+    """
     if i.arg != len(t.code.freevars):
         raise t.unsupported(f"argument {i.arg} where there are {len(t.code.freevars)} free variables")
 
@@ -306,7 +309,7 @@ def return_const(t: Translator, i: Instruction) -> None:
 
 # --- calls, functions ------------------------------------------------------------------------------
 def keyword_names(t: Translator, names: object) -> tuple[str, ...]:
-    """The names of a call's keyword arguments, from the constant that holds them."""
+    """Return the names of a call's keyword arguments, from the constant that holds them."""
     if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
         raise t.unsupported("the keyword names are not a tuple of names")
     return names

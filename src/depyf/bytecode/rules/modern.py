@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # --- calls -----------------------------------------------------------------------------------------
 def load_global(t: Translator, i: Instruction) -> None:
-    """The low bit pushes a NULL too: below the value up to 3.12, above it from 3.13 on."""
+    """Push a global; with the low bit a NULL too, below the value up to 3.12, above it from 3.13 on."""
     t.emit("LOAD_GLOBAL", t.names[i.arg >> 1])
     push_callable(t, bool(i.arg & 1))
 

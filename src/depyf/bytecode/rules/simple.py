@@ -28,7 +28,7 @@ OPERATORS = {
 
 
 def one(kind: str, pool: int = FIXED, arg: Any = None) -> SimpleRule:
-    """The rule of an instruction that is one operation; what that does to the stack stands in its row."""
+    """Return the rule of an instruction that is one operation, whose row says what it does to the stack."""
     pops, pushes = FIXED_EFFECTS.get(kind, (-1, 1))
     return kind, pool, pops, pushes, arg
 

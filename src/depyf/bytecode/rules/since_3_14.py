@@ -35,7 +35,7 @@ def binary_op(t: Translator, i: Instruction) -> None:
 
 
 def call_function_ex(t: Translator, i: Instruction) -> None:
-    """The mapping of keywords, or a NULL, is always there."""
+    """Call with ``*`` and perhaps ``**``: the mapping of keywords, or a NULL in its place, is always there."""
     has_keywords = bool(t.stack.pop())
     t.pop(1)
     if modern.callable_slots(t):
@@ -128,7 +128,9 @@ class _Arms:
         return index
 
     def agree(self, left: int, right: int, until_left: str = "", until_right: str = "") -> list[tuple[int, int]]:
-        """The pairs at which they stop agreeing: empty if they never do; ``until_*`` is where they may.
+        """Return the pairs at which the stretches from ``left`` and ``right`` on stop agreeing; empty if they never do.
+
+        They may where ``left`` is at an ``until_left`` and ``right`` at an ``until_right``.
 
         A pair ``(-1, -1)`` says that they differ elsewhere.
         """
@@ -164,7 +166,7 @@ class _Arms:
         return here[2] == there[2]
 
     def expect(self, index: int, *names: str) -> int:
-        """The instruction behind those of the given names, or -1."""
+        """Return the instruction behind those of the given names; -1 if others stand there."""
         for name in names:
             index = self.follow_jumps(index)
             if index < 0 or self.instructions[index].opname != name:

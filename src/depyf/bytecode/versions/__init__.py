@@ -66,7 +66,11 @@ class Table:
 
 
 def table(version: tuple[int, int]) -> Table:
-    """The table of a version; :class:`UnsupportedVersion` names one that is not known."""
+    """Return the table of a version.
+
+    Raises:
+        UnsupportedVersion: none is known.
+    """
     if version not in SUPPORTED:
         raise UnsupportedVersion(version)
     return _load(version)

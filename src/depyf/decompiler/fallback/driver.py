@@ -144,7 +144,11 @@ class _Driver:
         return []
 
     def _go(self, origin: Segment, target: Segment) -> None:
-        """A jump.  Into a handler (``PUSH_EXC_INFO``) one can only go by raising: see ``_stub``."""
+        """Write a jump.
+
+        Into a handler (``PUSH_EXC_INFO``) one can only go by raising: ``_level`` writes that for the numbers in
+        ``stubs``.
+        """
         if target.enters:
             self.stubs.add(target.number)
         self.writer.write(f"{self.prefix}block = {target.number}")
@@ -287,7 +291,7 @@ class _Placeholders(Transformer):
 
 
 def _free_prefix(graph: Cfg) -> str:
-    """A start for our names that no name of the code shares, nor one that a pass gave it."""
+    """Return a prefix for our names that no name of the code or of a pass begins with, but ``__dunder__`` ones."""
     code = graph.code
     names = {*code.names, *code.varnames, *code.cellvars, *code.freevars}
     names |= {op.arg for block in graph.blocks.values() for op in block.ops if type(op.arg) is str}

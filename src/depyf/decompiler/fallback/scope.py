@@ -21,7 +21,7 @@ from . import dispatch
 
 
 def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
-    """The total fallback (``dispatch``), as the body of a function, class or module."""
+    """Write a code object as a dispatch loop, as the body of a function, class or module."""
     graph = scope.options.graph(code)
     return dispatch(graph if graph is not None else build(canonicalise(code)), _Nested(scope),
                     namespace=scope.kind in ("class", "module"), mangled=bool(scope.prefix))
@@ -56,7 +56,7 @@ class _Nested:
         return [make_function(name, arguments, scope.statements(), [], None, asynchronous)]
 
     def comprehension(self, code: Code, asynchronous: bool) -> tuple[list[ast.stmt], list[ast.expr], None, bool]:
-        """The body of a comprehension's function: the comprehension, or a loop like that of any function.
+        """Return the body of a comprehension's function: the comprehension, or a loop like that of any function.
 
         An asynchronous one is given an iterator that need not be iterable itself: it is always a loop.
         """
@@ -72,7 +72,7 @@ class _Nested:
         return self.scope.nested(code, "function").statements(), [], None, asynchronous
 
     def generic(self, code: Code, name: str) -> ast.stmt:
-        """The hidden function that makes type parameters: a function that holds the definition they belong to.
+        """Return a function that holds a definition with type parameters, for the hidden one that makes them.
 
         What cannot be written so (the proof may refuse it too) is a loop like any function, whose parameters are made
         one by one. Defaults are what the function is given.

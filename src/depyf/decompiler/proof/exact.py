@@ -83,7 +83,7 @@ def same_program(
     ignore_name: bool = False,
     rename: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Compares two code objects as programs (see the module).
+    """Compare two code objects as programs (see the module).
 
     Args:
         original: code, or its canonical program where that is at hand.

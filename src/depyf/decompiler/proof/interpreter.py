@@ -69,7 +69,11 @@ class Interpreter:
         return self._version
 
     def compile(self, text: str | bytes, filename: str = "<depyf>", optimize: int = 0) -> Code:
-        """The module code of a text; :class:`ForeignError` says why there is none."""
+        """Return the module code of a text.
+
+        Raises:
+            ForeignError: says why there is none.
+        """
         answer = self.compile_all([(filename, text)], optimize)[0]
         if isinstance(answer, ForeignError):
             raise answer
@@ -82,7 +86,7 @@ class Interpreter:
     def compile_all(
         self, texts: Iterable[tuple[str, str | bytes]], optimize: int = 0
     ) -> list[Code | ForeignError]:
-        """The module code of each ``(file name, text)``, or why there is none, in order; one process for all.
+        """Return the module code of each ``(file name, text)``, or why there is none, in order; one process for all.
 
         Args:
             texts: what to compile. Bytes are taken as the contents of a file (with its encoding comment).

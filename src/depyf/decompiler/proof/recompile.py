@@ -37,7 +37,7 @@ def compile_here(tree: ast.Module, filename: str) -> CodeType:
 def compile_function(
     tree: ast.Module, code: Code, constants: bool = False, compiler: Compiler = compile_here
 ) -> Code:
-    """The code object that the text of ``code`` compiles to.
+    """Return the code object that the text of ``code`` compiles to.
 
     Args:
         tree: the text.
@@ -82,7 +82,7 @@ def compile_function(
 
 @cache
 def _empty(kind: str) -> ast.stmt:
-    """An empty function ("def") or class ("class"): a pattern for copies."""
+    """Return an empty function ("def") or class ("class"), a pattern for copies."""
     return ast.parse(f"{kind} _(): pass").body[0]
 
 

@@ -52,7 +52,10 @@ def _(w: Writer, op: Op) -> None:
 
 
 def raise_again(w: Writer, exception: str) -> None:
-    """Raises without touching ``__context__``, which a plain ``raise e`` would set."""
+    """Write a raise that leaves ``__context__`` alone.
+
+    A plain ``raise e`` would set it (CPython's Python/errors.c, ``_PyErr_SetObject``).
+    """
     w.write(f"{w.prefix}context = {exception}.__context__")
     w.write("try:")
     w.write(f"    raise {exception}")

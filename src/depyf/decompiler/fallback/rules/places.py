@@ -60,7 +60,7 @@ def _(w: Writer, op: Op) -> None:
 
 
 def _outside(w: Writer, op: Op) -> str:
-    """The dictionary that holds a name which cannot be written: ``globals()`` or our own; empty if it can be."""
+    """Return the dictionary to write for a name that cannot be written: ``globals()`` or our own; else ``""``."""
     if w.can_say(op.arg):
         return ""
     if op.kind in (o.STORE_GLOBAL, o.DELETE_GLOBAL):

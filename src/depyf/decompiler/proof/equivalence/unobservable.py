@@ -423,7 +423,7 @@ def _call(prover: Prover, state: State, op: Op) -> Event | None:
 
 @rule(o.CALL_EX)
 def _call_spread(prover: Prover, state: State, op: Op) -> Event | None:
-    """A call with ``*`` or ``**`` of what is known is one without."""
+    """Take a call with ``*`` or ``**`` of what is known for one without."""
     operands = state.stack[len(state.stack) - (3 if op.arg else 2) :]
     items = sequence(operands[1])
     names: list[str] | None = []
