@@ -96,11 +96,14 @@ class Linker:
         rename: Mapping[str, str] | None = None,
         facts: Facts | None = None,
     ) -> bool:
-        """Have linked code run in place of ``transformed`` inside ``debug()``, and be made when that is entered for the
-        first time: a program that is not debugged need not wait for it.
+        """Have linked code run in place of ``transformed`` inside ``debug()``, made when that is first entered.
 
-        Args: as of :meth:`link_transformed`; ``facts`` can be pickled. What is not proven is linked now, as the notes
-            of the run say so.
+        A program that is not debugged need not wait for it. What is not proven is linked now, as the notes of the run
+        say so.
+
+        Args:
+            original, transformed, decompiled, place, rename: as of :meth:`link_transformed`.
+            facts: likewise; can be pickled.
 
         Returns:
             Whether it will. ``False``: this torch cannot do so.

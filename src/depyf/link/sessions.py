@@ -35,7 +35,7 @@ _ended: list[DebugSession] = []
 
 
 def session_started(directory: str) -> DebugSession:
-    """Called by ``prepare_debug`` on entry."""
+    """Begin the session of a ``prepare_debug`` that is entered."""
     session = DebugSession(directory)
     with _lock:
         _active.append(session)
@@ -46,7 +46,7 @@ def session_ended(
     session: DebugSession, files: Iterable[str] | None = None, functions: Sequence[LinkedFunction] = (),
     unlinked: Mapping[str, str] | None = None,
 ) -> None:
-    """Called by ``prepare_debug`` on leaving, whatever happened, with what is linked (see :class:`DebugSession`)."""
+    """End the session of a ``prepare_debug``, however it is left, with what is linked (see :class:`DebugSession`)."""
     global _last
     with _lock:
         if session in _active:
@@ -62,16 +62,18 @@ def session_ended(
 
 
 def ended_sessions() -> list[DebugSession]:
-    """The last session, and earlier ones whose graphs still run."""
+    """Return the last session, and earlier ones whose graphs still run."""
     with _lock:
         return list(_ended)
 
 
 def active_session() -> DebugSession | None:
+    """Return the ``prepare_debug`` that is on, of several the one entered last; ``None`` outside of any."""
     with _lock:
         return _active[-1] if _active else None
 
 
 def last_session() -> DebugSession | None:
+    """Return the ``prepare_debug`` that was left last; ``None`` before any was."""
     with _lock:
         return _last

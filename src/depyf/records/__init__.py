@@ -1,7 +1,9 @@
-"""Records of a run: plain, immutable, a line each of ``records.jsonl``, and read back from it. No torch.
+"""Records of a run: plain, immutable, a line each of ``records.jsonl``, and read back from it.
 
     GraphStage("Captured_Graph", 0, "class GraphModule ...")             model.py
     {"record":"stage","graph":"__compiled_fn_1","stage":{...}}           store.py: a record as a line, and back
     appended while the program runs, read back by its place              log.py
     "__compiled_fn_1.Captured_Graph.0.py"                                naming.py: the files that records name
+
+Nothing here needs torch.
 """

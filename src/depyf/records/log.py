@@ -1,7 +1,9 @@
 """``records.jsonl`` while a run goes on: records are appended, and read back by their place in the file.
 
-    place = log.append(CompiledGraph("__compiled_fn_1", ...))   # a line more: a killed process leaves it
-    log.read(place)                                             # the record again; it need not stay in memory
+    place = log.append(CompiledGraph("__compiled_fn_1", ...))   # a line more
+    log.read(place)                                             # the record again
+
+A process that is killed leaves the lines that it appended. A record need not stay in memory.
 """
 
 from __future__ import annotations

@@ -165,8 +165,12 @@ class CacheEntry:
 
 @dataclass(frozen=True)
 class Branch:
-    """The branch that a resume function continues: ``condition`` is the user's expression that broke the graph, and
-    ``held`` says whether it was true."""
+    """The branch that a resume function continues.
+
+    Attributes:
+        condition: the user's expression that broke the graph.
+        held: whether it was true.
+    """
 
     condition: str
     held: bool
@@ -404,6 +408,7 @@ class GraphBreak:
 
     @property
     def location(self) -> SourceLocation | None:
+        """The place of the break, the last of :attr:`stack`; ``None`` where torch gave no stack."""
         return self.stack[-1] if self.stack else None
 
 
@@ -622,6 +627,12 @@ class GuardsOfEntry:
 # --- the whole ------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Capture:
+    """All records of a run; the docstring of this module shows them as a tree.
+
+    Attributes:
+        environment: the versions, the command and the date (:mod:`depyf.records.environment`).
+    """
+
     functions: tuple[CompiledFunction, ...] = ()
     graphs: tuple[CompiledGraph, ...] = ()
     notes: tuple[str, ...] = ()

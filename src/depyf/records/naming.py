@@ -13,7 +13,7 @@ LONGEST = 120
 
 
 def legal_identifier(name: str) -> str:
-    """A Python identifier for any name (``<lambda>`` becomes ``lambda_``)."""
+    """Make a Python identifier of any name (``<lambda>`` becomes ``lambda_``)."""
     # Identifiers are compared in normal form NFKC, and so are names in bytecode.
     normal = unicodedata.normalize("NFKC", name)
     if normal.isidentifier() and not keyword.iskeyword(normal):
@@ -38,7 +38,7 @@ def _shortened(cleaned: str, name: str) -> str:
 
 
 def function_identifier(name: str) -> str:
-    """A Python identifier for the name of a function: ``LlamaModel.forward`` -> ``LlamaModel_forward``."""
+    """Make a Python identifier of the name of a function: ``LlamaModel.forward`` -> ``LlamaModel_forward``."""
     return legal_identifier(name.replace(".", "_"))
 
 
@@ -49,6 +49,7 @@ class Numbers:
         self._counts: dict[str, int] = {}
 
     def next(self, base: str) -> str:
+        """Return the next name with this beginning: ``f_0`` for the first ``f``."""
         number = self._counts.get(base.lower(), 0)
         self._counts[base.lower()] = number + 1
         return f"{base}_{number}"
@@ -62,7 +63,7 @@ class FileNames:
         self._given: dict[object, str] = {}
 
     def give(self, key: object, wanted: str) -> str:
-        """The name for ``key``: ``wanted``, or with a number if that is taken by another key."""
+        """Return the name for ``key``: ``wanted``, or with a number if another key has taken that."""
         known = self._given.get(key)
         if known is not None:
             return known
@@ -76,13 +77,16 @@ class FileNames:
         return candidate
 
     def of_stage(self, graph: str, stage: str, index: int) -> str:
+        """Return the file name of a text of a stage: ``__compiled_fn_1.Captured_Graph.0.py``."""
         wanted = f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.py"
         return self.give(("graph", graph, stage, index), wanted)
 
     def of_kernel(self, graph: str, index: int) -> str:
+        """Return the file name of a module that Inductor generated: ``__compiled_fn_1.kernel_0.py``."""
         return self.give(("kernel", graph, index), f"{legal_identifier(graph)}.kernel_{index}.py")
 
     def of_transformed(self, code: TransformedCode) -> str:
+        """Return the file name of transformed code, by the name in its text: ``__transformed_code_0_for_f.py``."""
         wanted = code.source.text.partition("def ")[2].partition("(")[0].strip()
         if not wanted.startswith("__transformed_code_"):
             wanted = f"__transformed_code_0_for_{legal_identifier(code.function_name)}"

@@ -38,13 +38,14 @@ def title(stage: GraphStage) -> str:
 
 
 def graph_name(stage: str) -> str:
-    """``"captured graph"`` for ``"Captured_Graph"``; ``""`` for a stage that is not a graph everybody knows."""
+    """Return ``"captured graph"`` for ``"Captured_Graph"``; ``""`` for a stage that :data:`ADJECTIVES` lacks."""
     return f"{ADJECTIVES[stage]} graph" if stage in ADJECTIVES else ""
 
 
 def direction(stage: GraphStage) -> str:
-    """``"forward"`` or ``"backward"``, for a graph that went through Inductor's passes; ``""`` for any other, and where
-    there is no backward graph.
+    """Return the direction of a graph that went through Inductor's passes: ``"forward"`` or ``"backward"``.
+
+    ``""`` for a graph of any other stage, and where there is no backward graph.
 
     A graph that takes gradients is the backward one; one that takes ``primals_1`` has a backward one beside it.
     """
@@ -55,7 +56,7 @@ def direction(stage: GraphStage) -> str:
 
 
 def stage_of(metadata: Mapping[str, Any]) -> str:
-    """The stage of the graph that an event holds; ``""`` if it holds none that everybody wants."""
+    """Return the stage of the graph that an event holds; ``""`` if it holds none that everybody wants."""
     for event, stage in EVENTS.items():
         if event in metadata:
             return stage
@@ -64,8 +65,10 @@ def stage_of(metadata: Mapping[str, Any]) -> str:
 
 
 def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
-    """The name of one of torch's inner graphs or texts around them, which are written on request; ``""`` for
-    anything else."""
+    """Return the name of one of torch's inner graphs, or of a text around them; ``""`` for anything else.
+
+    These are written on request.
+    """
     artifact = metadata.get("artifact")
     name = str(artifact.get("name", "")) if isinstance(artifact, dict) else ""
     return name if name in AROUND or "graph" in name and "class " in payload else ""

@@ -56,6 +56,7 @@ _KINDS: dict[str, type] = {
 
 # --- writing --------------------------------------------------------------------------------------
 def first_line(environment: dict[str, str]) -> str:
+    """Return the first line of a file of records: the version of its schema, and the run's environment."""
     return _line({"record": "schema", "version": SCHEMA, "environment": environment})
 
 
@@ -71,7 +72,7 @@ def line(record: Any, known: dict[int, Any] | None = None) -> str:
 
 
 def lines(capture: Capture) -> Iterator[str]:
-    """The final form of the file."""
+    """Yield the lines of the file in its final form, which replaces the one written while the run went on."""
     yield first_line(capture.environment)
     known: dict[int, Any] = {}
     for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources):
@@ -113,7 +114,10 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 @functools.cache
 def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
-    """``(field, default)`` of a record; ``None`` if the type is none. (A large model has a million fields.)"""
+    """Return ``(field, default)`` of each field of a record; ``None`` if the type is none.
+
+    (Cached: a large model has a million fields.)
+    """
     if not dataclasses.is_dataclass(kind):
         return None
     return tuple(
@@ -124,7 +128,7 @@ def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
 
 # --- reading --------------------------------------------------------------------------------------
 def read(path: str) -> Capture:
-    """The records of a file, or of the directory of a run.
+    """Read the records of a file, or of the directory of a run.
 
     A file that ends early (the process was killed) gives what was complete; a note says so. Its functions are not put
     together yet (:func:`depyf.torch_text.recorded.read_records` does that).
@@ -158,7 +162,7 @@ def read_line(text: str) -> Any:
 
 
 def filled(capture: Capture, streamed: Capture) -> Capture:
-    """The capture with what it lacks of that which was written while the run went on."""
+    """Return the capture completed by what was written while the run went on."""
     entries = {entry.compile_id for function in capture.functions for frame in function.frames
                for entry in frame.entries}
     graphs = {graph.name for graph in capture.graphs}
@@ -171,7 +175,7 @@ def filled(capture: Capture, streamed: Capture) -> Capture:
 
 
 def _without(function: CompiledFunction, known: set[CompileId]) -> CompiledFunction | None:
-    """The function without entries that are known; ``None`` if all are."""
+    """Return the function without the entries that are known; ``None`` if all are."""
     first, *others = (
         dataclasses.replace(frame, entries=tuple(entry for entry in frame.entries if entry.compile_id not in known))
         for frame in function.frames)
@@ -254,7 +258,7 @@ def _fields(cls: type) -> dict[str, Any]:
 
 
 def _built(kind: Any, value: Any) -> Any:
-    """A value of JSON as what a field's annotation says."""
+    """Build from a value of JSON what a field's annotation says."""
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, dict):
             raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")

@@ -92,7 +92,7 @@ def run_directory(wanted: str) -> tuple[str, str]:
 
 
 def _claimed(run: str, mark: str, shared: bool) -> bool:
-    """Makes the mark of a run in a directory that is empty, so that of several processes only one gets it.
+    """Mark an empty directory as a run's and return whether it is ours: of several processes only one gets it.
 
     Args:
         shared: the directory is ours too if another rank of the same launch has made the mark.
@@ -151,7 +151,7 @@ class Directory:
 
     # --- writing ---
     def write(self, name: str, text: str | bytes) -> str | None:
-        """Writes a file; ``None`` if that failed."""
+        """Write a file and return its path; ``None`` if that failed."""
         path = os.path.join(self.path, name)
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         partial = f"{path}.{os.getpid()}.partial"
@@ -171,7 +171,7 @@ class Directory:
         return path
 
     def remove(self, name: str) -> None:
-        """Removes a file that was written, if that can be done."""
+        """Remove a file that was written, if that can be done."""
         try:
             os.unlink(os.path.join(self.path, name))
             self.files.pop(name, None)
@@ -210,6 +210,7 @@ class Directory:
         self.write(stage.file, graph_file(graph, stage, inputs).text)
 
     def kernel(self, kernel: Kernel) -> None:
+        """Write a module that Inductor generated."""
         self.write(kernel.file, kernel.text)
 
     def transformed(
@@ -234,12 +235,16 @@ class Directory:
         return None if path is None else (path, header.count("\n") + 1, text)
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
+        """Write a code object, marshalled, to ``NAME.KIND.bin`` (``kind``: ``original``, ``transformed``, ...)."""
         stem = name.removesuffix(".py")
         self.write(f"{legal_identifier(stem)}.{kind}.bin", marshal.dumps(_portable(code)))
 
 
 def _portable(value: Any) -> Any:
-    """The constant as ``marshal`` can write it: Dynamo puts objects into code, which become their ``repr``."""
+    """Return the constant as ``marshal`` can write it.
+
+    Dynamo puts objects into code, which become their ``repr``.
+    """
     if isinstance(value, CodeType):
         return value.replace(co_consts=tuple(map(_portable, value.co_consts)))
     if type(value) in (tuple, frozenset):
