@@ -58,8 +58,10 @@ def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, 
 
 
 def _reached(blocks: Mapping[int, Block], offset: int) -> int | None:
-    """Return the block that begins where code continues, or that it continues in; ``None`` where that says nothing, as
-    several edges lead to the block that it continues in."""
+    """Return the block that begins where code continues, or that it continues in.
+
+    ``None`` where that says nothing, as several edges lead to the block that it continues in.
+    """
     at, block = max(((first, number) for number, block in blocks.items() if 0 <= (first := _first(block)) <= offset),
                     default=(-1, None))
     if block is None or at != offset and _last(blocks[block]) < offset:
@@ -70,19 +72,19 @@ def _reached(blocks: Mapping[int, Block], offset: int) -> int | None:
 
 
 def _condition(filename: str, place: Position) -> str:
-    """The expression at a place; ``""`` for ``a < b < c``, of which a jump tests a part."""
+    """Return the expression at a place; ``""`` for ``a < b < c``, of which a jump tests a part."""
     text = text_at(filename, place)
     node = ast.parse(f"({text or 0})", mode="eval").body
     return "" if isinstance(node, ast.Compare) and len(node.ops) > 1 else text
 
 
 def _last(block: Block) -> int:
-    """The offset of its last operation; -1 where it has none."""
+    """Return the offset of a block's last operation; -1 where it has none."""
     op = block.end_op or (block.ops[-1] if block.ops else None)
     return op.offset if op is not None else -1
 
 
 def _first(block: Block) -> int:
-    """The offset of its first operation; -1 where it has none."""
+    """Return the offset of a block's first operation; -1 where it has none."""
     op = block.ops[0] if block.ops else block.end_op
     return op.offset if op is not None else -1

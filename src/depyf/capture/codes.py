@@ -92,30 +92,32 @@ class Codes:
 
     # --- names ------------------------------------------------------------------------------------
     def name_of(self, code: CodeType, meant: Meant) -> str:
-        """By which name texts call a function."""
+        """Return the name by which texts call a function."""
         known = self._resume_names.get(id(code))
         return known[1] if known is not None else function_identifier(meant.name)
 
     def transformed_name(self, original: CodeType, meant: Meant) -> str:
-        """The name of the next transformed code of a function."""
+        """Return the name of the next transformed code of a function."""
         number = len(self._of.get(_key(original, meant), ()))
         return f"__transformed_code_{number}_for_{legal_identifier(self.name_of(original, meant))}"
 
     def old_name(self, original: CodeType) -> str:
-        """The same as depyf up to 0.20 makes it: by torch's name, versions of all functions of a wrapper together."""
+        """Return that name as depyf up to 0.20 made it: by torch's, and counted for all functions of a wrapper."""
         known = self._resume_names.get(id(original))
         name = legal_identifier(known[1] if known is not None else original.co_name)
         return f"__transformed_code_{self._versions.get(id(original), 0)}_for_{name}"
 
     def shown_resumes(self, resumes: dict[str, Any]) -> dict[str, str]:
-        """``{name of a resume function: the name it is shown by}``. Each compilation gives it a new name, but its
-        code is the same."""
+        """Return ``{name of a resume function: the name it is shown by}``.
+
+        Each compilation gives it a new name, but its code is the same: it is shown by the first.
+        """
         for name, resume in resumes.items():
             self._resume_names.setdefault(id(resume.code), (resume.code, name))
         return {name: self._resume_names[id(resume.code)][1] for name, resume in resumes.items()}
 
     def known_files(self) -> list[Any]:
-        """Names of files that guards may mean; the same list until there may be more."""
+        """Return the names of files that guards may mean; the same list until there may be more."""
         number = len(self._of), len(sys.modules)
         if self._files[0] != number:
             files: list[Any] = [builders[0].original.co_filename for builders in self._of.values()]
@@ -124,6 +126,7 @@ class Codes:
         return self._files[1]
 
     def count(self) -> int:
+        """Return the number of transformed codes so far."""
         return sum(map(len, self._of.values()))
 
     # --- what is known ----------------------------------------------------------------------------
@@ -153,7 +156,7 @@ class Codes:
         return builder, place
 
     def guarded_by(self, ids: CompileId, text: str) -> None:
-        """Takes torch's printed guard tree, while the frame is being compiled."""
+        """Record torch's printed guard tree, while the frame is being compiled."""
         named = self._attempt(lambda: self._named(text), text)
         self._guards[ids.key] = self._recorder.append(GuardsOfEntry(ids, named))
 
@@ -162,7 +165,7 @@ class Codes:
         return without_ids(text, {}, {}) if frame is None else without_ids(text, frame.namespace, frame.values)
 
     def branch_of(self, resume: CodeType) -> Branch | None:
-        """The branch that a function continues; ``None`` where it is no resume function of one."""
+        """Return the branch that a function continues; ``None`` where it is no resume function of one."""
         for builders in list(self._of.values()) if id(resume) in self._resume_names else ():
             for builder in builders:
                 for name, code in builder.resumes:
@@ -172,7 +175,7 @@ class Codes:
 
     # --- records ----------------------------------------------------------------------------------
     def functions(self) -> tuple[CompiledFunction, ...]:
-        """Functions with their resume functions. One that cannot be made is not there, and that is reported."""
+        """Return the functions with their resume functions. One that cannot be made is left out and reported."""
         resumed_by: dict[Key, list[CodeType]] = {}
         children: dict[int, tuple[CodeType, str]] = {}
         for key, builders in self._of.items():
@@ -226,7 +229,10 @@ class Codes:
                           code.resume_names, tried=tried)
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
-        """The places of transformed codes, by id, in the order in which torch tries them."""
+        """Return the places of transformed codes, by id, in the order in which torch tries them.
+
+        Guard trees that are not known yet are read from the cache entries on the way.
+        """
         order: dict[int, int] = {}
         try:
             for index, entry in enumerate(hooks.cache_entries(code)):

@@ -20,7 +20,10 @@ from .user_function import Meant
 
 
 def readable_alone(text: str) -> str:
-    """A captured variable that is assigned needs ``nonlocal``, which is not valid outside of its function."""
+    """Write ``global`` for ``nonlocal`` in the text of a function, so that it is valid alone.
+
+    A captured variable that is assigned needs ``nonlocal``, which is not valid outside of its function.
+    """
     return re.sub(r"(?m)^    nonlocal (.*)$", r"    global \1  # nonlocal: captured from the enclosing function", text)
 
 
@@ -42,12 +45,15 @@ def names_without_ids(code: CodeType) -> dict[str, str]:
 
 
 def code_text(decompiled: Decompiled) -> CodeText:
-    """A decompilation as it stands in a record."""
+    """Return a decompilation as it stands in a record."""
     return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
 
 
 def _laid_out(decompiled: Decompiled) -> Decompiled:
-    """The same in lines that fit a screen: for texts that nothing is linked to, so that their lines do not count."""
+    """Return a decompilation with its text in lines that fit a screen.
+
+    For texts that nothing is linked to: their lines do not count.
+    """
     if max(map(len, decompiled.text.splitlines()), default=0) <= WIDTH:
         return decompiled
     text = laid_out(decompiled.tree)
@@ -56,6 +62,7 @@ def _laid_out(decompiled: Decompiled) -> Decompiled:
 
 
 def location(code: CodeType) -> SourceLocation | None:
+    """Return the place where the source of a code object begins."""
     return SourceLocation(code.co_filename, code.co_firstlineno, code.co_name)
 
 
@@ -66,7 +73,7 @@ def user_function(meant: Meant) -> UserFunction:
 
 
 def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...], meant: Meant) -> Frame:
-    """The record of a frame's function: its own source text, or decompiled where it has none.
+    """Make the record of a frame's function: its own source text, or decompiled where it has none.
 
     Args:
         code: what torch compiled.
@@ -98,8 +105,11 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...], meant
 
 
 def _named_like_its_function(code: CodeType) -> CodeType:
-    """A resume function with the qualified name of the user's function. What is defined inside of it has that in its
-    own (``f.<locals>.<lambda>``), and no source under another name could say so."""
+    """Give a resume function the qualified name of the user's function.
+
+    What is defined inside of it has that in its own (``f.<locals>.<lambda>``), and no source under another name could
+    say so.
+    """
     if sys.version_info < (3, 11):  # names of functions are constants where they are made
         return code
     owner, dot, name = code.co_qualname.rpartition(".")

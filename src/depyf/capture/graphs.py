@@ -53,6 +53,7 @@ class GraphBuilder:
         return next((key for key in reversed(self.stages) if key[0] == stage), None)
 
     def when_named(self, action: Callable[[], None]) -> None:
+        """Run an action as soon as the graph has a name, which may be now."""
         if self.name:
             action()
         else:
@@ -76,7 +77,7 @@ class Graphs:
 
     # --- which ------------------------------------------------------------------------------------
     def current(self, ids: CompileId, new: bool = False) -> GraphBuilder:
-        """The graph that the compilation works on.
+        """Return the graph that the compilation works on; begin one where there is none.
 
         Args:
             new: one begins, unless there is one without anything in it.
@@ -89,10 +90,11 @@ class Graphs:
         return builders[-1]
 
     def unnamed(self, ids: CompileId) -> list[GraphBuilder]:
+        """Return the graphs of a compilation that have no name yet, in the order in which they began."""
         return [builder for builder in self._builders.get(ids.key, ()) if not builder.name]
 
     def all(self) -> list[GraphBuilder]:
-        """In the order in which their compilations began."""
+        """Return the graphs in the order in which their compilations began."""
         return [builder for builders in self._builders.values() for builder in builders]
 
     # --- what is in them --------------------------------------------------------------------------
@@ -105,6 +107,7 @@ class Graphs:
         self, builder: GraphBuilder, stage: str, text: str, internal: bool = False,
         modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (), callers: tuple[Caller, ...] = (),
     ) -> None:
+        """Add a text of a stage to a graph, behind those that it has of that stage."""
         key = stage, sum(known == stage for known, _ in builder.stages)
         if inputs and builder.inputs_of is None:
             builder.inputs_of = key
@@ -112,7 +115,7 @@ class Graphs:
             *key, text, internal, builder.ids, modules=modules, inputs=inputs, callers=callers))
 
     def replace_stage(self, builder: GraphBuilder, stage: str, text: str) -> None:
-        """The last text of a stage is this one."""
+        """Replace the last text of a stage, or add the first."""
         key = builder.last(stage) or (stage, 0)
         self._set_stage(builder, GraphStage(*key, text, False, builder.ids))
 
@@ -141,7 +144,7 @@ class Graphs:
                 builder.name, stage, self._recorder.names.of_stage(builder.name, *key), target))
 
     def add_kernel(self, builder: GraphBuilder, text: str, path: str, module: Any) -> None:
-        """A module that Inductor generated; the same one counts once.
+        """Add a module that Inductor generated, unless the graph has it.
 
         Args:
             path: of torch's own file.
@@ -171,6 +174,7 @@ class Graphs:
 
     # --- names ------------------------------------------------------------------------------------
     def name(self, builder: GraphBuilder, torch_name: str) -> None:
+        """Give a graph the name that it is shown by, after torch's, and record what waited for it."""
         found = hooks.GRAPH_NAME.match(torch_name)
         shown = free_name(found.group(1) if found else torch_name, self._taken, first=2)
         self._taken.add(shown)

@@ -30,7 +30,7 @@ from .user_function import Meant, of_frame
 def capture_of(
     code: CodeType, namespace: dict[str, Any], meant: Meant, values: Mapping[str, Any] | None = None,
 ) -> Capture:
-    """Records of the code object and its resume functions (graphs only where they can still be had).
+    """Make the records of a code object and its resume functions (graphs only where they can still be had).
 
     Args:
         code: what torch compiled.

@@ -62,6 +62,7 @@ class LiveFacts:
         return _item(owner, key)
 
     def reading(self, path: Path) -> str:
+        """Return how long an unobservable read stays true, by what the object is and holds."""
         found = self._object(path)
         if found is MISSING:
             return ""
@@ -83,6 +84,7 @@ class LiveFacts:
 
     # --- modules ------------------------------------------------------------------------------------
     def unshadowed(self, path: Path) -> bool:
+        """Return whether ``module.name`` is what ``module._modules['name']``, or its like, holds."""
         known = self._unshadowed.get(path)
         if known is None:
             known = self._unshadowed[path] = self._is_unshadowed(path)
@@ -109,6 +111,7 @@ class LiveFacts:
         return False
 
     def stores_member(self, path: Path) -> bool:
+        """Return whether ``module.name = tensor`` runs torch's ``__setattr__`` and stores to a plain ``_buffers``."""
         if not is_member(path) or path[-2][1] != "_buffers" or not self.unshadowed(path):
             return False
         owner = self._object(path[:-2])
@@ -116,9 +119,11 @@ class LiveFacts:
             and type(vars(owner).get("_buffers")) in (dict, collections.OrderedDict)
 
     def refusals(self) -> list[tuple[str, str]]:
+        """Return the members that :meth:`unshadowed` refused: ``(as torch reads it, why)``."""
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 
     def indexable(self, path: Path) -> bool:
+        """Return whether a container of modules is indexed and iterated as torch's are, and numbered without gaps."""
         owner = self._object(path)
         if not _is_module(owner):
             return False
@@ -129,6 +134,7 @@ class LiveFacts:
                 and list(modules) == [str(index) for index in range(len(modules))])
 
     def element(self, path: Path, key: int | str) -> Path | None:
+        """Return the path, through the dictionaries, of ``modules[key]``; ``None`` where that is not known."""
         owner = self._object(path)
         container = _container(type(owner)) if _is_module(owner) else ""
         if not container:
@@ -147,6 +153,7 @@ class LiveFacts:
         return (*path, ("attr", inside), ("item", name)) if name in held else None
 
     def length(self, path: Path) -> int:
+        """Return the number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
         found = self._object(path)
         if type(found) in (list, tuple):
             return len(found)
@@ -154,6 +161,7 @@ class LiveFacts:
 
     # --- classes ------------------------------------------------------------------------------------
     def allocates(self, path: Path, arguments: bool = False) -> str:
+        """Return the kind of empty instance that ``cls.__new__(cls)`` makes; ``""`` where it may do more, or fail."""
         cls = self._object(path)
         if not is_of(cls, type) or cls.__flags__ & _IS_ABSTRACT:
             return ""
@@ -169,6 +177,7 @@ class LiveFacts:
         return ""
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
+        """Return whether an attribute of an instance is nothing but an entry of its dictionary."""
         cls = self._object(path)
         if not is_of(cls, type) or not cls.__dictoffset__:
             return False
@@ -178,9 +187,11 @@ class LiveFacts:
         return found is MISSING or not has(type(found), "__set__") and not has(type(found), "__delete__")
 
     def class_path(self, path: Path) -> Path | None:
+        """Return the path of an object's class; ``None`` where the object is not known."""
         return (*path, ("class", "")) if self._object(path) is not MISSING else None
 
     def well_known(self, path: Path) -> str:
+        """Return ``"module.name"`` of a function or class that :data:`WELL_KNOWN` names; else ``""``."""
         found = self._object(path)
         if not is_of(found, type, types.FunctionType, types.BuiltinFunctionType):
             return ""
@@ -190,6 +201,7 @@ class LiveFacts:
         return name if name in WELL_KNOWN else ""
 
     def imported(self, path: Path) -> tuple[str, str] | None:
+        """Return ``(module, name)`` by which an import gives an object now; ``None`` where none is known to."""
         found = self._object(path)
         if type(found) is types.ModuleType:
             name = found.__name__
@@ -206,6 +218,7 @@ class LiveFacts:
         return (module, name) if gives_it else None
 
     def ancestor(self, path: Path, index: int) -> str:
+        """Return ``"dict"``, ``"OrderedDict"`` or ``"list"`` if ``cls.__mro__[index]`` is that; else ``""``."""
         cls = self._object(path)
         if not is_of(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
             return ""
@@ -213,6 +226,7 @@ class LiveFacts:
         return found.__name__ if any(found is known for known in (dict, collections.OrderedDict, list)) else ""
 
     def builtin_method(self, path: Path, name: str) -> bool:
+        """Return whether ``object.name`` is a method of a plain list, dict, set or ``OrderedDict``."""
         kind = type(self._object(path))
         return kind in _CONTAINERS and callable(getattr(kind, name, None))
 
@@ -240,7 +254,7 @@ def _is_container_method(function: Any) -> bool:
 
 
 def _container(kind: type) -> str:
-    """The class of torch's whose meaning of ``modules[key]`` a class has."""
+    """Return the container class of torch's whose ``__getitem__`` a class has; ``""`` if it has none of theirs."""
     return _owner_in_torch(class_entry(kind, "__getitem__"))
 
 

@@ -41,18 +41,27 @@ class DumpWriter(Protocol):
 
     names: FileNames
 
-    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None: ...
+    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
+        """Write the text of a stage of a graph (``inputs``: of its captured graph)."""
 
-    def kernel(self, kernel: Kernel) -> None: ...
+    def kernel(self, kernel: Kernel) -> None:
+        """Write a module that Inductor generated."""
 
     def transformed(
         self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
         branch: Branch | None = None,
-    ) -> tuple[str, int, str] | None: ...
+    ) -> tuple[str, int, str] | None:
+        """Write transformed code, with a header that says what it is of.
 
-    def code_object(self, name: str, kind: str, code: CodeType) -> None: ...
+        Returns:
+            ``(path, line at which the text begins, text of the whole file)``; ``None`` if that could not be written.
+        """
 
-    def written(self, name: str) -> str | None: ...
+    def code_object(self, name: str, kind: str, code: CodeType) -> None:
+        """Write a code object itself; ``kind`` says which of those of one function it is."""
+
+    def written(self, name: str) -> str | None:
+        """Return the path of a file that was written; ``None`` for one that was not."""
 
 
 class Linker(Protocol):
@@ -61,18 +70,23 @@ class Linker(Protocol):
     def link_transformed(
         self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
         place: tuple[str, int, str], rename: Any = None, facts: Any = None,
-    ) -> CodeType | None: ...
+    ) -> CodeType | None:
+        """Return the code to give back from the bytecode hook, or ``None`` to leave torch's."""
 
     def link_when_debugging(
         self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
         place: tuple[str, int, str], rename: Any = None, facts: Any = None,
-    ) -> bool: ...
+    ) -> bool:
+        """Have linked code run inside ``debug()`` only; return whether it will."""
 
-    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool: ...
+    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
+        """Give what runs of a stage the lines of its file; return whether that was done."""
 
 
 class Recorder:
-    """Args:
+    """Appends records, and has the files that running code names written and linked at once.
+
+    Args:
         log: the file of records.
         writer: writes what must be there at once.
         linker: ties what runs to the files; ``None``: nothing is tied.
@@ -90,15 +104,18 @@ class Recorder:
         self._guarded = guarded
 
     def append(self, record: R) -> Recorded[R]:
-        """Append a record. (Where that cannot be done, all else is.)"""
+        """Append a record. Where that cannot be done, return it as it is: all else goes on."""
         recorded: Recorded[R] = self._guarded(lambda: self._log.append(record), record)
         return recorded
 
     def read(self, recorded: Recorded[R]) -> R:
+        """Return a record again, from its place in the log."""
         return self._log.read(recorded)
 
     def stage(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> Recorded[StageOfGraph]:
-        """Args:
+        """Append a text of a stage and have its file written.
+
+        Args:
             graph: its name.
             inputs: of its captured graph.
         """
@@ -107,7 +124,9 @@ class Recorder:
         return recorded
 
     def kernel(self, graph: str, kernel: Kernel, module: Any) -> Recorded[KernelOfGraph]:
-        """Args:
+        """Append a module that Inductor generated, have its file written, and link what runs to that.
+
+        Args:
             module: what runs.
         """
         recorded = self.append(KernelOfGraph(graph, kernel))
@@ -118,7 +137,7 @@ class Recorder:
         return recorded
 
     def runs(self, graph: str, stage: str, file: str, target: Any) -> None:
-        """Told what runs of a stage whose file was written."""
+        """Link what runs of a stage to its file, if that was written."""
         path = self.writer.written(file)
         if path is not None and self.linker is not None:
             # The file as it stands on disk, header and all: its lines are what running code points at.
@@ -131,7 +150,7 @@ class Recorder:
     def code(
         self, code: CompiledCode, breaks: Sequence[GraphBreak], branch: Branch | None,
     ) -> tuple[Recorded[CompiledCode], tuple[str, int, str] | None]:
-        """Return with the record the place of its text (``DumpWriter.transformed``).
+        """Append transformed code and have its file written; return the place of its text with the record.
 
         Args:
             breaks: where its graph ends before the function does.
@@ -143,4 +162,5 @@ class Recorder:
         return recorded, place
 
     def close(self) -> None:
+        """Close the log of records."""
         self._log.close()

@@ -98,6 +98,7 @@ class Session:
 
     # --- life -------------------------------------------------------------------------------------
     def start(self) -> None:
+        """Install every hook that this torch allows; notes say what is not captured without the others."""
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
             ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_lines))),
@@ -127,7 +128,7 @@ class Session:
             self.note(f"this torch has no {point.name}; lost: {point.lost}")
 
     def detach(self) -> None:
-        """Takes back every hook."""
+        """Take back every hook."""
         while self.undo:
             undo = self.undo.pop()
             try:
@@ -136,6 +137,7 @@ class Session:
                 self.note(f"a hook could not be taken back ({type(error).__name__}: {error})")
 
     def stop(self) -> Capture:
+        """Take back the hooks, complete the records and return them."""
         self.detach()
         self.stopped = True
         with self.lock:
@@ -145,12 +147,13 @@ class Session:
             return capture
 
     def note(self, text: str) -> None:
+        """Add a line to the notes of the run, unless it is there."""
         if text not in self.notes:
             self.notes.append(text)
 
     # --- safety -----------------------------------------------------------------------------------
     def _safely(self, function: Callable[..., Any], failed: Any = None) -> Callable[..., Any]:
-        """The function as a hook: it never raises, and is silent in a forked child.
+        """Return the function as a hook, which never raises and is silent in a forked child.
 
         Args:
             failed: what it returns where the function raised.
@@ -201,7 +204,7 @@ class Session:
 
     # --- graphs -----------------------------------------------------------------------------------
     def _graph(self, new: bool = False) -> GraphBuilder | None:
-        """The graph that this thread's compilation works on."""
+        """Return the graph that this thread's compilation works on; ``None`` outside of one."""
         found = hooks.compile_id()
         return None if found is None else self.graphs.current(self.events.compile_id(*found), new)
 
@@ -306,7 +309,7 @@ class Session:
             self.graphs.add_stage(graph, stage, text, internal)
 
     def _ended(self, compile_id: CompileId) -> None:
-        """A compilation is over, or its backward one."""
+        """Record that a compilation, or its backward one, is over."""
         tracing = self.tracing.pop(compile_id.key, None)
         if tracing is not None:
             self.events.traced(compile_id.key, _in_order(tracing[1]))
@@ -385,7 +388,7 @@ class Session:
         return recompiled, not later and recompiled is not transformed
 
     def _meant(self, code: CodeType, frame: hooks.CompiledFrame | None) -> Meant:
-        """The function that the user means by a code object that torch compiles; itself, where that cannot be told."""
+        """Return the function that the user means by code that torch compiles; itself, where that cannot be told."""
         values, namespace = (frame.values, frame.namespace) if frame is not None else ({}, {})
         return self.attempt(lambda: of_frame(code, values, namespace), Meant(code.co_name, code))
 
@@ -397,7 +400,10 @@ class Session:
         self, code: CodeType, name: str, parameters: dict[str, tuple[str, ...]], rename: dict[str, str],
         facts: RememberedFacts | None,
     ) -> Decompiled:
-        """The source; where there is an error of ours, a text that says so. The compilation is shown either way."""
+        """Decompile transformed code; where an error of ours prevents that, return a text that says so.
+
+        The compilation is shown either way.
+        """
         try:
             return decompile_code(
                 code, name=name, simplify=True, parameter_names=parameters, rename=rename, facts=facts)
@@ -410,7 +416,7 @@ class Session:
 
     # --- the whole --------------------------------------------------------------------------------
     def _capture(self) -> Capture:
-        """The records. One that cannot be made is not in it, and that is reported."""
+        """Return the records. One that cannot be made is not in it, and that is reported."""
         graphs: list[CompiledGraph | None] = [
             self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
         versions: dict[str, str] = self.attempt(environment, {})

@@ -33,7 +33,7 @@ Position = tuple[int | None, int | None, int | None, int | None]
 
 
 def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
-    """The expressions of the values that a resume function takes from the stack, the lowest first.
+    """Return the expressions of the values that a resume function takes from the stack, the lowest first.
 
     Args:
         code: that broke, as Dynamo traces it.
@@ -93,7 +93,7 @@ def _apply(op: Op, stack: list[int | None]) -> None:
 
 
 def _after(block: Block, stack: list[int | None]) -> list[tuple[int, _Stack]]:
-    """The stack that each successor finds."""
+    """Return the successors with the stack that each finds."""
     if block.end == FOR_ITER and block.end_op is not None:
         body, leave = block.successors
         return [(body, (*stack, block.end_op.offset)), (leave, tuple(stack[:-1]))]
@@ -102,7 +102,7 @@ def _after(block: Block, stack: list[int | None]) -> list[tuple[int, _Stack]]:
 
 
 def text_at(filename: str, place: Position) -> str:
-    """The expression at a place of a file, on one line; ``""`` where there is none."""
+    """Return the expression at a place of a file, on one line; ``""`` where there is none."""
     first, last, begin, end = place
     if first is None or last is None or begin is None or end is None:
         return ""

@@ -1,5 +1,7 @@
-"""Looking at the user's objects so that nothing of the user's runs: in dictionaries only, as ``inspect.getattr_static``
-does."""
+"""Looking at the user's objects without side effects: nothing of the user's runs.
+
+Only dictionaries are looked into, as ``inspect.getattr_static`` does.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ def class_entry(kind: type, name: str, otherwise: Any = MISSING) -> Any:
 
 
 def own_attributes(value: Any) -> dict[str, Any]:
-    """The dictionary of an instance; an empty one if it has none."""
+    """Return the dictionary of an instance; an empty one if it has none."""
     try:
         found = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -28,12 +30,12 @@ def own_attributes(value: Any) -> dict[str, Any]:
 
 
 def is_of(value: Any, *kinds: type) -> bool:
-    """``isinstance``, which asks the value for its ``__class__``, without asking."""
+    """Return whether a value is of one of the kinds, by its type alone: ``isinstance`` asks its ``__class__``, too."""
     return any(each is kind for each in type(value).__mro__ for kind in kinds)
 
 
 def is_module(value: Any) -> bool:
-    """Return whether a value is a ``torch.nn.Module``. (Torch is not needed to tell.)"""
+    """Return whether a value is a ``torch.nn.Module``; torch is not needed to tell."""
     return any(each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module"
                for each in type(value).__mro__)
 
@@ -44,11 +46,12 @@ def has(kind: type, name: str) -> bool:
 
 
 def is_data_descriptor(found: Any) -> bool:
+    """Return whether an entry of a class is a data descriptor, which goes before the instance's dictionary."""
     return found is not MISSING and (has(type(found), "__set__") or has(type(found), "__delete__"))
 
 
 def attribute(owner: Any, name: str) -> Any:
-    """``owner.name``, where reading it is no more than looking into a dictionary."""
+    """Return ``owner.name`` where reading it is no more than looking into a dictionary; else :data:`MISSING`."""
     kind = type(owner)
     if kind is types.ModuleType:
         return vars(owner).get(name, MISSING)

@@ -41,7 +41,7 @@ _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unp
 
 
 def read_log(path: str) -> Capture:
-    """The records of one log file, or of the newest one in a directory.
+    """Read the records of one log file, or of the newest one in a directory.
 
     Raises:
         RecordsError: there is none, or it holds no event.
@@ -56,7 +56,7 @@ def read_log(path: str) -> Capture:
 
 
 def logs(directory: str) -> list[str]:
-    """The log files of a directory, the newest last.
+    """Return the log files of a directory, the newest last.
 
     Raises:
         RecordsError: there is none.
@@ -139,8 +139,11 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
 
 
 def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
-    """Frames by the function that they begin or go on with. (The log does not say which; the name and the place of a
-    resume function do: the last function of that name that begins above its line.)"""
+    """Group frames by the function that they begin or go on with.
+
+    The log does not say which; the name and the place of a resume function do: the last function of that name that
+    begins above its line.
+    """
     members: dict[int, list[Frame]] = {}
     begun: list[Frame] = []
     for frame in frames:
@@ -157,7 +160,7 @@ def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
 
 
 def _full_path(shown: str, known: Iterable[str]) -> str:
-    """A path that torch cut in the middle of a name (``hooks.FullPaths``), where only one file of the log fits."""
+    """Complete a path that torch cut within a name (``hooks.FullPaths``), where only one file of the log fits."""
     found = {path for path in known if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
     return found.pop() if len(found) == 1 and not os.path.isabs(shown) else shown
 

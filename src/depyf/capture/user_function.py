@@ -58,7 +58,7 @@ class Meant:
 def of_frame(
     code: CodeType, values: Mapping[str, Any], namespace: Mapping[str, Any], function: FunctionType | None = None
 ) -> Meant:
-    """The function that a frame stands for.
+    """Return the function that a frame stands for.
 
     Args:
         code: what it runs.
@@ -83,7 +83,7 @@ def of_frame(
 
 
 def of_function(function: Any, this: Any = None) -> Meant:
-    """The function that a live function stands for.
+    """Return the function that a live function stands for.
 
     Args:
         this: the object that it is a method of.
@@ -92,8 +92,9 @@ def of_function(function: Any, this: Any = None) -> Meant:
 
 
 def values_of(function: FunctionType, this: Any = None) -> dict[str, Any]:
-    """The local variables of a function's frames that are known before a call: what it captured, and the object that
-    it is a method of.
+    """Return the local variables of a function's frames that are known before a call.
+
+    These are what it captured, and the object that it is a method of.
 
     Args:
         this: that object.
@@ -155,8 +156,10 @@ def _defining_class(code: CodeType, this: Any) -> type | None:
 def _inner(
     code: CodeType, values: Mapping[str, Any], namespace: Mapping[str, Any], this: Any, outer: FunctionType | None
 ) -> tuple[FunctionType | None, Any]:
-    """``(the function that this one wraps, the object it is a method of)``; ``None`` where it wraps none, or where the
-    object stays the same."""
+    """Return ``(the function that this one wraps, the object it is a method of)``.
+
+    The first is ``None`` where it wraps none, the second where the object stays the same.
+    """
     if this is not None:
         held = own_attributes(this)
         if is_module(this) and code.co_name in _CALLERS:
@@ -220,7 +223,7 @@ def _forwarded_to(code: CodeType, candidates: Mapping[str, FunctionType], namesp
 
 
 def _maker(code: CodeType, namespace: Mapping[str, Any]) -> CodeType | None:
-    """The code of the function that this one is defined in, if a global name leads to it."""
+    """Return the code of the function that this one is defined in, if a global name leads to it."""
     begin = getattr(code, "co_qualname", "").partition(".<locals>.")[0].split(".")
     if begin == [""]:
         values = list(namespace.values())  # before 3.11: any function there
@@ -235,7 +238,7 @@ def _maker(code: CodeType, namespace: Mapping[str, Any]) -> CodeType | None:
 
 
 def _functions_in(value: Any, names: list[str]) -> Iterator[FunctionType]:
-    """The function that a global is, with those it wraps; of a class its methods."""
+    """Yield the function that a global is, with those it wraps; of a class those of its members (``names``: of one)."""
     if isinstance(value, type):
         for member in [vars(value).get(names[0])] if names else list(vars(value).values()):
             yield from _functions_in(member, names[1:])
@@ -260,7 +263,7 @@ def _enclosing(outer: CodeType, code: CodeType) -> CodeType | None:
 
 # --- what values are ------------------------------------------------------------------------------
 def _function(value: Any) -> FunctionType | None:
-    """The Python function that a callable object runs."""
+    """Return the Python function that a callable object runs; ``None`` for a class, and where none is found."""
     for _ in range(_MOST):
         value = _plain(value)
         if isinstance(value, FunctionType):

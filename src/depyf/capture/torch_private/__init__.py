@@ -1,0 +1,1 @@
+"""All that names private API of torch: the table of touchpoints, and the hooks and changes made with it."""

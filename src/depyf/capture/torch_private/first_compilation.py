@@ -16,7 +16,9 @@ MODULE, _, FUNCTION = touchpoints.COMPILED_FRAME.places[0].partition(":")
 
 
 def before_next(module: ModuleType, action: Callable[[], None]) -> Callable[[], None]:
-    """Calls the action, in whatever thread, right before the next frame is compiled; torch is as it was before that.
+    """Have the action called once, in whatever thread, right before the next frame is compiled.
+
+    Torch is as it was before when that happens.
 
     Args:
         module: :data:`MODULE`, imported.

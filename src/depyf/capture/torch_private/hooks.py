@@ -37,12 +37,12 @@ _never_compiled: set[str] = set()
 
 
 def missing() -> list[touchpoints.Touchpoint]:
-    """The touchpoints that this torch lacks."""
+    """Return the touchpoints that this torch lacks."""
     return [point for point in touchpoints.TABLE if not point.present()]
 
 
 def compile_id() -> tuple[int, int, int] | None:
-    """``(frame, recompile, attempt)`` of the compilation that this thread is in."""
+    """Return ``(frame, recompile, attempt)`` of the compilation that this thread is in."""
     try:
         trace_id = touchpoints.COMPILE_ID.get()()
         found = trace_id.compile_id
@@ -52,9 +52,11 @@ def compile_id() -> tuple[int, int, int] | None:
 
 
 def never_compile(package: str) -> None:
-    """Dynamo runs functions of the package as they are: a backward graph may be compiled inside a compiled frame,
-    and our hooks with it. (Said once for each process: torch adds to a list, and looks through all of it for each
-    file.)"""
+    """Make Dynamo run functions of the package as they are.
+
+    A backward graph may be compiled inside a compiled frame, and our hooks with it. This is said once for each process:
+    torch adds to a list, and looks through all of it for each file.
+    """
     add = touchpoints.NEVER_COMPILE.get()
     if package not in _never_compiled:
         add(package)
@@ -62,6 +64,11 @@ def never_compile(package: str) -> None:
 
 
 def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
+    """Register ``hook(original, transformed)`` for each code object that Dynamo makes.
+
+    What it returns runs in place of the transformed code, unless it is ``None`` (torch/_dynamo/convert_frame.py,
+    ``register_bytecode_hook``).
+    """
     handle = touchpoints.BYTECODE_HOOK.get()(hook)
     return lambda: handle.remove()
 
@@ -85,7 +92,7 @@ class CompiledFrame(NamedTuple):
 
 
 def compiled_frame() -> CompiledFrame | None:
-    """The frame being compiled, seen from inside a hook: torch's ``_compile`` is on the stack meanwhile."""
+    """Return the frame being compiled, from inside a hook: torch's ``_compile`` is on the stack meanwhile."""
     try:
         module, function = touchpoints.COMPILED_FRAME.module, touchpoints.COMPILED_FRAME.attribute
     except touchpoints.MissingTouchpoint:
@@ -110,8 +117,10 @@ _COMPILING = re.compile(r"torch\._dynamo\.convert_frame|torch\._utils_internal|c
 
 
 def callers() -> list[tuple[str, int, str]]:
-    """``(file, line, function)`` of who called the frame that torch is about to compile, outermost first; empty where
-    that cannot be told. (Torch's own event leaves out the last ones.)"""
+    """Return ``(file, line, function)`` of who called the frame that torch is about to compile, outermost first.
+
+    Empty where that cannot be told. (Torch's own event leaves out the last ones.)
+    """
     try:
         module, function = touchpoints.COMPILED_FRAME.module, touchpoints.COMPILED_FRAME.attribute
     except touchpoints.MissingTouchpoint:
@@ -148,7 +157,7 @@ class Resume(NamedTuple):
 
 
 def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[str, Resume]:
-    """Resume functions that transformed code calls, by name."""
+    """Return the resume functions that transformed code calls, by name."""
     found = {}
     for name in transformed.co_names:
         if name.startswith(touchpoints.RESUME_NAME.key):
@@ -177,7 +186,7 @@ class TracedCode(NamedTuple):
     offsets: dict[int, int]
 
     def name(self, resume: str) -> str:
-        """The name of a resume function with the offset in :attr:`code`; empty where there is no such instruction."""
+        """Return a resume function's name with the offset in :attr:`code`; ``""`` if no instruction is there."""
         found = RESUME_NAME.fullmatch(resume)
         offset = self.offsets.get(int(found["offset"])) if found is not None else None
         return f"{touchpoints.RESUME_NAME.key}{offset}_{found['number']}" if found and offset is not None else ""
@@ -200,7 +209,7 @@ def traced_code(code: CodeType) -> TracedCode:
 
 
 def _made_by(factory: FunctionType) -> CodeType | None:
-    """The code of the functions that a factory makes."""
+    """Return the code of the functions that a factory makes, which is in its closure."""
     for cell in factory.__closure__ or ():
         try:
             if isinstance(cell.cell_contents, CodeType):
@@ -219,7 +228,10 @@ class _TraceHandler(logging.Handler):
         self.wanted = wanted
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """(Without the handler's lock: whoever receives has one of his own, and two can be taken crosswise.)"""
+        """Hand the event to the receiver, without the handler's lock.
+
+        The receiver has a lock of its own, and two can be taken crosswise.
+        """
         metadata = getattr(record, "metadata", None)
         if metadata:
             self.receive(metadata, getattr(record, "payload", None))
@@ -227,7 +239,7 @@ class _TraceHandler(logging.Handler):
 
 
 def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]) -> Undo:
-    """Calls ``receive(metadata, payload)`` for events of torch's structured trace.
+    """Call ``receive(metadata, payload)`` for events of torch's structured trace.
 
     Args:
         receive: gets the events.
@@ -289,7 +301,7 @@ def _choose_trace() -> Undo:
 
 
 def interned_string(number: int) -> str:
-    """The file name behind a number in an event of the trace (torch/_logging/structured.py, ``intern_string``)."""
+    """Return the file name behind a number in torch's trace (torch/_logging/structured.py, ``intern_string``)."""
     try:
         for text, known in touchpoints.INTERN_TABLE.get().items():
             if known == number:
@@ -323,8 +335,10 @@ _PLACE = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.
 
 
 def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
-    """``(node, (file, line, function, text))`` of the nodes of a captured graph that were made in torch's Python code
-    (``torch.func``, optimisers): the line outside of torch that led there. Names of nodes as in :func:`node_modules`.
+    """Return the nodes of a captured graph that were made in torch's Python code, each with a place outside of it.
+
+    ``(node, (file, line, function, text))``: the line that led into torch (``torch.func``, optimisers). Names of nodes
+    as in :func:`node_modules`.
 
     Torch prints the innermost place of a node's stack (torch/fx/graph.py, ``_parse_stack_trace``).
     """
@@ -355,8 +369,9 @@ def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
 
 
 def graph_inputs(gm: Any) -> list[tuple[str, str]]:
-    """``(parameter, source)`` of a captured graph, in order: ``("L_x_", "L['x']")``; the source is empty where torch
-    does not tell.
+    """Return ``(parameter, source)`` of the inputs of a captured graph, in order: ``("L_x_", "L['x']")``.
+
+    The source is empty where torch does not tell.
 
     Dynamo keeps what an input is in ``node.meta["grapharg"]`` until the backend is done (torch/_dynamo/output_graph.py,
     ``SubgraphTracer.create_graph_input``; torch/_dynamo/variables/builder.py, ``GraphArg``).
@@ -371,8 +386,9 @@ def graph_inputs(gm: Any) -> list[tuple[str, str]]:
 
 
 def seen_in_recompiled_frame(expression: str) -> str:
-    """Return the value of a guarded expression in the frame that torch is about to compile again, as text; ``""`` where
-    that cannot be told without running code of the user's.
+    """Return the value of a guarded expression in the frame that torch is about to compile again, as text.
+
+    ``""`` where that cannot be told without running code of the user's.
 
     Args:
         expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
@@ -394,8 +410,11 @@ def seen_in_recompiled_frame(expression: str) -> str:
 
 
 def stack_of_graph_break() -> list[tuple[str, int, str, str]]:
-    """``(file, line, function, text)`` of the compiled frame and of each function that was inlined on the way to the
-    break that torch is about to log; empty where that cannot be told."""
+    """Return ``(file, line, function, text)`` of the frames that led to the break that torch is about to log.
+
+    These are the compiled frame and each function that was inlined on the way to the break. Empty where that cannot be
+    told.
+    """
     where = touchpoints.GRAPH_BREAK_LOG
     try:
         function = where.attribute
@@ -437,7 +456,7 @@ _STATE_QUESTIONS = frozenset({
 
 
 def _of_plain_tensor(value: Any, method: str) -> Any:
-    """``value.size()`` or ``value.stride()`` of a tensor that is not of a class of the user's."""
+    """Return ``value.size()`` or ``value.stride()`` of a tensor that is not of a class of the user's."""
     torch = sys.modules["torch"]
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise LookupError("not a plain tensor")
@@ -445,7 +464,7 @@ def _of_plain_tensor(value: Any, method: str) -> Any:
 
 
 def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
-    """The value of an expression, by look-ups that run no code but that of built-in containers."""
+    """Return the value of an expression, by look-ups that run no code of the user's."""
     match node:
         case ast.Name("L"):
             return local
@@ -489,8 +508,9 @@ def _rebind(name: str, old: Any, new: Any) -> None:
 
 
 def replaced(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
-    """Replaces a function by ``make`` of it, which is called each time that somebody else joins or leaves. Several may
-    do so and end in any order.
+    """Replace a function of torch's by ``make`` of it, which is called anew when another joins or leaves.
+
+    Several may do so and end in any order.
 
     Where somebody else replaced it later and keeps ours, ours falls silent but stays.
     """
@@ -581,6 +601,7 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
 
 
 def backend_name(compiler: Any) -> str:
+    """Return the name of a backend, found behind torch's wrappers: its ``compiler_name``, else its own name."""
     for _ in range(10):
         name = getattr(compiler, "compiler_name", None)
         if isinstance(name, str):
@@ -594,8 +615,10 @@ def backend_name(compiler: Any) -> str:
 
 
 def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str, Any, Any], None]) -> Undo:
-    """``after(stage, graph module, what was made of it)`` once a plain function compiled a graph of AOTAutograd, or
-    failed to (``None`` was made), and ``before(stages)`` when AOTAutograd begins, with those that are compiled so.
+    """Tell of each graph of AOTAutograd that a plain function compiles.
+
+    ``after(stage, graph module, what was made of it)`` once the function compiled a graph, or failed to (``None`` was
+    made), and ``before(stages)`` when AOTAutograd begins, with those that are compiled so.
 
     Inductor's own compilers are not wrapped: they are keys of its caches, and its graphs are not run.
     """
@@ -685,7 +708,10 @@ def bypass_caches() -> Undo:
 
 
 def _set(point: touchpoints.Touchpoint, value_of: Callable[[Any], Any]) -> Undo:
-    """Sets an option of torch's; at the end the user's value is back, unless he has set another since."""
+    """Set an option of torch's until what is returned is called.
+
+    At the end the user's value is back, unless he has set another since.
+    """
     point.get()
     owner, name = point.owner(), point.attribute
 
@@ -721,6 +747,7 @@ class FullPaths:
         self._by_name: dict[str, list[str]] = {}
 
     def __call__(self, shown: str) -> str:
+        """Return the whole path for one that torch printed; as it is where torch did not cut it or no file fits."""
         if shown not in self._known:
             self._known[shown] = shown if os.path.isabs(shown) else self._found(shown)
         return self._known[shown]
@@ -749,12 +776,15 @@ class FullPaths:
 
 
 def cache_entries(code: CodeType) -> list[Any]:
-    """Cache entries of a code object, in the order in which their guards are tried."""
+    """Return the cache entries of a code object, in the order in which their guards are tried."""
     return list(touchpoints.CACHE_ENTRIES.get()(code))
 
 
 def was_asked(code: CodeType) -> bool:
-    """Return whether torch was asked to compile a code object. (It skips frames without tensors and says nothing.)"""
+    """Return whether torch was asked to compile a code object.
+
+    It skips frames without tensors and says nothing.
+    """
     try:
         return code in touchpoints.SEEN_CODES.get()
     except touchpoints.MissingTouchpoint:
@@ -762,20 +792,22 @@ def was_asked(code: CodeType) -> bool:
 
 
 def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[[], str]]:
-    """``(transformed code, (frame, recompile), what prints the guard tree)`` of a cache entry."""
+    """Return ``(transformed code, (frame, recompile), what prints the guard tree)`` of a cache entry."""
     found = getattr(entry, "compile_id", None)
     ids = (int(found.frame_id), int(found.frame_compile_id)) if found is not None else None
     return entry.code, ids, lambda: str(getattr(entry, "guard_manager", None))
 
 
 def is_given_up(entry: Any) -> bool:
-    """Return whether torch gave a cache entry up, because an object is gone that its guards compare with. It is behind
-    all others then, wherever it was."""
+    """Return whether torch gave a cache entry up, because an object is gone that its guards compare with.
+
+    It is behind all others then, wherever it was.
+    """
     return hasattr(getattr(entry, "guard_manager", None), "invalidation_reason")
 
 
 def innermost_function(compiled: Any) -> Any:
-    """The user's function behind what ``torch.compile`` returned."""
+    """Return the user's function behind what ``torch.compile`` returned."""
     for _ in range(20):
         inner = given_to_compile(compiled)
         if inner is None:
@@ -799,7 +831,7 @@ def is_resume(code: CodeType) -> bool:
 
 
 def graph_module_behind(function: Any) -> Any:
-    """The graph module behind a compiled graph, followed through wrappers and closures; ``None`` if there is none."""
+    """Return the graph module behind a compiled graph, through wrappers and closures; ``None`` if there is none."""
     pending, seen = [function], 0
     while pending and seen < 50:
         here = pending.pop(0)
@@ -820,6 +852,6 @@ def graph_module_behind(function: Any) -> Any:
 
 
 def readable_graph(gm: Any) -> str:
-    """The graph as Python: shapes, strides, dtypes and devices as annotations, user lines as comments."""
+    """Return the graph as Python: shapes, strides, dtypes and devices as annotations, user lines as comments."""
     printed = getattr(gm, touchpoints.READABLE_GRAPH.attribute)
     return str(printed(print_output=False, include_stride=True, include_device=True))

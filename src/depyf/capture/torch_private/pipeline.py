@@ -27,8 +27,11 @@ _DYNAMO = {"automatic_dynamic_shapes": False, "recompile_limit": 100000, "accumu
 
 @contextlib.contextmanager
 def apart() -> Iterator[None]:
-    """Inside, what is compiled goes to a directory that is then removed, and no cache of torch's is read or filled.
-    Afterwards the cache entries made inside are gone from all functions; those from before stay."""
+    """Isolate what is compiled inside: it goes to a directory that is then removed.
+
+    No cache of torch's is read or filled. Afterwards the cache entries made inside are gone from all functions; those
+    from before stay.
+    """
     names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
     before = {name: os.environ.get(name) for name in names}
     made: dict[int, tuple[CodeType, set[int]]] = {}
@@ -69,7 +72,7 @@ def _patched(point: touchpoints.Touchpoint, wanted: dict[str, Any]) -> contextli
 
 
 def _forget(code: CodeType, before: int) -> None:
-    """Takes back the cache entries of a function that are new; the newest come first."""
+    """Remove the cache entries that we made for a function; all of them, where there were none ``before``."""
     try:
         if not before:
             touchpoints.RESET_CODE.get()(code)
@@ -127,7 +130,7 @@ def inductor_inner() -> Callable[..., Any]:
 
 
 def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
-    """A captured graph as AOTAutograd makes it without decompositions.
+    """Return what AOTAutograd makes of a captured graph without decompositions.
 
     Args:
         gm: the graph.

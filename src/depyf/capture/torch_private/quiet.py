@@ -11,8 +11,10 @@ from . import touchpoints
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Inside, operations record no gradients, and no mode of the user's (``TorchDispatchMode`` and its like) sees
-    them."""
+    """Record no gradients inside, and let no mode of the user's see the operations there.
+
+    Such modes are ``TorchDispatchMode`` and its like.
+    """
     import torch
 
     with contextlib.ExitStack() as stack:
@@ -40,7 +42,7 @@ def holds_data(tensor: Any) -> bool:
 
 
 def inner_tensors(tensor: Any) -> list[Any]:
-    """The plain tensors that a tensor is made of: the parts of a subclass, the values of a sparse one."""
+    """Return the plain tensors that a tensor is made of: the parts of a subclass, the values of a sparse one."""
     import torch
 
     flatten = getattr(type(tensor), touchpoints.SUBCLASS.key, None)

@@ -30,7 +30,7 @@ class Shared(Generic[Wanted]):
         self._lock = threading.Lock()
 
     def join(self, wish: Wanted, make: Callable[[Shared[Wanted]], Undo]) -> Undo:
-        """Adds a wish; what is returned takes it back.
+        """Add a wish; what is returned takes it back.
 
         Args:
             wish: what is wanted.
@@ -62,15 +62,17 @@ _knowing = threading.Lock()
 
 
 def shared(key: Any) -> Shared[Any]:
-    """The change that goes by this key."""
+    """Return the change that goes by this key, the same one each time."""
     with _knowing:
         return _known.setdefault(key, Shared())
 
 
 def leave_traceback(error: BaseException) -> None:
-    """Drops the frames of this package that begin the traceback of an error that passes through them: they are no
-    places of the user's. To be followed by a bare ``raise``, which does not add the frame again (with Python 3.11 and
-    later; before, the frames stay)."""
+    """Drop the frames of this package that begin the traceback of an error that passes through them.
+
+    They are no places of the user's. To be followed by a bare ``raise``, which does not add the frame again (with
+    Python 3.11 and later; before, the frames stay).
+    """
     here = error.__traceback__
     while here is not None and here.tb_frame.f_code.co_filename.startswith(_HERE):
         here = here.tb_next

@@ -87,7 +87,10 @@ def _take_stance(set_stance: Any, _: Shared[None]) -> Undo:
 
 
 def _eager_answer() -> Callable[[], Any] | None:
-    """Makes the answer "run this frame as it is, and look for no more to compile in what it calls"."""
+    """Return what makes torch's answer: this frame runs as it is, and no more is compiled in what it calls.
+
+    ``None`` where this torch has no such answer.
+    """
     try:
         touchpoints.STANCE.get()
         touchpoints.IS_SKIPPED.get()

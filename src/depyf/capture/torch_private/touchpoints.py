@@ -68,7 +68,7 @@ class Touchpoint:
         return self._found()[0].rpartition(":")[2].rpartition(".")[2]
 
     def get(self) -> Any:
-        """The object.
+        """Return the object.
 
         Raises:
             MissingTouchpoint: this torch has none.
@@ -76,7 +76,7 @@ class Touchpoint:
         return self._found()[2]
 
     def owner(self) -> Any:
-        """The module or class that holds it.
+        """Return the module or class that holds it.
 
         Raises:
             MissingTouchpoint: this torch has none.
@@ -164,8 +164,10 @@ def is_a(wanted: type) -> Check:
 
 
 def mentions(*names: str) -> Check:
-    """Its code, or that of one of its methods, mentions one of the names, as an attribute, as a string or as the
-    default of a parameter."""
+    """Return a check that the code of an object, or of one of its methods, mentions one of the names.
+
+    It may be an attribute, a variable, a string or the default of a parameter there.
+    """
 
     def check(found: Any) -> str:
         owners = found.__mro__ if isinstance(found, type) else ()
