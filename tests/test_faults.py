@@ -218,7 +218,7 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
 ASKED_BY_THE_USER = {
     "prepare_debug", "_directory_of", "run_directory", "_claimed", "Directory.__init__", "FileNames.__init__", "Session.__init__",
     "Linker.__init__", "EventReader.__init__", "Graphs.__init__", "Codes.__init__", "RecordLog.__init__",
-    "Recorder.__init__", "GuardReader.__init__", "FullPaths.__init__", "session_started", "session_ended", "standing", "numbers",
+    "Recorder.__init__", "GuardReader.__init__", "FullPaths.__init__", "session_started", "session_ended", "support_status", "numbers",
     "rank_and_world"}
 #: A line or two around the guard itself (``Session._safely``).
 OUTSIDE_THE_GUARD = {"_TraceHandler.handle"}
