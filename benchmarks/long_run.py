@@ -33,7 +33,7 @@ import torch
 from _shared import dated, table
 
 import depyf
-from depyf.capture.torch_private import touchpoints
+from depyf.capture.torch_private import private_api
 
 BEGIN, END = "<!-- long run -->", "<!-- end of long run -->"
 POINTS = 10
@@ -51,12 +51,12 @@ def compile_once() -> None:
 def hooks_of_torch() -> list[Any]:
     """What a session changes: the functions it wraps, hooks, handlers and filters of torch's loggers."""
     found: list[Any] = []
-    for point in touchpoints.TABLE:
+    for api in private_api.TABLE:
         try:
-            found.append(point.get())
-        except touchpoints.MissingTouchpoint:
+            found.append(api.get())
+        except private_api.MissingPrivateApi:
             found.append(None)
-    for name in (touchpoints.TRACE_LOG.key, touchpoints.BYTECODE_LOG.key):
+    for name in (private_api.TRACE_LOG.key, private_api.BYTECODE_LOG.key):
         logger = logging.getLogger(name)
         found += [list(logger.handlers), list(logger.filters), logger.level]
     found.append(list(torch._dynamo.convert_frame._bytecode_hooks.values()))

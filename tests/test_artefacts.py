@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture.torch_private import touchpoints
+from depyf.capture.torch_private import private_api
 from depyf.doctor import examine
 from depyf.records import store
 
@@ -65,7 +65,7 @@ class Dump:
 def dump(tmp_path_factory, record_testsuite_property):
     for each in examine().findings:  # for the report of make matrix
         if each.state != "present":
-            record_testsuite_property("lacks", f"`{each.point.name}` is {each.state}; lost: {each.point.lost}")
+            record_testsuite_property("lacks", f"`{each.api.name}` is {each.state}; lost: {each.api.lost}")
     yield Dump(str(tmp_path_factory.mktemp("artefacts") / "d"))
     torch._dynamo.reset()
 
@@ -146,8 +146,8 @@ def linking(dump):
         sys.settrace(None)
     assert any(name.startswith("__transformed_code_0_for_broken") for name in seen)
     assert any("Captured_Graph" in name for name in seen)
-    if not touchpoints.AOT_EAGER_CODE.as_expected():
-        pytest.skip(f"missing: {touchpoints.AOT_EAGER_CODE.lost}")
+    if not private_api.AOT_EAGER_CODE.as_expected():
+        pytest.skip(f"missing: {private_api.AOT_EAGER_CODE.lost}")
     assert any("Forward_graph" in name for name in seen) and any("Backward_graph" in name for name in seen)
 
 
@@ -158,8 +158,8 @@ def debug(dump, capsys):
     with depyf.debug(pause=False):
         dump.broken(torch.ones(7), torch.ones(7))
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == before
-    if not touchpoints.STANCE_ANSWER.present():
-        pytest.skip(f"missing: {touchpoints.STANCE_ANSWER.lost}")
+    if not private_api.STANCE_ANSWER.present():
+        pytest.skip(f"missing: {private_api.STANCE_ANSWER.lost}")
     assert "broken (" in capsys.readouterr().err
 
 

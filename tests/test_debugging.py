@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf import debugging
-from depyf.capture.torch_private import touchpoints
+from depyf.capture.torch_private import private_api
 from depyf.link import sessions
 
 tells_what_ran_uncompiled = pytest.mark.skipif(
-    not touchpoints.STANCE_ANSWER.present(), reason=f"missing: {touchpoints.STANCE_ANSWER.lost}")
+    not private_api.STANCE_ANSWER.present(), reason=f"missing: {private_api.STANCE_ANSWER.lost}")
 
 
 @pytest.fixture(autouse=True)

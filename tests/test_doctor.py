@@ -6,23 +6,23 @@ import pytest
 
 from depyf import cli, doctor
 from depyf.capture.torch_private import versions
-from depyf.capture.torch_private.touchpoints import TABLE
+from depyf.capture.torch_private.private_api import TABLE
 from depyf.doctor import Finding, Report
 
 
 def report(**states):
-    """A report on a torch where the touchpoints of these numbers are not present."""
+    """A report on a torch where the private APIs of these numbers are not present."""
     changed = {int(number.removeprefix("at_")): state for number, state in states.items()}
     return Report("2.13.0", "", tuple(
-        Finding(point, changed.get(i, "present"), "has no parameter x" if changed.get(i) == "changed" else "")
-        for i, point in enumerate(TABLE)))
+        Finding(api, changed.get(i, "present"), "has no parameter x" if changed.get(i) == "changed" else "")
+        for i, api in enumerate(TABLE)))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_fits_the_terminal(width):
     text = doctor.render(report(at_3="missing", at_5="changed"), width)
     table, _, line = text.partition("For a bug report:\n")
-    assert all(len(each) <= max(width, 9 + max(len(point.name) for point in TABLE)) for each in table.splitlines())
+    assert all(len(each) <= max(width, 9 + max(len(api.name) for api in TABLE)) for each in table.splitlines())
     assert line.count("\n") == 1 and f"missing: {TABLE[3].name}; changed: {TABLE[5].name}" in line
 
 
@@ -31,8 +31,8 @@ def test_what_is_amiss_comes_first_and_says_what_is_lost():
     assert text.index("MISSING") < text.index("CHANGED") < text.index("present  ")
     assert f"lost: {TABLE[3].lost}" in text and "changed: it has no parameter x" in text
     assert f"{len(TABLE) - 2} present, 1 changed, 1 missing" in text
-    for point in TABLE:
-        assert point.name in text and point.use in text
+    for api in TABLE:
+        assert api.name in text and api.use in text
 
 
 def test_exit_status():

@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
-from depyf.capture.torch_private import hooks, touchpoints, versions  # noqa: E402
+from depyf.capture.torch_private import hooks, private_api, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
 from depyf.records import log, store  # noqa: E402
@@ -29,8 +29,8 @@ from depyf.torch_text.recorded import read_records  # noqa: E402
 from depyf.views.dump import directory  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
-#: The name of each touchpoint in its module.
-NAMES = [name for name, value in vars(touchpoints).items() if isinstance(value, touchpoints.Touchpoint)]
+#: The name of each private API in its module.
+NAMES = [name for name, value in vars(private_api).items() if isinstance(value, private_api.PrivateApi)]
 
 
 def program():
@@ -84,9 +84,9 @@ def kinds(path):
 def state_of_torch():
     """What a session changes."""
     values = []
-    for point in touchpoints.TABLE:
-        with contextlib.suppress(touchpoints.MissingTouchpoint):
-            values.append(point.get())
+    for api in private_api.TABLE:
+        with contextlib.suppress(private_api.MissingPrivateApi):
+            values.append(api.get())
     # (Torch takes away one of its own handlers at the first event.)
     handlers = [each for each in logging.getLogger(hooks.TRACE_LOGGER).handlers
                 if type(each).__name__ != "LazyTraceHandler"]
@@ -129,7 +129,7 @@ def said_nothing(monkeypatch):
 
 
 # --- names of torch's --------------------------------------------------------------------------------
-#: Files that may be absent, or have other names, without a touchpoint. All others need none of them.
+#: Files that may be absent, or have other names, without a private API. All others need none.
 LOST = {
     "BYTECODE_HOOK": r".*",  # no name of a function and none of a graph is known
     "COMPILED_FRAME": r"__transformed_code.*|full_code.*|guards_.*",
@@ -145,10 +145,10 @@ LOST = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_torch_without_a_name(name, plain, whole, tmp_path, monkeypatch, capfd):
-    point = getattr(touchpoints, name)
-    gone = replace(point, places=("torch:gone_in_this_version",), key=point.key and "gone_in_this_version")
-    monkeypatch.setattr(touchpoints, name, gone)
-    monkeypatch.setattr(touchpoints, "TABLE", tuple(gone if each is point else each for each in touchpoints.TABLE))
+    api = getattr(private_api, name)
+    gone = replace(api, places=("torch:gone_in_this_version",), key=api.key and "gone_in_this_version")
+    monkeypatch.setattr(private_api, name, gone)
+    monkeypatch.setattr(private_api, "TABLE", tuple(gone if each is api else each for each in private_api.TABLE))
     with warned(0):
         with depyf.prepare_debug(str(tmp_path / "d")) as on:
             watched = program()
@@ -158,7 +158,7 @@ def test_torch_without_a_name(name, plain, whole, tmp_path, monkeypatch, capfd):
     lacking = len(hooks.missing())  # this torch may lack others
     assert capfd.readouterr().err.count(f"lacks {lacking} of the names that depyf uses") == 1
     notes = (tmp_path / "d" / "notes.txt").read_text()
-    assert f"lost: {point.lost}" in notes and "internal error" not in notes
+    assert f"lost: {api.lost}" in notes and "internal error" not in notes
     found, may = kinds(on.path), LOST.get(name, "")
     absent = [each for each in (whole - found) if not re.fullmatch(may, each)]
     assert absent == [], f"lost, and not by what the table says: {absent}"
@@ -522,8 +522,8 @@ def test_two_debug_blocks_that_end_in_the_wrong_order(lacking, tmp_path, monkeyp
     from depyf.capture.torch_private.stance import no_compilation
 
     if lacking:
-        monkeypatch.setattr(touchpoints, lacking, replace(
-            getattr(touchpoints, lacking), places=("torch:gone_in_this_version",)))
+        monkeypatch.setattr(private_api, lacking, replace(
+            getattr(private_api, lacking), places=("torch:gone_in_this_version",)))
     before = state_of_torch()
     missed = ([], [])
     first, second = no_compilation(missed[0].append), no_compilation(missed[1].append)

@@ -1,6 +1,6 @@
 """The rooms of the package in order: each imports only from those before it, and only some may know torch.
 
-(That private names of torch stand in one room alone is checked by tests/capture/test_touchpoints.py.)
+(That private names of torch stand in one room alone is checked by tests/capture/test_private_api.py.)
 """
 
 import ast

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from depyf.capture.torch_private import touchpoints
+from depyf.capture.torch_private import private_api
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
 PROGRAM = '''
@@ -164,7 +164,7 @@ def cases(text):
     return dict(zip(parts[1::2], parts[2::2]))
 
 
-@pytest.mark.skipif(not touchpoints.ADD_VERSION.present(), reason=f"missing: {touchpoints.ADD_VERSION.lost}")
+@pytest.mark.skipif(not private_api.ADD_VERSION.present(), reason=f"missing: {private_api.ADD_VERSION.lost}")
 def test_the_same_lines_with_and_without(tmp_path):
     plain = cases(said(tmp_path))
     inside = cases(said(tmp_path, "-m", "depyf", "run", "-o", "dump"))

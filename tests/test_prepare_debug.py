@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.capture.torch_private import touchpoints  # noqa: E402
+from depyf.capture.torch_private import private_api  # noqa: E402
 from depyf.records import store  # noqa: E402
 from depyf.views.dump.directory import Directory, DirectoryError  # noqa: E402
 
@@ -477,8 +477,8 @@ def test_running_graphs_point_at_the_lines_of_their_files(tmp_path, backend, sta
     assert any(n.startswith("__transformed_code_") for n in names)
     lines = [read(on.path, os.path.basename(name)).splitlines()[line - 1] for name, line in seen]
     assert any("__compiled_fn_" in line for line in lines)
-    if backend == "aot_eager" and not touchpoints.AOT_EAGER_CODE.as_expected():
+    if backend == "aot_eager" and not private_api.AOT_EAGER_CODE.as_expected():
         assert not any(stage in name for name in names)
-        pytest.skip(f"missing: {touchpoints.AOT_EAGER_CODE.lost}")
+        pytest.skip(f"missing: {private_api.AOT_EAGER_CODE.lost}")
     assert any(stage in name for name in names)
     assert any("sin" in line for line in lines)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from depyf.capture.torch_private import touchpoints
+from depyf.capture.torch_private import private_api
 
 PROGRAM = """\
 import sys, torch, depyf
@@ -67,6 +67,6 @@ def test_a_second_process_writes_the_same_files(tmp_path):
     assert stages >= {"Captured_Graph", "Joint_graph", "Forward_graph", "Backward_graph", "AFTER_POST_GRAD", "kernel_0"}
     graphs = [name for name in first if "_graph" in name.lower()]
     assert [name for name in graphs if first[name] != second[name]] == []
-    if not touchpoints.POST_GRAD_KEPT.as_expected():
+    if not private_api.POST_GRAD_KEPT.as_expected():
         with open(tmp_path / "second" / "notes.txt") as notes:
             assert "were not used" in notes.read()

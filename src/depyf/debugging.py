@@ -119,7 +119,7 @@ class _Misses:
         self._said: dict[int, CodeType] = {}
 
     def __call__(self, code: CodeType) -> None:
-        from .capture.torch_private.touchpoints import DYNAMO
+        from .capture.torch_private.private_api import DYNAMO
 
         if id(code) in self._said or of_a_tool(code, DYNAMO):
             return

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from . import __version__
 from .capture.torch_private import versions
-from .capture.torch_private.touchpoints import TABLE, State, Touchpoint
+from .capture.torch_private.private_api import TABLE, PrivateApi, State
 
 ALL_THERE, SOMETHING_MISSING = 0, 1
 #: Modules (by the name of their distribution) that nothing here needs, and what becomes possible with each.
@@ -30,9 +30,9 @@ COMPILERS = ("c++", "g++", "clang++")
 
 @dataclass(frozen=True)
 class Finding:
-    """A touchpoint as it is in the installed torch; ``amiss`` says what is wrong with it."""
+    """A private API of torch, as the installed torch has it; ``amiss`` says what is wrong with it."""
 
-    point: Touchpoint
+    api: PrivateApi
     state: State
     amiss: str
 
@@ -44,7 +44,7 @@ class Report:
     Attributes:
         torch: its version; ``None`` where it is not installed or cannot be imported.
         note: about torch: untested, too old, why it cannot be imported.
-        findings: one for each touchpoint; none without torch.
+        findings: one for each private API; none without torch.
     """
 
     torch: str | None
@@ -75,7 +75,7 @@ def examine() -> Report:
         note = str(error)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Report(version, note, tuple(Finding(point, *point.state()) for point in TABLE))
+        return Report(version, note, tuple(Finding(api, *api.state()) for api in TABLE))
 
 
 def render(report: Report, width: int) -> str:
@@ -100,7 +100,7 @@ def bug_report(report: Report) -> str:
     parts = [f"depyf {__version__}", f"torch {report.torch or 'none'}",
              f"{platform.python_implementation()} {platform.python_version()}", platform.platform()]
     for state in ("missing", "changed") if report.findings else ():
-        names = [each.point.name for each in report.findings if each.state == state]
+        names = [each.api.name for each in report.findings if each.state == state]
         parts.append(f"{state}: {', '.join(names) or 'none'}")
     return "; ".join(parts)
 
@@ -119,18 +119,18 @@ def _table(findings: tuple[Finding, ...], width: int) -> list[str]:
     lines = []
     for each in sorted(findings, key=lambda found: order[found.state]):
         word = each.state if each.state == "present" else each.state.upper()
-        head = f"{word:<9}{each.point.name}"
+        head = f"{word:<9}{each.api.name}"
         if each.state != "present":
             lines.append(head)
-            about = [f"for: {each.point.use} (since torch {each.point.since})", f"lost: {each.point.lost}"]
+            about = [f"for: {each.api.use} (since torch {each.api.since})", f"lost: {each.api.lost}"]
             if each.state == "changed":
                 about.append(f"changed: it {each.amiss}")
             for text in about:
                 lines += _indented(text, 9, width)
         elif beside and len(head) < _BESIDE:
-            lines += _entry(head, each.point.use, _BESIDE, width)
+            lines += _entry(head, each.api.use, _BESIDE, width)
         else:
-            lines += [head, *_indented(each.point.use, _BESIDE if beside else 9, width)]
+            lines += [head, *_indented(each.api.use, _BESIDE if beside else 9, width)]
     return lines
 
 

@@ -1,6 +1,6 @@
 """Torch cuts paths in its guards and reasons; they are made whole again."""
 
-from depyf.capture.torch_private import hooks, touchpoints
+from depyf.capture.torch_private import hooks, private_api
 
 
 def test_a_path_that_torch_cut_in_the_middle_of_a_name_is_whole_again():
@@ -12,7 +12,7 @@ def test_a_path_that_torch_cut_in_the_middle_of_a_name_is_whole_again():
         return list(files)
 
     full = hooks.FullPaths(known)
-    shorten = touchpoints.SHORT_PATHS.get()
+    shorten = private_api.SHORT_PATHS.get()
     assert shorten("/no_such_root/model.py") == "o_such_root/model.py"  # what is mended here
     for path in files[:2]:
         assert full(shorten(path)) == path

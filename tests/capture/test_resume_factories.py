@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture.torch_private import hooks, resume_factories, touchpoints
+from depyf.capture.torch_private import hooks, private_api, resume_factories
 from depyf.records import store
 
 ONES = torch.ones(3)
@@ -120,12 +120,12 @@ def codes_made(function):
 
 
 def test_torch_is_as_before_afterwards(tmp_path):
-    point = touchpoints.RESUME_FACTORY
-    before, names = vars(point.owner())[point.attribute], set(globals())
+    api = private_api.RESUME_FACTORY
+    before, names = vars(api.owner())[api.attribute], set(globals())
     made = codes_made(closure())
     torch._dynamo.reset()
     watched(closure(), tmp_path / "d")
-    assert vars(point.owner())[point.attribute] is before
+    assert vars(api.owner())[api.attribute] is before
     torch._dynamo.reset()
     assert len(codes_made(closure())) == len(made)
     torch._dynamo.reset()
@@ -133,7 +133,7 @@ def test_torch_is_as_before_afterwards(tmp_path):
 
 
 makes_them_itself = pytest.mark.skipif(
-    touchpoints.RESUME_FACTORY.attribute != "make_function_with_closure", reason="this torch has factories of its own")
+    private_api.RESUME_FACTORY.attribute != "make_function_with_closure", reason="this torch has factories of its own")
 
 
 @makes_them_itself

@@ -11,11 +11,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture.torch_private import hooks, replacements, touchpoints
+from depyf.capture.torch_private import hooks, private_api, replacements
 from depyf.link import linker, replacing
 
 pytestmark = pytest.mark.skipif(
-    not touchpoints.ADD_VERSION.present(), reason=f"missing: {touchpoints.ADD_VERSION.lost}")
+    not private_api.ADD_VERSION.present(), reason=f"missing: {private_api.ADD_VERSION.lost}")
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def dumped(files):
 
 
 def added(function):
-    return touchpoints.ADDED_VERSIONS.get()(function.__code__)
+    return private_api.ADDED_VERSIONS.get()(function.__code__)
 
 
 def test_a_warning_names_the_line_of_the_user(tmp_path):
@@ -155,11 +155,11 @@ def test_versions_that_the_program_entered_stay(tmp_path):
     with depyf.prepare_debug(str(tmp_path / "d")):
         compiled(torch.ones(1))
     version = hooks.cache_entries(double.__code__)[0]
-    touchpoints.ADD_VERSION.get()(double.__code__, version.guard_manager, version.code)
+    private_api.ADD_VERSION.get()(double.__code__, version.guard_manager, version.code)
     with depyf.debug(pause=False):
         assert compiled(torch.ones(1)).item() == 2
     assert len(added(double)) == 1
-    touchpoints.REMOVE_VERSIONS.get()(double.__code__)
+    private_api.REMOVE_VERSIONS.get()(double.__code__)
 
 
 def test_a_torch_that_cannot_replace_runs_linked_code_always(tmp_path, monkeypatch):
@@ -185,8 +185,8 @@ def test_a_torch_that_does_not_take_the_code(tmp_path, monkeypatch):
     def refuse(*arguments):
         raise TypeError("three arguments expected")
 
-    point = touchpoints.ADD_VERSION
-    monkeypatch.setattr(point.owner(), point.attribute, refuse)
+    api = private_api.ADD_VERSION
+    monkeypatch.setattr(api.owner(), api.attribute, refuse)
     with pytest.warns(RuntimeWarning, match="three arguments expected"), depyf.debug(pause=False):
         assert compiled(torch.ones(1)).item() == 2
     assert not added(double)

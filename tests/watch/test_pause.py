@@ -8,14 +8,14 @@ import pytest
 pytest.importorskip("torch")
 pexpect = pytest.importorskip("pexpect")
 
-from depyf.capture.torch_private import touchpoints
+from depyf.capture.torch_private import private_api
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROMPT = r"\(Pdb\) "
 
 
 @pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.skipif(
-    not touchpoints.AOT_EAGER_CODE.as_expected(), reason=f"missing: {touchpoints.AOT_EAGER_CODE.lost}"))])
+    not private_api.AOT_EAGER_CODE.as_expected(), reason=f"missing: {private_api.AOT_EAGER_CODE.lost}"))])
 def test_stops_in_the_graph_with_live_values(backend, tmp_path):
     environment = dict(os.environ, PYTHONPATH=os.path.join(HERE, "..", "..", "src"), TERM="dumb",
                        PYTHONBREAKPOINT="", NO_COLOR="1", PYTHON_COLORS="0")

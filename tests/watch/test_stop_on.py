@@ -12,11 +12,11 @@ torch = pytest.importorskip("torch")
 import planted_faults as faults
 
 import depyf
-from depyf.capture.torch_private import touchpoints
+from depyf.capture.torch_private import private_api
 from depyf.link import sessions
 
 runs_aot_graphs_as_code = pytest.mark.skipif(
-    not touchpoints.AOT_EAGER_CODE.as_expected(), reason=f"missing: {touchpoints.AOT_EAGER_CODE.lost}")
+    not private_api.AOT_EAGER_CODE.as_expected(), reason=f"missing: {private_api.AOT_EAGER_CODE.lost}")
 COMPILER = shutil.which(os.environ.get("CXX", "g++"))
 #: By default Inductor is tried on some of the programs: each takes seconds. (As in tests/zoo.)
 ALL = os.environ.get("DEPYF_TEST_BACKENDS", "eager aot_eager").split()
@@ -164,7 +164,7 @@ def test_a_graph_that_torch_interprets_is_said(tmp_path, capsys):
     with depyf.debug(pause=False, stop_on="nan"):
         compiled(good())
     said = capsys.readouterr().err
-    assert ("nothing is watched" in said) != touchpoints.AOT_EAGER_CODE.as_expected(), said
+    assert ("nothing is watched" in said) != private_api.AOT_EAGER_CODE.as_expected(), said
 
 
 def test_an_unlinked_graph_is_said(tmp_path, capsys):

@@ -35,7 +35,7 @@ from .branch_conditions import branch_condition
 from .frames import location, make_frame, user_function
 from .recorder import Recorder
 from .stack_values import expressions_on_stack
-from .torch_private import hooks, touchpoints
+from .torch_private import hooks, private_api
 from .user_function import Meant, of_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
@@ -265,7 +265,7 @@ def _continued(broken: CodeType, name: str, resume: CodeType) -> tuple[tuple[str
     """
     try:
         traced = hooks.traced_code(broken)
-    except touchpoints.MissingTouchpoint:
+    except private_api.MissingPrivateApi:
         return _NOTHING
     name, after = traced.name(name), resumed_function(resume.co_name)
     found = branch_condition(traced.code, name, after[1]) if after else None

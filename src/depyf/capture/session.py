@@ -48,7 +48,7 @@ from .frames import code_text, names_without_ids, user_function
 from .graphs import GraphBuilder, Graphs
 from .live_facts import LiveFacts
 from .recorder import DumpWriter, Linker, Recorder
-from .torch_private import hooks, resume_factories, touchpoints
+from .torch_private import hooks, private_api, resume_factories
 from .user_function import Meant, of_frame
 
 
@@ -81,7 +81,7 @@ class Session:
         self.lock = threading.RLock()
         self.undo: list[hooks.Undo] = []
         self.on: set[str] = set()  # what could be switched on
-        self.lacking: list[touchpoints.Touchpoint] = []
+        self.lacking: list[private_api.PrivateApi] = []
         self.recorder = Recorder(log, writer, linker, self.attempt)
         full_path = hooks.FullPaths(lambda: self.codes.known_files())
         self.events = events.EventReader(hooks.interned_string, full_path, self.recorder)
@@ -115,7 +115,7 @@ class Session:
         ):
             try:
                 undo = install()
-            except touchpoints.MissingTouchpoint:
+            except private_api.MissingPrivateApi:
                 continue  # the notes below say so
             except Exception as error:  # this torch does it in another way: that artefact only
                 self.note(f"not captured with this torch: {what} ({type(error).__name__}: {error})")
@@ -124,8 +124,8 @@ class Session:
                     self.undo.append(undo)
                 self.on.add(what)
         self.lacking = self.attempt(hooks.missing, [])
-        for point in self.lacking:
-            self.note(f"this torch has no {point.name}; lost: {point.lost}")
+        for api in self.lacking:
+            self.note(f"this torch has no {api.name}; lost: {api.lost}")
 
     def detach(self) -> None:
         """Take back every hook."""
@@ -166,7 +166,7 @@ class Session:
             try:
                 with self.lock, collector.paused():
                     return function(*args)
-            except touchpoints.MissingTouchpoint:
+            except private_api.MissingPrivateApi:
                 return None  # said when the session began
             except Exception as error:
                 self._report(error)

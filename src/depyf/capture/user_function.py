@@ -28,7 +28,7 @@ from typing import Any
 
 from ..torch_text.resumes import plain_name, resumed_function
 from .static_lookup import class_entry, is_module, own_attributes
-from .torch_private import touchpoints
+from .torch_private import private_api
 
 #: More wrappers than this are not followed.
 _MOST = 20
@@ -287,7 +287,7 @@ def _plain(value: Any) -> Any:
     """Without what Python and torch.compile put around a function."""
     for _ in range(_MOST):
         if isinstance(value, FunctionType):
-            inner = value.__dict__.get(touchpoints.ORIGINAL_CALLABLE.key)
+            inner = value.__dict__.get(private_api.ORIGINAL_CALLABLE.key)
         elif isinstance(value, (MethodType, classmethod, staticmethod)):
             inner = value.__func__
         elif type(value) is functools.partial:

@@ -1,1 +1,1 @@
-"""All that names private API of torch: the table of touchpoints, and the hooks and changes made with it."""
+"""All that names private API of torch: the table of these, and the hooks and changes made with it."""

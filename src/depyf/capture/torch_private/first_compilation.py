@@ -8,11 +8,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from . import touchpoints
+from . import private_api
 from .shared import leave_traceback
 
 #: The module that compiles frames, and its function that does so.
-MODULE, _, FUNCTION = touchpoints.COMPILED_FRAME.places[0].partition(":")
+MODULE, _, FUNCTION = private_api.COMPILED_FRAME.places[0].partition(":")
 
 
 def before_next(module: ModuleType, action: Callable[[], None]) -> Callable[[], None]:

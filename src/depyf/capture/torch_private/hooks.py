@@ -1,8 +1,8 @@
 """Hooks into torch: one function for each thing that watching needs of it.
 
 Which names of torch's these use, and what is lost without each, says the table in
-:mod:`depyf.capture.torch_private.touchpoints`. Where a name is missing the function raises
-:class:`~depyf.capture.torch_private.touchpoints.MissingTouchpoint` (an ``AttributeError``) or does without.
+:mod:`depyf.capture.torch_private.private_api`. Where a name is missing the function raises
+:class:`~depyf.capture.torch_private.private_api.MissingPrivateApi` (an ``AttributeError``) or does without.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
-from . import touchpoints
+from . import private_api
 from .shared import Shared, Undo, leave_traceback, shared
 
 #: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata;
 #: ``"object"``: its payload as torch has it before it makes JSON of it, and the numbers of the compilation.
 Wanted = bool | Literal["metadata", "payload", "object"]
 #: By what name transformed code calls a resume function.
-RESUME_NAME = re.compile(rf"{touchpoints.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
-TRACE_LOGGER = touchpoints.TRACE_LOG.key
-BYTECODE_LOGGER = touchpoints.BYTECODE_LOG.key
+RESUME_NAME = re.compile(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
+TRACE_LOGGER = private_api.TRACE_LOG.key
+BYTECODE_LOGGER = private_api.BYTECODE_LOG.key
 #: A graph in transformed code, without the unique ending that torch gives it since 2.7.
-GRAPH_NAME = re.compile(rf"({touchpoints.GRAPH_NAME.key}\d+)(?:_[0-9a-f_]{{36,}})?$")
+GRAPH_NAME = re.compile(rf"({private_api.GRAPH_NAME.key}\d+)(?:_[0-9a-f_]{{36,}})?$")
 
 
 _never_compiled: set[str] = set()
 
 
-def missing() -> list[touchpoints.Touchpoint]:
-    """Return the touchpoints that this torch lacks."""
-    return [point for point in touchpoints.TABLE if not point.present()]
+def missing() -> list[private_api.PrivateApi]:
+    """Return the private API that this torch lacks."""
+    return [api for api in private_api.TABLE if not api.present()]
 
 
 def compile_id() -> tuple[int, int, int] | None:
     """Return ``(frame, recompile, attempt)`` of the compilation that this thread is in."""
     try:
-        trace_id = touchpoints.COMPILE_ID.get()()
+        trace_id = private_api.COMPILE_ID.get()()
         found = trace_id.compile_id
         return int(found.frame_id), int(found.frame_compile_id), int(trace_id.attempt)
     except (AttributeError, TypeError):
@@ -57,7 +57,7 @@ def never_compile(package: str) -> None:
     A backward graph may be compiled inside a compiled frame, and our hooks with it. This is said once for each process:
     torch adds to a list, and looks through all of it for each file.
     """
-    add = touchpoints.NEVER_COMPILE.get()
+    add = private_api.NEVER_COMPILE.get()
     if package not in _never_compiled:
         add(package)
         _never_compiled.add(package)
@@ -69,17 +69,17 @@ def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
     What it returns runs in place of the transformed code, unless it is ``None`` (torch/_dynamo/convert_frame.py,
     ``register_bytecode_hook``).
     """
-    handle = touchpoints.BYTECODE_HOOK.get()(hook)
+    handle = private_api.BYTECODE_HOOK.get()(hook)
     return lambda: handle.remove()
 
 
 def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo | None:
     """:func:`on_bytecode`, for those who must not be the ones to import torch; ``None`` while it is not."""
-    if touchpoints.BYTECODE_HOOK.places[0].partition(":")[0] not in sys.modules:
+    if private_api.BYTECODE_HOOK.places[0].partition(":")[0] not in sys.modules:
         return None
     try:
         return on_bytecode(hook)
-    except touchpoints.MissingTouchpoint:
+    except private_api.MissingPrivateApi:
         return None
 
 
@@ -94,8 +94,8 @@ class CompiledFrame(NamedTuple):
 def compiled_frame() -> CompiledFrame | None:
     """Return the frame being compiled, from inside a hook: torch's ``_compile`` is on the stack meanwhile."""
     try:
-        module, function = touchpoints.COMPILED_FRAME.module, touchpoints.COMPILED_FRAME.attribute
-    except touchpoints.MissingTouchpoint:
+        module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
+    except private_api.MissingPrivateApi:
         return None
     frame: Any = sys._getframe(1)
     for _ in range(60):
@@ -122,8 +122,8 @@ def callers() -> list[tuple[str, int, str]]:
     Empty where that cannot be told. (Torch's own event leaves out the last ones.)
     """
     try:
-        module, function = touchpoints.COMPILED_FRAME.module, touchpoints.COMPILED_FRAME.attribute
-    except touchpoints.MissingTouchpoint:
+        module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
+    except private_api.MissingPrivateApi:
         return []
     frame: Any = sys._getframe(1)
     for _ in range(40):
@@ -160,9 +160,9 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
     """Return the resume functions that transformed code calls, by name."""
     found = {}
     for name in transformed.co_names:
-        if name.startswith(touchpoints.RESUME_NAME.key):
+        if name.startswith(private_api.RESUME_NAME.key):
             value = namespace.get(name)
-            value = getattr(value, touchpoints.ORIGINAL_CALLABLE.key, value)
+            value = getattr(value, private_api.ORIGINAL_CALLABLE.key, value)
             if isinstance(value, FunctionType):
                 parameters = value.__code__.co_varnames[: value.__code__.co_argcount]
                 found[name] = Resume(_made_by(value) or value.__code__, parameters)
@@ -189,7 +189,7 @@ class TracedCode(NamedTuple):
         """Return a resume function's name with the offset in :attr:`code`; ``""`` if no instruction is there."""
         found = RESUME_NAME.fullmatch(resume)
         offset = self.offsets.get(int(found["offset"])) if found is not None else None
-        return f"{touchpoints.RESUME_NAME.key}{offset}_{found['number']}" if found and offset is not None else ""
+        return f"{private_api.RESUME_NAME.key}{offset}_{found['number']}" if found and offset is not None else ""
 
 
 def traced_code(code: CodeType) -> TracedCode:
@@ -203,7 +203,7 @@ def traced_code(code: CodeType) -> TracedCode:
     def number(instructions: list[Any], options: dict[str, Any]) -> None:
         before.extend((each.offset, each) for each in instructions)
 
-    made = touchpoints.TRACED_CODE.get()(code, number)
+    made = private_api.TRACED_CODE.get()(code, number)
     # (The instructions know their final offsets now. Up to 2.8 there is no second result.)
     return TracedCode(made[0] if isinstance(made, tuple) else made, {offset: each.offset for offset, each in before})
 
@@ -247,7 +247,7 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
             the same; while nobody else listens they are mostly not made (torch prints a graph before and after each
             of its passes, which costs more than all that we do).
     """
-    touchpoints.TRACE_LOG.get()
+    private_api.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
     handler = _TraceHandler(receive, wanted)
     leave = _choose_trace()
@@ -263,8 +263,8 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
 def _choose_trace() -> Undo:
     """Events that no handler of ours wants are not made while there are no other handlers."""
     try:
-        original = touchpoints.TRACE_STRUCTURED.get()
-    except touchpoints.MissingTouchpoint:
+        original = private_api.TRACE_STRUCTURED.get()
+    except private_api.MissingPrivateApi:
         return lambda: None
     logger = logging.getLogger(TRACE_LOGGER)
 
@@ -293,7 +293,7 @@ def _choose_trace() -> Undo:
         original(name, metadata_fn, *args, **kwargs)
 
     def make(_: Shared[None]) -> Undo:
-        attribute = touchpoints.TRACE_STRUCTURED.attribute
+        attribute = private_api.TRACE_STRUCTURED.attribute
         _rebind(attribute, original, trace_structured)
         return lambda: _rebind(attribute, trace_structured, original)
 
@@ -303,7 +303,7 @@ def _choose_trace() -> Undo:
 def interned_string(number: int) -> str:
     """Return the file name behind a number in torch's trace (torch/_logging/structured.py, ``intern_string``)."""
     try:
-        for text, known in touchpoints.INTERN_TABLE.get().items():
+        for text, known in private_api.INTERN_TABLE.get().items():
             if known == number:
                 return str(text)
     except AttributeError:
@@ -320,7 +320,7 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """
     found = []
     for node in gm.graph.nodes:
-        stack = node.meta.get(touchpoints.MODULE_STACK.key)
+        stack = node.meta.get(private_api.MODULE_STACK.key)
         if stack:
             found.append((str(node.name), [
                 (str(key), str(path), cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls)))
@@ -379,7 +379,7 @@ def graph_inputs(gm: Any) -> list[tuple[str, str]]:
     found = []
     for node in gm.graph.nodes:
         if node.op == "placeholder":
-            source = getattr(node.meta.get(touchpoints.GRAPH_INPUTS.key), "source", None)
+            source = getattr(node.meta.get(private_api.GRAPH_INPUTS.key), "source", None)
             name = getattr(source, "name", "")
             found.append((str(node.target), str(name() if callable(name) else name)))
     return found
@@ -393,10 +393,10 @@ def seen_in_recompiled_frame(expression: str) -> str:
     Args:
         expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
     """
-    where = touchpoints.RECOMPILE_REASONS
+    where = private_api.RECOMPILE_REASONS
     try:
         function = where.attribute
-    except touchpoints.MissingTouchpoint:
+    except private_api.MissingPrivateApi:
         return ""
     frame: Any = sys._getframe(1)
     for _ in range(40):
@@ -415,10 +415,10 @@ def stack_of_graph_break() -> list[tuple[str, int, str, str]]:
     These are the compiled frame and each function that was inlined on the way to the break. Empty where that cannot be
     told.
     """
-    where = touchpoints.GRAPH_BREAK_LOG
+    where = private_api.GRAPH_BREAK_LOG
     try:
         function = where.attribute
-    except touchpoints.MissingTouchpoint:
+    except private_api.MissingPrivateApi:
         return []
     frame: Any = sys._getframe(1)
     for _ in range(40):
@@ -507,14 +507,14 @@ def _rebind(name: str, old: Any, new: Any) -> None:
             names[name] = new
 
 
-def replaced(point: touchpoints.Touchpoint, make: Callable[[Any], Any]) -> Undo:
+def replaced(api: private_api.PrivateApi, make: Callable[[Any], Any]) -> Undo:
     """Replace a function of torch's by ``make`` of it, which is called anew when another joins or leaves.
 
     Several may do so and end in any order.
 
     Where somebody else replaced it later and keeps ours, ours falls silent but stays.
     """
-    owner, name = point.owner(), point.attribute
+    owner, name = api.owner(), api.attribute
 
     def install(users: Shared[Callable[[Any], Any]]) -> Undo:
         original = owner.__dict__[name]
@@ -564,7 +564,7 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
 
         return call_user_compiler
 
-    return replaced(touchpoints.CAPTURED_GRAPH, make)
+    return replaced(private_api.CAPTURED_GRAPH, make)
 
 
 def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]) -> Undo:
@@ -575,7 +575,7 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
             returns takes ``(file, line)`` of the lines of that, one by one.
     """
     # (Looked up once. The compilation's context has what the id is made of, which would be made anew for each line.)
-    current = getattr(touchpoints.COMPILE_ID.owner(), "try_get", None) or touchpoints.COMPILE_ID.get()
+    current = getattr(private_api.COMPILE_ID.owner(), "try_get", None) or private_api.COMPILE_ID.get()
 
     def make(original: Any) -> Any:
         compile_id: Any = None
@@ -597,7 +597,7 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
 
         return set_current_loc
 
-    return replaced(touchpoints.TRACED_LINE, make)
+    return replaced(private_api.TRACED_LINE, make)
 
 
 def backend_name(compiler: Any) -> str:
@@ -606,8 +606,8 @@ def backend_name(compiler: Any) -> str:
         name = getattr(compiler, "compiler_name", None)
         if isinstance(name, str):
             return name
-        inner = getattr(compiler, touchpoints.BACKEND_CHAIN.key, None) or getattr(
-            compiler, touchpoints.ORIGINAL_CALLABLE.key, None)  # up to 2.6
+        inner = getattr(compiler, private_api.BACKEND_CHAIN.key, None) or getattr(
+            compiler, private_api.ORIGINAL_CALLABLE.key, None)  # up to 2.6
         if inner is None:
             break
         compiler = inner
@@ -651,23 +651,23 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
 
         return compile_graph
 
-    return replaced(touchpoints.AOT_GRAPHS, make)
+    return replaced(private_api.AOT_GRAPHS, make)
 
 
 def interprets(compiled: Any) -> bool:
     """Return whether an object is what aot_eager makes of a graph on a torch where that interprets the graph."""
-    point = touchpoints.AOT_EAGER_CODE
+    api = private_api.AOT_EAGER_CODE
     try:
-        made_there = (getattr(compiled, "__module__", None) == point.module
-                      and str(getattr(compiled, "__qualname__", "")).startswith(point.attribute + "."))
-    except touchpoints.MissingTouchpoint:
+        made_there = (getattr(compiled, "__module__", None) == api.module
+                      and str(getattr(compiled, "__qualname__", "")).startswith(api.attribute + "."))
+    except private_api.MissingPrivateApi:
         return False
-    return made_there and not point.as_expected()
+    return made_there and not api.as_expected()
 
 
 def keeps_post_grad_graphs() -> bool:
     """Return whether an entry of torch's compile caches holds the graph after Inductor's passes."""
-    return touchpoints.POST_GRAD_KEPT.as_expected()
+    return private_api.POST_GRAD_KEPT.as_expected()
 
 
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
@@ -682,12 +682,12 @@ def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
 
         return load_by_key_path
 
-    return replaced(touchpoints.KERNEL_MODULE, make)
+    return replaced(private_api.KERNEL_MODULE, make)
 
 
 def separate_caches(tag: str) -> Undo:
     """Entries that torch caches from now on are kept apart from those made without the tool."""
-    return _set(touchpoints.CACHE_KEY, lambda before: before + tag)
+    return _set(private_api.CACHE_KEY, lambda before: before + tag)
 
 
 def bypass_caches() -> Undo:
@@ -696,9 +696,9 @@ def bypass_caches() -> Undo:
     Torch warns that it then keeps no profile of shapes, either. A warning can be an error to the program, which did
     not ask for this.
     """
-    undo = [_set(touchpoints.NO_CACHES, lambda before: True)]
-    with contextlib.suppress(touchpoints.MissingTouchpoint):
-        undo.append(replaced(touchpoints.NO_CACHES_WARNING, lambda original: lambda *args, **kwargs: None))
+    undo = [_set(private_api.NO_CACHES, lambda before: True)]
+    with contextlib.suppress(private_api.MissingPrivateApi):
+        undo.append(replaced(private_api.NO_CACHES_WARNING, lambda original: lambda *args, **kwargs: None))
 
     def leave() -> None:
         for each in undo:
@@ -707,13 +707,13 @@ def bypass_caches() -> Undo:
     return leave
 
 
-def _set(point: touchpoints.Touchpoint, value_of: Callable[[Any], Any]) -> Undo:
+def _set(api: private_api.PrivateApi, value_of: Callable[[Any], Any]) -> Undo:
     """Set an option of torch's until what is returned is called.
 
     At the end the user's value is back, unless he has set another since.
     """
-    point.get()
-    owner, name = point.owner(), point.attribute
+    api.get()
+    owner, name = api.owner(), api.attribute
 
     def make(_: Shared[None]) -> Undo:
         before = getattr(owner, name)
@@ -754,8 +754,8 @@ class FullPaths:
 
     def _found(self, shown: str) -> str:
         try:
-            shorten = touchpoints.SHORT_PATHS.get()
-        except touchpoints.MissingTouchpoint:
+            shorten = private_api.SHORT_PATHS.get()
+        except private_api.MissingPrivateApi:
             return shown
         torchs = os.path.dirname(str(sys.modules["torch"].__file__))
         if any(os.path.exists(os.path.join(folder, shown)) for folder in (torchs, os.path.dirname(torchs))):
@@ -777,7 +777,7 @@ class FullPaths:
 
 def cache_entries(code: CodeType) -> list[Any]:
     """Return the cache entries of a code object, in the order in which their guards are tried."""
-    return list(touchpoints.CACHE_ENTRIES.get()(code))
+    return list(private_api.CACHE_ENTRIES.get()(code))
 
 
 def was_asked(code: CodeType) -> bool:
@@ -786,8 +786,8 @@ def was_asked(code: CodeType) -> bool:
     It skips frames without tensors and says nothing.
     """
     try:
-        return code in touchpoints.SEEN_CODES.get()
-    except touchpoints.MissingTouchpoint:
+        return code in private_api.SEEN_CODES.get()
+    except private_api.MissingPrivateApi:
         return False
 
 
@@ -821,13 +821,13 @@ def given_to_compile(compiled: Any) -> Any:
     own = getattr(compiled, "__dict__", None)
     if not isinstance(own, Mapping):
         return None
-    given = own.get(touchpoints.ORIGINAL_CALLABLE.key)
+    given = own.get(private_api.ORIGINAL_CALLABLE.key)
     return own.get("_modules", {}).get("_orig_mod") if given is None else given
 
 
 def is_resume(code: CodeType) -> bool:
     """Return whether Dynamo made a code object to go on after a graph break."""
-    return code.co_name.startswith((touchpoints.RESUME_CODE.key, "<resume"))
+    return code.co_name.startswith((private_api.RESUME_CODE.key, "<resume"))
 
 
 def graph_module_behind(function: Any) -> Any:
@@ -836,9 +836,9 @@ def graph_module_behind(function: Any) -> Any:
     while pending and seen < 50:
         here = pending.pop(0)
         seen += 1
-        if hasattr(here, touchpoints.READABLE_GRAPH.attribute):
+        if hasattr(here, private_api.READABLE_GRAPH.attribute):
             return here
-        for attribute in ("__self__", touchpoints.ORIGINAL_CALLABLE.key, "__wrapped__"):
+        for attribute in ("__self__", private_api.ORIGINAL_CALLABLE.key, "__wrapped__"):
             inner = getattr(here, attribute, None)
             if inner is not None:
                 pending.append(inner)
@@ -853,5 +853,5 @@ def graph_module_behind(function: Any) -> Any:
 
 def readable_graph(gm: Any) -> str:
     """Return the graph as Python: shapes, strides, dtypes and devices as annotations, user lines as comments."""
-    printed = getattr(gm, touchpoints.READABLE_GRAPH.attribute)
+    printed = getattr(gm, private_api.READABLE_GRAPH.attribute)
     return str(printed(print_output=False, include_stride=True, include_device=True))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from . import hooks, touchpoints
+from . import hooks, private_api
 from .shared import Undo
 
 #: Settings of Inductor's while stages are compared: no caches, random numbers as eager PyTorch draws them, no process
@@ -47,8 +47,8 @@ def apart() -> Iterator[None]:
         try:
             for name in names:
                 os.environ[name] = os.path.join(directory, name.lower())
-            with _patched(touchpoints.DYNAMO_SETTINGS, _DYNAMO), _patched(touchpoints.INDUCTOR_SETTINGS, _INDUCTOR), \
-                    _patched(touchpoints.AUTOGRAD_SETTINGS, _AUTOGRAD):
+            with _patched(private_api.DYNAMO_SETTINGS, _DYNAMO), _patched(private_api.INDUCTOR_SETTINGS, _INDUCTOR), \
+                    _patched(private_api.AUTOGRAD_SETTINGS, _AUTOGRAD):
                 yield
         finally:
             undo()
@@ -61,12 +61,12 @@ def apart() -> Iterator[None]:
                 _forget(code, known[id(code)])
 
 
-def _patched(point: touchpoints.Touchpoint, wanted: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
+def _patched(api: private_api.PrivateApi, wanted: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
     try:
-        config = point.get()
+        config = api.get()
         there = {name: value for name, value in wanted.items() if hasattr(config, name)}
         patched: contextlib.AbstractContextManager[Any] = config.patch(there)
-    except (touchpoints.MissingTouchpoint, AttributeError):
+    except (private_api.MissingPrivateApi, AttributeError):
         return contextlib.nullcontext()
     return patched
 
@@ -75,13 +75,13 @@ def _forget(code: CodeType, before: int) -> None:
     """Remove the cache entries that we made for a function; all of them, where there were none ``before``."""
     try:
         if not before:
-            touchpoints.RESET_CODE.get()(code)
+            private_api.RESET_CODE.get()(code)
             return
         entries = hooks.cache_entries(code)
-        deleted = touchpoints.DELETED_GUARDS.get()
+        deleted = private_api.DELETED_GUARDS.get()
         for entry in [entry for entry in entries if _is_ours(entry)]:
             entry.guard_manager.extra_state.invalidate(entry, deleted("made by depyf.compare"))
-    except (touchpoints.MissingTouchpoint, AttributeError, TypeError, RuntimeError):
+    except (private_api.MissingPrivateApi, AttributeError, TypeError, RuntimeError):
         pass  # it stays: nobody else's backend fits it
 
 
@@ -90,8 +90,8 @@ def _is_ours(entry: Any) -> bool:
     for _ in range(10):
         if getattr(backend, "depyf_compares", False):
             return True
-        inner = getattr(backend, touchpoints.BACKEND_CHAIN.key, None) or getattr(
-            backend, touchpoints.ORIGINAL_CALLABLE.key, None) or getattr(backend, "compiler_fn", None)
+        inner = getattr(backend, private_api.BACKEND_CHAIN.key, None) or getattr(
+            backend, private_api.ORIGINAL_CALLABLE.key, None) or getattr(backend, "compiler_fn", None)
         if inner is None:
             return False
         backend = inner
@@ -101,8 +101,8 @@ def _is_ours(entry: Any) -> bool:
 def all_eager() -> contextlib.AbstractContextManager[Any]:
     """Inside, functions that were compiled run as they are written."""
     try:
-        stance: contextlib.AbstractContextManager[Any] = touchpoints.PUBLIC_STANCE.get()("force_eager")
-    except touchpoints.MissingTouchpoint:
+        stance: contextlib.AbstractContextManager[Any] = private_api.PUBLIC_STANCE.get()("force_eager")
+    except private_api.MissingPrivateApi:
         return contextlib.nullcontext()
     return stance
 
@@ -116,15 +116,15 @@ def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> A
         inner: compiles the forward and backward graphs in Inductor's place: ``(graph module, inputs, **options)``.
 
     Raises:
-        MissingTouchpoint: this torch has no such function.
+        MissingPrivateApi: this torch has no such function.
     """
-    compile_fx = touchpoints.COMPILE_FX.get()
-    return compile_fx(gm, inputs) if inner is None else compile_fx(gm, inputs, **{touchpoints.COMPILE_FX.key: inner})
+    compile_fx = private_api.COMPILE_FX.get()
+    return compile_fx(gm, inputs) if inner is None else compile_fx(gm, inputs, **{private_api.COMPILE_FX.key: inner})
 
 
 def inductor_inner() -> Callable[..., Any]:
     """Return the function that compiles forward and backward graphs, unless another is given."""
-    found = inspect.signature(touchpoints.COMPILE_FX.get()).parameters[touchpoints.COMPILE_FX.key].default
+    found = inspect.signature(private_api.COMPILE_FX.get()).parameters[private_api.COMPILE_FX.key].default
     assert callable(found)
     return found
 
@@ -137,7 +137,7 @@ def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Calla
         inputs: examples of its inputs.
         forward, backward: compile its graphs: ``(graph module, inputs)`` -> a function of one list of arguments.
     """
-    return touchpoints.AOT_AUTOGRAD.get()(fw_compiler=forward, bw_compiler=backward)(gm, inputs)
+    return private_api.AOT_AUTOGRAD.get()(fw_compiler=forward, bw_compiler=backward)(gm, inputs)
 
 
 def on_post_grad(after: Callable[[Any], None]) -> Undo:
@@ -147,10 +147,10 @@ def on_post_grad(after: Callable[[Any], None]) -> Undo:
         def passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(gm, *args, **kwargs)
             caller = sys._getframe(2)
-            if caller.f_code.co_name != touchpoints.POST_GRAD.attribute:  # an inner graph comes first
+            if caller.f_code.co_name != private_api.POST_GRAD.attribute:  # an inner graph comes first
                 after(gm)
             return result
 
         return passes
 
-    return hooks.replaced(touchpoints.POST_GRAD, make)
+    return hooks.replaced(private_api.POST_GRAD, make)

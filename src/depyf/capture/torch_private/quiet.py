@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from . import touchpoints
+from . import private_api
 
 
 @contextlib.contextmanager
@@ -18,10 +18,10 @@ def undisturbed() -> Iterator[None]:
     import torch
 
     with contextlib.ExitStack() as stack:
-        for point in (touchpoints.NO_DISPATCH_MODES, touchpoints.NO_TORCH_FUNCTION):
+        for api in (private_api.NO_DISPATCH_MODES, private_api.NO_TORCH_FUNCTION):
             try:
-                stack.enter_context(point.get()())
-            except touchpoints.MissingTouchpoint:
+                stack.enter_context(api.get()())
+            except private_api.MissingPrivateApi:
                 continue  # such a mode then sees what we do
         stack.enter_context(torch.no_grad())
         yield
@@ -36,8 +36,8 @@ def holds_data(tensor: Any) -> bool:
     if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
     try:
-        return not isinstance(tensor, touchpoints.FAKE_TENSOR.get())
-    except touchpoints.MissingTouchpoint:
+        return not isinstance(tensor, private_api.FAKE_TENSOR.get())
+    except private_api.MissingPrivateApi:
         return True
 
 
@@ -45,7 +45,7 @@ def inner_tensors(tensor: Any) -> list[Any]:
     """Return the plain tensors that a tensor is made of: the parts of a subclass, the values of a sparse one."""
     import torch
 
-    flatten = getattr(type(tensor), touchpoints.SUBCLASS.key, None)
+    flatten = getattr(type(tensor), private_api.SUBCLASS.key, None)
     if flatten is not None:
         names, _ = flatten(tensor)
         return [each for name in names for each in inner_tensors(getattr(tensor, name))]

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from types import CodeType
 
-from . import hooks, touchpoints
+from . import hooks, private_api
 from .shared import Undo
 
 
 def can_replace() -> bool:
     """Return whether this torch has precompiled versions."""
-    return all(point.present() for point in (
-        touchpoints.ADD_VERSION, touchpoints.ADDED_VERSIONS, touchpoints.REMOVE_VERSIONS, touchpoints.CACHE_ENTRIES,
-        touchpoints.CACHE_ENTRY))
+    return all(api.present() for api in (
+        private_api.ADD_VERSION, private_api.ADDED_VERSIONS, private_api.REMOVE_VERSIONS, private_api.CACHE_ENTRIES,
+        private_api.CACHE_ENTRY))
 
 
 def replace_versions(
@@ -33,7 +33,7 @@ def replace_versions(
         What takes all of it back, and the functions that were left as they are because their versions belong to several
         backends, which precompiled versions cannot tell apart.
     """
-    add, remove = touchpoints.ADD_VERSION.get(), touchpoints.REMOVE_VERSIONS.get()
+    add, remove = private_api.ADD_VERSION.get(), private_api.REMOVE_VERSIONS.get()
     replaced: list[CodeType] = []
     left: list[CodeType] = []
 
@@ -44,7 +44,7 @@ def replace_versions(
     for function in functions:
         versions = hooks.cache_entries(function)
         codes = [replacement(version.code) for version in versions]
-        if not any(codes) or touchpoints.ADDED_VERSIONS.get()(function):
+        if not any(codes) or private_api.ADDED_VERSIONS.get()(function):
             continue
         first = versions[0]
         if any(version.backend != first.backend for version in versions) or \

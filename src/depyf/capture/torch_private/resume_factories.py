@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
-from . import touchpoints
+from . import private_api
 from .hooks import is_resume, replaced
 from .shared import Undo
 
@@ -34,11 +34,11 @@ def install(report: Callable[[Exception], object]) -> Undo | None:
         report: told of an error; the code stays as Dynamo made it.
 
     Raises:
-        MissingTouchpoint: this torch does it in a way that is not known.
+        MissingPrivateApi: this torch does it in a way that is not known.
     """
-    if touchpoints.RESUME_FACTORY.attribute != "make_function_with_closure":
+    if private_api.RESUME_FACTORY.attribute != "make_function_with_closure":
         return None
-    call, swap = touchpoints.WRITTEN_CALL.get(), touchpoints.WRITTEN_SWAP.get()
+    call, swap = private_api.WRITTEN_CALL.get(), private_api.WRITTEN_SWAP.get()
 
     def make(original: Any) -> Any:
         signature = inspect.signature(original)
@@ -64,7 +64,7 @@ def install(report: Callable[[Exception], object]) -> Undo | None:
 
         return make_function_with_closure
 
-    return replaced(touchpoints.RESUME_FACTORY, make)
+    return replaced(private_api.RESUME_FACTORY, make)
 
 
 def _making(output: Sequence[Any], begin: int, name: str, code: CodeType) -> tuple[int, int]:

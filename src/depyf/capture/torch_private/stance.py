@@ -1,7 +1,7 @@
 """Run what is compiled, compile nothing.
 
 Every way into compiled code asks a function of torch's what to do with a frame that has no fitting cache entry
-(``touchpoints.STANCE``); here its answer is "run the frame as it is". Without it torch's public stance
+(``private_api.STANCE``); here its answer is "run the frame as it is". Without it torch's public stance
 ``eager_on_recompile`` does the same, but nobody learns which function ran uncompiled. Without that one, too,
 torch compiles what does not fit.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from . import touchpoints
+from . import private_api
 from .shared import Shared, Undo, shared
 
 
@@ -38,9 +38,9 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
 
 
 def _answer_misses(answer: Callable[[], Any], users: Shared[Callable[[CodeType], None]]) -> Undo:
-    is_skipped = touchpoints.IS_SKIPPED.get()
-    owner, name = touchpoints.STANCE.owner(), touchpoints.STANCE.attribute
-    previous = touchpoints.STANCE.get()
+    is_skipped = private_api.IS_SKIPPED.get()
+    owner, name = private_api.STANCE.owner(), private_api.STANCE.attribute
+    previous = private_api.STANCE.get()
 
     def callback_without_compiling(callback: Any) -> Any:
         if previous(callback) in (None, False):  # disabled, or already "run only"
@@ -53,7 +53,7 @@ def _answer_misses(answer: Callable[[], Any], users: Shared[Callable[[CodeType],
             return answer()
 
         # Cache entries belong to a backend, which torch finds by following this attribute.
-        setattr(run_original, touchpoints.BACKEND_CHAIN.key, callback)
+        setattr(run_original, private_api.BACKEND_CHAIN.key, callback)
         return run_original
 
     setattr(owner, name, callback_without_compiling)
@@ -69,8 +69,8 @@ def _answer_misses(answer: Callable[[], Any], users: Shared[Callable[[CodeType],
 def _public_stance() -> Iterator[None]:
     """One stance for all who want it: torch's own go wrong where the first to come is the first to leave."""
     try:
-        set_stance = touchpoints.PUBLIC_STANCE.get()
-    except touchpoints.MissingTouchpoint:
+        set_stance = private_api.PUBLIC_STANCE.get()
+    except private_api.MissingPrivateApi:
         yield
         return
     leave = shared("the public stance").join(None, functools.partial(_take_stance, set_stance))
@@ -92,10 +92,10 @@ def _eager_answer() -> Callable[[], Any] | None:
     ``None`` where this torch has no such answer.
     """
     try:
-        touchpoints.STANCE.get()
-        touchpoints.IS_SKIPPED.get()
-        make, action = touchpoints.STANCE_ANSWER.get(), touchpoints.FRAME_ACTION.get()
-        strategy = touchpoints.EXECUTION_STRATEGY.get()(action.DEFAULT, action.RUN_ONLY)
+        private_api.STANCE.get()
+        private_api.IS_SKIPPED.get()
+        make, action = private_api.STANCE_ANSWER.get(), private_api.FRAME_ACTION.get()
+        strategy = private_api.EXECUTION_STRATEGY.get()(action.DEFAULT, action.RUN_ONLY)
         make(frame_exec_strategy=strategy, apply_to_code=False)
     except (AttributeError, TypeError):
         return None

@@ -1,6 +1,6 @@
 """Versions of torch that the tool was tried with, and what is said about others.
 
-What works on a torch is decided by what it has (:mod:`depyf.capture.torch_private.touchpoints`), never by its
+What works on a torch is decided by what it has (:mod:`depyf.capture.torch_private.private_api`), never by its
 number. The numbers are here for people: results on an untried torch are worth a second look.
 """
 

@@ -1,10 +1,10 @@
-"""The table of what we use of torch that its documents do not promise: our touchpoints with it.
+"""The table of private API: all that we use of torch and that its documents do not promise.
 
 Every name of torch's that this package uses stands here once; the code beside asks the table for the object
-(:meth:`Touchpoint.get`). So the table is complete, ``depyf doctor`` can hold it against the torch that is
+(:meth:`PrivateApi.get`). So the table is complete, ``depyf doctor`` can hold it against the torch that is
 installed, and a test can take each name away in turn.
 
-A touchpoint that is missing costs what its ``lost`` says, and nothing else.
+A name that is missing costs what its ``lost`` says, and nothing else.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ State = Literal["present", "changed", "missing"]
 Check = Callable[[Any], str]
 
 
-class MissingTouchpoint(AttributeError):
-    """The torch that is installed lacks a touchpoint."""
+class MissingPrivateApi(AttributeError):
+    """The torch that is installed lacks a private API."""
 
 
-def _nothing(found: Any) -> str:
+def _nothing(value: Any) -> str:
     return ""
 
 
 @dataclass(frozen=True)
-class Touchpoint:
-    """One name of torch's.
+class PrivateApi:
+    """One name of torch's that its documents do not promise.
 
     Attributes:
         places: ``module:qualified.name``, where it is, or was in other versions; the first that is there counts.
         use: what we do with it.
         since: the first torch that has it.
         lost: what a dump lacks without it.
-        check: holds what is found against what we expect of it.
+        check: compares the object with what we expect of it.
         key: the attribute, local variable or key meant, where the place is only the code that makes it.
     """
 
@@ -60,34 +60,34 @@ class Touchpoint:
     @property
     def module(self) -> str:
         """The module that it is in."""
-        return self._found()[0].partition(":")[0]
+        return self._resolve()[0].partition(":")[0]
 
     @property
     def attribute(self) -> str:
         """The last part of its name."""
-        return self._found()[0].rpartition(":")[2].rpartition(".")[2]
+        return self._resolve()[0].rpartition(":")[2].rpartition(".")[2]
 
     def get(self) -> Any:
         """Return the object.
 
         Raises:
-            MissingTouchpoint: this torch has none.
+            MissingPrivateApi: this torch has none.
         """
-        return self._found()[2]
+        return self._resolve()[2]
 
     def owner(self) -> Any:
         """Return the module or class that holds it.
 
         Raises:
-            MissingTouchpoint: this torch has none.
+            MissingPrivateApi: this torch has none.
         """
-        return self._found()[1]
+        return self._resolve()[1]
 
     def present(self) -> bool:
         """Return whether this torch has the private API, in whatever form."""
         try:
-            self._found()
-        except MissingTouchpoint:
+            self._resolve()
+        except MissingPrivateApi:
             return False
         return True
 
@@ -98,16 +98,16 @@ class Touchpoint:
     def state(self) -> tuple[State, str]:
         """Return the state of the private API in the torch that is installed, and what is amiss."""
         try:
-            found = self.get()
-        except MissingTouchpoint as error:
+            value = self.get()
+        except MissingPrivateApi as error:
             return "missing", str(error)
         try:
-            amiss = self.check(found)
+            amiss = self.check(value)
         except Exception as error:
             amiss = f"could not be checked ({type(error).__name__}: {error})"
         return ("changed", amiss) if amiss else ("present", "")
 
-    def _found(self) -> tuple[str, Any, Any]:
+    def _resolve(self) -> tuple[str, Any, Any]:
         why = ""
         for place in self.places:
             module, _, path = place.partition(":")
@@ -121,15 +121,15 @@ class Touchpoint:
                 why = why or f"{type(error).__name__}: {error}"
             else:
                 return place, owner, value
-        raise MissingTouchpoint(f"this torch has no {self.places[0].replace(':', '.')} ({why})")
+        raise MissingPrivateApi(f"this torch has no {self.places[0].replace(':', '.')} ({why})")
 
 
 # --- checks ------------------------------------------------------------------------------------------
 def takes(*names: str) -> Check:
     """Has parameters of these names (or ``**kwargs``)."""
 
-    def check(found: Any) -> str:
-        parameters = inspect.signature(found).parameters
+    def check(value: Any) -> str:
+        parameters = inspect.signature(value).parameters
         if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
             return ""
         absent = [name for name in names if name not in parameters]
@@ -141,8 +141,8 @@ def takes(*names: str) -> Check:
 def has(*names: str) -> Check:
     """Has these attributes."""
 
-    def check(found: Any) -> str:
-        absent = [name for name in names if not hasattr(found, name)]
+    def check(value: Any) -> str:
+        absent = [name for name in names if not hasattr(value, name)]
         return f"has no {', '.join(absent)}" if absent else ""
 
     return check
@@ -151,8 +151,8 @@ def has(*names: str) -> Check:
 def declares(*names: str) -> Check:
     """Is a class whose annotations have these names."""
 
-    def check(found: Any) -> str:
-        absent = [name for name in names if name not in getattr(found, "__annotations__", {})]
+    def check(value: Any) -> str:
+        absent = [name for name in names if name not in getattr(value, "__annotations__", {})]
         return f"has no {', '.join(absent)}" if absent else ""
 
     return check
@@ -160,7 +160,7 @@ def declares(*names: str) -> Check:
 
 def is_a(wanted: type) -> Check:
     """Is of this type."""
-    return lambda found: "" if isinstance(found, wanted) else f"is of type {type(found).__name__}"
+    return lambda value: "" if isinstance(value, wanted) else f"is of type {type(value).__name__}"
 
 
 def mentions(*names: str) -> Check:
@@ -169,10 +169,10 @@ def mentions(*names: str) -> Check:
     It may be an attribute, a variable, a string or the default of a parameter there.
     """
 
-    def check(found: Any) -> str:
-        owners = found.__mro__ if isinstance(found, type) else ()
+    def check(value: Any) -> str:
+        owners = value.__mro__ if isinstance(value, type) else ()
         functions = [inspect.unwrap(each) for owner in owners for each in vars(owner).values()] or [
-            inspect.unwrap(found)]
+            inspect.unwrap(value)]
         defaults = [each for function in functions for each in getattr(function, "__defaults__", None) or ()]
         if any(isinstance(each, str) and each in names for each in defaults):
             return ""
@@ -188,246 +188,246 @@ def mentions(*names: str) -> Check:
     return check
 
 
-def _is_text(found: str, wanted: str) -> str:
-    return "" if found == wanted else f"is now {found!r}"
+def _is_text(value: str, wanted: str) -> str:
+    return "" if value == wanted else f"is now {value!r}"
 
 
 # --- the table ---------------------------------------------------------------------------------------
-BYTECODE_HOOK = Touchpoint(
+BYTECODE_HOOK = PrivateApi(
     ("torch._dynamo.convert_frame:register_bytecode_hook",),
     "tells of each code object that Dynamo made", "2.1",
     "transformed code, full code, breakpoints in both, depyf.install()")
-COMPILED_FRAME = Touchpoint(
+COMPILED_FRAME = PrivateApi(
     ("torch._dynamo.convert_frame:_compile",),
     "globals and locals of the frame being compiled: its resume functions, its ``self``; where depyf run begins", "2.0",
     "resume functions are shown as functions of their own; compiled_codes of the dispatcher class; depyf run",
     takes("globals", "locals"))
-GRAPH_NAME = Touchpoint(
+GRAPH_NAME = PrivateApi(
     ("torch._dynamo.bytecode_transformation:COMPILED_FN_PREFIX", "torch._dynamo.output_graph:OutputGraph"),
     "the name of a compiled graph in transformed code", "2.0", "links between transformed code and its graphs",
-    lambda found: _is_text(found, "__compiled_fn") if isinstance(found, str) else mentions("__compiled_fn")(found),
+    lambda value: _is_text(value, "__compiled_fn") if isinstance(value, str) else mentions("__compiled_fn")(value),
     "__compiled_fn_")
-RESUME_NAME = Touchpoint(
+RESUME_NAME = PrivateApi(
     ("torch._dynamo.symbolic_convert:InstructionTranslator",),
     "the name of a resume function in transformed code", "2.0", "links between a function and its continuation",
     mentions("__resume_at_"), "__resume_at_")
-RESUME_CODE = Touchpoint(
+RESUME_CODE = PrivateApi(
     ("torch._dynamo.resume_execution:TORCH_DYNAMO_RESUME_IN_PREFIX",),
     "which code objects are resume functions", "2.0", "resume functions are shown as functions of their own",
-    lambda found: _is_text(found, RESUME_CODE_PREFIX.removesuffix("_")), RESUME_CODE_PREFIX)
-RESUME_FACTORY = Touchpoint(
+    lambda value: _is_text(value, RESUME_CODE_PREFIX.removesuffix("_")), RESUME_CODE_PREFIX)
+RESUME_FACTORY = PrivateApi(
     ("torch._dynamo.output_graph:OutputGraph.install_resume_function_global",
      "torch._dynamo.codegen:PyCodegen.make_function_with_closure"),
     "resume functions with free variables go by a name; up to 2.11 by one that depyf gives them", "2.2",
     "a graph break in a closure: what comes before it may stay a dispatch loop or bytecode, linked to no file",
     takes("code"))
-WRITTEN_CALL = Touchpoint(
+WRITTEN_CALL = PrivateApi(
     ("torch._dynamo.bytecode_transformation:create_call_function",),
     "the instructions that call by that name, up to 2.11", "2.2", "the same, up to 2.11", takes("nargs", "push_null"))
-WRITTEN_SWAP = Touchpoint(
+WRITTEN_SWAP = PrivateApi(
     ("torch._dynamo.bytecode_transformation:create_swap",),
     "part of them", "2.2", "the same, up to 2.11", takes("n"))
-TRACED_CODE = Touchpoint(
+TRACED_CODE = PrivateApi(
     ("torch._dynamo.bytecode_transformation:transform_code_object",),
     "rewrites a function before it is traced; resume functions are named by offsets of that", "2.2",
     "which branch a resume function continues, and the expressions of the values on the stack",
     takes("code", "transformations"))
-COMPILE_ID = Touchpoint(
+COMPILE_ID = PrivateApi(
     ("torch._guards:CompileContext.current_trace_id",),
     "the id of the compilation that runs", "2.1",
     "compile ids, and with them graphs and kernels", takes())
-TRACED_LINE = Touchpoint(
+TRACED_LINE = PrivateApi(
     ("torch._guards:TracingContext.set_current_loc",),
     "the line that Dynamo traces", "2.1",
     "which lines were traced and left nothing in a graph, and which were never reached", takes("filename", "lineno"))
-NEVER_COMPILE = Touchpoint(
+NEVER_COMPILE = PrivateApi(
     ("torch._dynamo.trace_rules:add",),
     "keeps Dynamo from compiling our own functions", "2.2",
     "nothing is lost; backward graphs compiled inside a compiled frame may compile our hooks, too")
 #: How the names of Dynamo's modules begin.
 DYNAMO = "torch._dynamo."
 
-TRACE_LOG = Touchpoint(
+TRACE_LOG = PrivateApi(
     ("torch._logging._internal:trace_log",),
     "the logger of torch's structured trace", "2.3",
     "joint, forward, backward and post-grad graphs, graph breaks, reasons for recompiles, dynamic shapes, times",
-    lambda found: _is_text(found.name, "torch.__trace"), "torch.__trace")
-TRACE_STRUCTURED = Touchpoint(
+    lambda value: _is_text(value.name, "torch.__trace"), "torch.__trace")
+TRACE_STRUCTURED = PrivateApi(
     ("torch._logging._internal:trace_structured",),
     "writes the structured trace; events that nobody wants are left out", "2.3",
     "nothing is lost; compiling takes longer, as torch prints graphs that nobody asked for",
     takes("name", "metadata_fn", "payload_fn"))
-INTERN_TABLE = Touchpoint(
+INTERN_TABLE = PrivateApi(
     ("torch._logging.structured:INTERN_TABLE",),
     "file names behind the numbers in the structured trace", "2.3",
     "names of files in stacks", is_a(dict))
-MODULE_STACK = Touchpoint(
+MODULE_STACK = PrivateApi(
     ("torch._dynamo.output_graph:SubgraphTracer",),
     "the modules that a node of a graph was called in", "2.0",
     "the outline of graphs by module", mentions("nn_module_stack"), "nn_module_stack")
-GRAPH_INPUTS = Touchpoint(
+GRAPH_INPUTS = PrivateApi(
     ("torch._dynamo.output_graph:SubgraphTracer",),
     "what the inputs of a captured graph are in the frame", "2.0",
     "what the user calls the parameters of graphs", mentions("grapharg"), "grapharg")
-RECOMPILE_REASONS = Touchpoint(
+RECOMPILE_REASONS = PrivateApi(
     ("torch._dynamo.guards:get_and_maybe_log_recompilation_reasons",
      "torch._dynamo.guards:get_and_maybe_log_recompilation_reason"),
     "the frame about to be compiled again", "2.2",
     "the value that a failed guard saw", takes("frame"), "frame")
-GRAPH_BREAK_LOG = Touchpoint(
+GRAPH_BREAK_LOG = PrivateApi(
     ("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break",),
     "the stack of a graph break with all its frames", "2.7",
     "calls of functions of the same name (forward by forward) on the way to a graph break", takes("exc"), "exc")
-CAPTURED_GRAPH = Touchpoint(
+CAPTURED_GRAPH = PrivateApi(
     ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
     "the graph that a backend is given, and what it gives back", "2.0",
     "captured graphs, and breakpoints in them", takes("self", "gm"))
-BACKEND_CHAIN = Touchpoint(
+BACKEND_CHAIN = PrivateApi(
     ("torch._dynamo.convert_frame:ConvertFrame.__init__",),
     "the backend inside torch's wrappers of it", "2.0",
     "the backend's name; breakpoints under depyf.debug()",
     mentions("_torchdynamo_orig_backend", "_torchdynamo_orig_callable"), "_torchdynamo_orig_backend")
-ORIGINAL_CALLABLE = Touchpoint(
+ORIGINAL_CALLABLE = PrivateApi(
     ("torch._dynamo.eval_frame:innermost_fn",),
     "the user's function inside what torch.compile returns", "2.0",
     "depyf.explain.dump_src", mentions("_torchdynamo_orig_callable"), "_torchdynamo_orig_callable")
-AOT_GRAPHS = Touchpoint(
+AOT_GRAPHS = PrivateApi(
     ("torch._dynamo.backends.common:aot_module_simplified",),
     "the graphs that aot_eager and its like run", "2.0",
     "breakpoints in graphs of aot_eager (the graphs themselves are there)",
     takes("fw_compiler", "bw_compiler", "inference_compiler"))
-AOT_EAGER_CODE = Touchpoint(
+AOT_EAGER_CODE = PrivateApi(
     ("torch._dynamo.backends.debugging:boxed_nop",),
     "runs a graph of aot_eager as code", "2.11",
     "breakpoints in graphs of aot_eager, which this torch interprets (the graphs themselves are there)",
     mentions("_BoxedCodeGen"), "_BoxedCodeGen")
-KERNEL_MODULE = Touchpoint(
+KERNEL_MODULE = PrivateApi(
     ("torch._inductor.codecache:PyCodeCache.load_by_key_path",),
     "modules that Inductor wrote", "2.0", "kernels, and breakpoints in them", takes("key", "path"))
-CACHE_KEY = Touchpoint(
+CACHE_KEY = PrivateApi(
     ("torch.compiler.config:cache_key_tag",),
     "keeps entries of torch's compile caches that were made under depyf apart", "2.6",
     "graphs on a warm cache that was filled without depyf (caches=\"bypass\" shows them)", is_a(str))
-NO_CACHES = Touchpoint(
+NO_CACHES = PrivateApi(
     ("torch._inductor.config:force_disable_caches",),
     "switches torch's compile caches off", "2.3",
     "prepare_debug(caches=\"bypass\")", is_a(bool))
-NO_CACHES_WARNING = Touchpoint(
+NO_CACHES_WARNING = PrivateApi(
     ("torch._dynamo.pgo:warn_once",),
     "torch's warning of that, which is none of the program's", "2.6",
     "nothing is lost; torch warns of caches that depyf switched off", takes("msg"))
-POST_GRAD_KEPT = Touchpoint(
+POST_GRAD_KEPT = PrivateApi(
     ("torch._inductor.output_code:CompiledFxGraph",),
     "entries of torch's compile caches hold the graph after Inductor's passes", "2.9",
     "the use of torch's compile caches (caches=\"use\" uses them, without AFTER_POST_GRAD graphs)",
     declares("inductor_post_grad_graph_str"), "inductor_post_grad_graph_str")
-SHORT_PATHS = Touchpoint(
+SHORT_PATHS = PrivateApi(
     ("torch.utils._traceback:shorten_filename",),
     "how torch cuts paths in guards", "2.0", "full paths of some files in guards", takes("base"))
-CACHE_ENTRIES = Touchpoint(
+CACHE_ENTRIES = PrivateApi(
     ("torch._dynamo.eval_frame:_debug_get_cache_entry_list",),
     "compiled versions of a function, in the order in which they are tried", "2.1",
     "the order of entries; depyf.explain.dump_src", takes("code"))
-SEEN_CODES = Touchpoint(
+SEEN_CODES = PrivateApi(
     ("torch._dynamo.convert_frame:input_codes",),
     "functions that torch was asked to compile, whatever came of it", "2.0",
     "whether a resume function that was not compiled was called", has("__contains__"))
-CACHE_ENTRY = Touchpoint(
+CACHE_ENTRY = PrivateApi(
     ("torch._C._dynamo.eval_frame:_CacheEntry",),
     "code, id and guards of an entry", "2.1",
     "guards in full code on a torch that does not write them into its trace; depyf.explain.dump_src",
     has("code", "compile_id", "guard_manager"))
-ADD_VERSION = Touchpoint(
+ADD_VERSION = PrivateApi(
     ("torch._C._dynamo.eval_frame:_load_precompile_entry",),
     "code with the lines of the dump, in place of a compiled version inside depyf.debug()", "2.8",
     "such code runs outside of depyf.debug() as well, so warnings and tracebacks name lines of the dump")
-ADDED_VERSIONS = Touchpoint(
+ADDED_VERSIONS = PrivateApi(
     ("torch._C._dynamo.eval_frame:_debug_get_precompile_entries",),
     "whether a program has entered such versions of its own", "2.8", ADD_VERSION.lost)
-REMOVE_VERSIONS = Touchpoint(
+REMOVE_VERSIONS = PrivateApi(
     ("torch._C._dynamo.eval_frame:_reset_precompile_entries",),
     "takes them out again", "2.8", ADD_VERSION.lost)
-READABLE_GRAPH = Touchpoint(
+READABLE_GRAPH = PrivateApi(
     ("torch.fx.graph_module:GraphModule.print_readable",),
     "graphs as text", "2.0", "captured graphs, and graphs of aot_eager as they run",
     takes("print_output", "include_stride", "include_device"))
-STANCE = Touchpoint(
+STANCE = PrivateApi(
     ("torch._dynamo.eval_frame:_callback_from_stance",),
     "what happens to a frame that fits no compiled version", "2.6",
     "depyf.debug() does not say which function ran uncompiled", takes("callback"))
-STANCE_ANSWER = Touchpoint(
+STANCE_ANSWER = PrivateApi(
     ("torch._dynamo.types:ConvertFrameReturn",),
     "the answer: run the frame as it is", "2.7",
     "depyf.debug() does not say which function ran uncompiled", takes("frame_exec_strategy", "apply_to_code"))
-EXECUTION_STRATEGY = Touchpoint(
+EXECUTION_STRATEGY = PrivateApi(
     ("torch._dynamo.types:FrameExecStrategy",),
     "part of that answer", "2.7", "depyf.debug() does not say which function ran uncompiled")
-FRAME_ACTION = Touchpoint(
+FRAME_ACTION = PrivateApi(
     ("torch._dynamo.types:FrameAction",),
     "part of that answer", "2.7", "depyf.debug() does not say which function ran uncompiled",
     has("DEFAULT", "RUN_ONLY"))
-PUBLIC_STANCE = Touchpoint(
+PUBLIC_STANCE = PrivateApi(
     ("torch.compiler:set_stance",),
     "runs compiled code and compiles nothing, where the answer above is not there", "2.6",
     "depyf.debug() lets torch compile; breakpoints in what is compiled already are hit all the same")
-IS_SKIPPED = Touchpoint(
+IS_SKIPPED = PrivateApi(
     ("torch._dynamo.trace_rules:check",),
     "whether Dynamo would compile a function at all", "2.2",
     "depyf.debug() does not say which function ran uncompiled")
-BYTECODE_LOG = Touchpoint(
+BYTECODE_LOG = PrivateApi(
     ("torch._dynamo.convert_frame:bytecode_log",),
     "torch's log of bytecode", "2.1", "depyf.install()",
-    lambda found: _is_text(found.name, "torch._dynamo.convert_frame.__bytecode"),
+    lambda value: _is_text(value.name, "torch._dynamo.convert_frame.__bytecode"),
     "torch._dynamo.convert_frame.__bytecode")
-NO_DISPATCH_MODES = Touchpoint(
+NO_DISPATCH_MODES = PrivateApi(
     ("torch.utils._python_dispatch:_disable_current_modes",),
     "keeps the user's dispatch modes from seeing how depyf looks at values", "2.0",
     "nothing is lost; under debug(stop_on=...) a TorchDispatchMode of the user's sees our operations, too")
-NO_TORCH_FUNCTION = Touchpoint(
+NO_TORCH_FUNCTION = PrivateApi(
     ("torch._C:DisableTorchFunction",),
     "the same for torch function modes", "2.0",
     "nothing is lost; under debug(stop_on=...) a TorchFunctionMode of the user's sees our operations, too")
-FAKE_TENSOR = Touchpoint(
+FAKE_TENSOR = PrivateApi(
     ("torch._subclasses.fake_tensor:FakeTensor",),
     "tensors that hold no numbers", "2.0",
     "debug(stop_on=...) may say that the values of a fake tensor could not be looked at")
-SUBCLASS = Touchpoint(
+SUBCLASS = PrivateApi(
     ("torch.utils._python_dispatch:is_traceable_wrapper_subclass",),
     "the tensors that a tensor subclass is made of", "2.1",
     "debug(stop_on=...) does not look into tensor subclasses",
     key="__tensor_flatten__")
-COMPILE_FX = Touchpoint(
+COMPILE_FX = PrivateApi(
     ("torch._inductor.compile_fx:compile_fx",),
     "Inductor, one stage at a time", "2.0", "depyf.compare sees no AOT graphs and no kernels",
     takes("model_", "example_inputs_", "inner_compile"), "inner_compile")
-AOT_AUTOGRAD = Touchpoint(
+AOT_AUTOGRAD = PrivateApi(
     ("torch._dynamo.backends.common:aot_autograd",),
     "backward graphs without decompositions, to find where gradients begin to differ", "2.0",
     "depyf.compare names no node for a wrong gradient")
-POST_GRAD = Touchpoint(
+POST_GRAD = PrivateApi(
     ("torch._inductor.compile_fx:_recursive_post_grad_passes",),
     "the graph that Inductor makes kernels of", "2.1", "depyf.compare does not look at kernels one by one",
     takes("gm"))
-DYNAMO_SETTINGS = Touchpoint(
+DYNAMO_SETTINGS = PrivateApi(
     ("torch._dynamo:config",),
     "sizes that depyf.compare shows torch are not remembered", "2.0",
     "a function that was compared may be compiled for dynamic shapes earlier", has("patch", "automatic_dynamic_shapes"))
-INDUCTOR_SETTINGS = Touchpoint(
+INDUCTOR_SETTINGS = PrivateApi(
     ("torch._inductor:config",),
     "random numbers as eager PyTorch draws them, and no caches, while depyf.compare runs", "2.0",
     "depyf.compare finds dropout different", has("patch", "fallback_random", "fx_graph_cache"))
-AUTOGRAD_SETTINGS = Touchpoint(
+AUTOGRAD_SETTINGS = PrivateApi(
     ("torch._functorch:config",),
     "no cache of AOTAutograd's while depyf.compare runs", "2.0",
     "depyf.compare may find no AOT graphs", has("patch", "enable_autograd_cache"))
-RESET_CODE = Touchpoint(
+RESET_CODE = PrivateApi(
     ("torch._C._dynamo.eval_frame:reset_code",),
     "takes back what depyf.compare compiled", "2.0",
     "entries of depyf.compare stay in the cache of a function (no other backend uses them)")
-DELETED_GUARDS = Touchpoint(
+DELETED_GUARDS = PrivateApi(
     ("torch._dynamo.guards:DeletedGuardManagerWrapper",),
     "the same for functions that the user has compiled, too", "2.6",
     "entries of depyf.compare stay in the cache of a function (no other backend uses them)", takes("reason"))
 
 #: All of them, in the order in which a compilation meets them.
-TABLE: tuple[Touchpoint, ...] = tuple(each for each in dict(globals()).values() if isinstance(each, Touchpoint))
+TABLE: tuple[PrivateApi, ...] = tuple(each for each in dict(globals()).values() if isinstance(each, PrivateApi))

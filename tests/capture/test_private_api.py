@@ -1,4 +1,4 @@
-"""The table of touchpoints: complete, and held against the torch that is installed."""
+"""The table of private API: complete, and held against the torch that is installed."""
 
 import ast
 import pathlib
@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from depyf.capture.torch_private import touchpoints
-from depyf.capture.torch_private.touchpoints import (
+from depyf.capture.torch_private import private_api
+from depyf.capture.torch_private.private_api import (
     TABLE,
-    MissingTouchpoint,
-    Touchpoint,
+    MissingPrivateApi,
+    PrivateApi,
     has,
     is_a,
     mentions,
     takes,
 )
 
-SOURCE = pathlib.Path(touchpoints.__file__).parents[2]
+SOURCE = pathlib.Path(private_api.__file__).parents[2]
 HERE = __name__
 
 
@@ -31,34 +31,34 @@ class Owner:
         return getattr(self, "_another")
 
 
-def point(path, check=lambda found: "", **changes):
-    return replace(Touchpoint((f"{HERE}:{path}",), "", "2.0", "nothing", check), **changes)
+def private(path, check=lambda found: "", **changes):
+    return replace(PrivateApi((f"{HERE}:{path}",), "", "2.0", "nothing", check), **changes)
 
 
 def test_states():
-    assert point("sample").state() == ("present", "")
-    assert point("sample", takes("name", "metadata_fn")).state() == ("present", "")
-    assert point("sample", takes("payload_fn")).state() == ("changed", "has no parameter payload_fn")
-    assert point("Owner", has("gone")).state() == ("changed", "has no gone")
-    assert point("HERE", is_a(dict)).state() == ("changed", "is of type str")
-    assert point("sample", lambda found: 1 / 0).state()[0] == "changed"
-    state, why = point("Owner.gone").state()
+    assert private("sample").state() == ("present", "")
+    assert private("sample", takes("name", "metadata_fn")).state() == ("present", "")
+    assert private("sample", takes("payload_fn")).state() == ("changed", "has no parameter payload_fn")
+    assert private("Owner", has("gone")).state() == ("changed", "has no gone")
+    assert private("HERE", is_a(dict)).state() == ("changed", "is of type str")
+    assert private("sample", lambda found: 1 / 0).state()[0] == "changed"
+    state, why = private("Owner.gone").state()
     assert state == "missing" and f"{HERE}.Owner.gone" in why
-    assert point("x", places=("no_such_module:x",)).state()[0] == "missing"
+    assert private("x", places=("no_such_module:x",)).state()[0] == "missing"
 
 
 def test_names_that_code_mentions():
-    assert point("sample", mentions("_a_private_name")).state()[0] == "present"
-    assert point("Owner", mentions("_another")).state()[0] == "present"
-    assert point("Owner", mentions("_a_private_name")).state()[0] == "changed"
+    assert private("sample", mentions("_a_private_name")).state()[0] == "present"
+    assert private("Owner", mentions("_another")).state()[0] == "present"
+    assert private("Owner", mentions("_a_private_name")).state()[0] == "changed"
 
 
 def test_an_earlier_place_counts_first():
-    moved = point("x", places=(f"{HERE}:gone", f"{HERE}:Owner.method"))
+    moved = private("x", places=(f"{HERE}:gone", f"{HERE}:Owner.method"))
     assert moved.get() is Owner.method and moved.owner() is Owner
     assert (moved.module, moved.attribute) == (HERE, "method")
-    with pytest.raises(MissingTouchpoint, match="gone"):
-        point("gone").get()
+    with pytest.raises(MissingPrivateApi, match="gone"):
+        private("gone").get()
 
 
 def test_every_entry_says_all():
@@ -71,7 +71,7 @@ def test_every_entry_says_all():
 def test_no_name_of_torch_stands_elsewhere():
     """Neither as text in the adapter, nor as an import or an attribute anywhere in the package."""
     for path in SOURCE.rglob("*.py"):
-        if path.name == "touchpoints.py":
+        if path.name == "private_api.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             where = f"{path}:{getattr(node, 'lineno', 0)}"
@@ -86,10 +86,10 @@ def test_no_name_of_torch_stands_elsewhere():
 
 
 def test_every_entry_is_used():
-    text = "".join(path.read_text() for path in SOURCE.rglob("*.py") if path.name != "touchpoints.py")
-    names = [name for name, value in vars(touchpoints).items() if isinstance(value, Touchpoint)]
+    text = "".join(path.read_text() for path in SOURCE.rglob("*.py") if path.name != "private_api.py")
+    names = [name for name, value in vars(private_api).items() if isinstance(value, PrivateApi)]
     names.remove("CACHE_ENTRY")  # a class; we only meet its objects
-    assert [name for name in names if f"touchpoints.{name}" not in text] == []
+    assert [name for name in names if f"private_api.{name}" not in text] == []
 
 
 def test_the_torch_that_the_suite_is_written_for_has_all():
@@ -102,7 +102,7 @@ def test_the_torch_that_the_suite_is_written_for_has_all():
 def test_the_checks_know_a_change():
     """Each check says so when it is shown something else."""
     pytest.importorskip("torch")
-    checked = [each for each in TABLE if each.check is not touchpoints._nothing]
+    checked = [each for each in TABLE if each.check is not private_api._nothing]
     assert len(checked) > 15
     for each in checked:
         other = replace(each, places=(f"{HERE}:SOMETHING_ELSE",))
