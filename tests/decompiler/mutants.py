@@ -327,7 +327,7 @@ def nested_mutants(code: Code, rng: random.Random) -> Iterator[tuple[str, Callab
               if kind in ("operator", "constant", "twin", "name", "attribute", "sense", "handler removed")]
     for _, made in rng.sample(inside, min(len(inside), 4)):
         def nested(made: Callable[[], Program] = made) -> Code:
-            fresh = dataclasses.replace(code)
+            fresh = dataclasses.replace(code, bytecode=b"")  # the bytes would say that nothing was changed
             other = made()
             fresh.__dict__["_operations"] = other.ops, other.handlers
             return fresh

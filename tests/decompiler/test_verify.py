@@ -221,3 +221,28 @@ def test_an_empty_set_is_one_however_it_is_made():
     assert not equivalent(made, canonicalise(code_of("def f(a): return g({1}, a)")))
     assert not equivalent(made, canonicalise(code_of("def f(a): return g({*(1,)}, a)")))
     assert not equivalent(made, canonicalise(code_of("def f(a): return g([], a)")))
+
+
+@pytest.mark.parametrize("left, right", [
+    ("def f(): return a.x", "def f(): return b.x"),
+    ("def f(): return a.x", "def f(): return a.y"),
+    ("def f(): return 1", "def f(): return True"),
+    ("def f(): return 0.0", "def f(): return -0.0"),
+    ("def f(): return g((1, 2))", "def f(): return g((1, 2.0))"),
+    ("def f(): return lambda: a", "def f(): return lambda: b"),
+    ("def f(x, y): return x", "def f(y, x): return y"),
+    ("def f():\n 'a'\n return 1", "def f():\n 'b'\n return 1"),
+])
+def test_the_same_bytes_are_not_yet_the_same_program(left, right):
+    a, b = code_of(left), code_of(right)
+    assert a.bytecode == b.bytecode
+    assert not same_program(a, b)
+
+
+def test_the_same_bytes_need_no_walk():
+    a, b = code_of("def f(x):\n return [lambda: x, g(x)]"), code_of("\n\ndef f(x): return [lambda: x, g(x)]")
+    verdict = same_program(a, b)
+    assert verdict
+    assert {left for left, _ in verdict.pairs} == {op.offset for op in canonicalise(a).ops}
+    assert "_operations" not in b.__dict__
+    assert not same_program(a, b, rename={"g": "h"})

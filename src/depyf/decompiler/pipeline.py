@@ -166,7 +166,8 @@ class _Job:
                 continue
             if recompiled is None:
                 return self.result(text, tree, [])
-            proofs = prove(self.program, recompiled, self.tiers, self.options.rename, self.facts)
+            original = self.program if self.constants else self.code
+            proofs = prove(original, recompiled, self.tiers, self.options.rename, self.facts)
             self.refused = self.long_forms()
             failed = [(each.code, each.verdict) for each in proofs if each.verdict is not None and not each.verdict]
             if not failed:

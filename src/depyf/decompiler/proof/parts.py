@@ -30,19 +30,20 @@ class Proof:
 
 
 def prove(
-    original: Program, recompiled: Code, tiers: Tiers, rename: Mapping[str, str], facts: Facts | None = None,
+    original: Code | Program, recompiled: Code, tiers: Tiers, rename: Mapping[str, str], facts: Facts | None = None,
 ) -> list[Proof]:
     """Verdicts on the original code object and on all that it holds, outermost first.
 
     Args:
-        original: the outermost program.
+        original: the outermost code, or its program where that is not what the code says (its constants have names).
         recompiled: the code object of its text.
         tiers: the output tier of each code object.
         rename: ``{global name in the original: name in the text}``.
         facts: what is known of the live objects that the outermost was compiled for.
     """
+    outermost = original.code if isinstance(original, Program) else original
     if rename and (name := conflated(original, rename)):
-        return [Proof(original.code, Verdict(False, f"two globals are both called {name}"), False, recompiled)]
+        return [Proof(outermost, Verdict(False, f"two globals are both called {name}"), False, recompiled)]
     proofs: dict[Code, Proof] = {}
     #: From where on qualified names must agree: for what a dispatch loop holds, from its own name on.
     outers: dict[Code, tuple[Code, Code]] = {}
@@ -58,14 +59,14 @@ def prove(
             proofs[code] = Proof(code, None, False, None)
             work.extend(reversed(_inside_fallen(code, other, proofs, outers)))
             continue
-        outer = None if code is original.code else outers.get(code, (original.code, recompiled))
+        outer = None if code is outermost else outers.get(code, (outermost, recompiled))
         verdict, nested = same_code(left, right, path=path, outer=outer, ignore_name=True, rename=rename)
         exact = bool(verdict)
         if not exact and tiers.of(code) is not Tier.STRUCTURED:
             nested = []
             try:
                 found = equivalent(left, right, rename=rename, nested=nested,
-                                   facts=facts if code is original.code else None)
+                                   facts=facts if code is outermost else None)
             except Exception as error:  # a prover that fails has proven nothing
                 found = Verdict(False, f"equivalence: {type(error).__name__}: {error}")
             # Where it stopped says more about a simplified text.
