@@ -218,10 +218,10 @@ class Translator:
         if self._kept > _MAX_KEPT:
             raise self.unsupported("its stack is too deep for its many jumps")
 
-    def _meeting(self, known: tuple[Any, Any], found: tuple[Any, Any], index: int) -> UnsupportedBytecode:
+    def _meeting(self, known: tuple[Any, Any], arriving: tuple[Any, Any], index: int) -> UnsupportedBytecode:
         there = self.instructions[index].offset
-        if known[0] != found[0]:
-            return self.unsupported(f"stacks {shown(known[0])} and {shown(found[0])} meet at offset {there}")
+        if known[0] != arriving[0]:
+            return self.unsupported(f"stacks {shown(known[0])} and {shown(arriving[0])} meet at offset {there}")
         return self.unsupported(f"different block stacks meet at offset {there}")
 
     def peek(self, ahead: int) -> str:
@@ -420,11 +420,11 @@ class Translator:
         return Op(kind, arg, instruction.offset, instruction.line, -1, self.handler)
 
     def _check_state(self, index: int) -> None:
-        here = (tuple(self.stack), self.blocks)
-        self._keep(len(here[0]))
-        state = self._entry_states.setdefault(index, here)
-        if state != here:
-            raise self._meeting(state, here, index)
+        arriving = (tuple(self.stack), self.blocks)
+        self._keep(len(arriving[0]))
+        state = self._entry_states.setdefault(index, arriving)
+        if state != arriving:
+            raise self._meeting(state, arriving, index)
 
     def _assemble(self) -> Program:
         """Return the program: the runs in code order, with indexes of operations as targets."""

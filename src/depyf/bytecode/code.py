@@ -66,14 +66,14 @@ class Code:
         views: dict[int, Code] = {}
         pending = [code]
         while pending:
-            here = pending[-1]
-            inner = [c for c in here.co_consts if isinstance(c, CodeType) and id(c) not in views]
+            current = pending[-1]
+            inner = [c for c in current.co_consts if isinstance(c, CodeType) and id(c) not in views]
             if inner:
                 pending += inner
                 continue
             pending.pop()
-            if id(here) not in views:
-                views[id(here)] = cls._of(here, views)
+            if id(current) not in views:
+                views[id(current)] = cls._of(current, views)
         return views[id(code)]
 
     @classmethod

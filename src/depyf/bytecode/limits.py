@@ -73,12 +73,12 @@ class _Meter:
                     break
                 sizes.append(known)
             else:
-                found = self.total(value, sizes)
+                size = self.total(value, sizes)
                 if not pending:
                     return
-                self.remember(value, found)
+                self.remember(value, size)
                 value, inside, sizes = pending.pop()
-                sizes.append(found)
+                sizes.append(size)
 
     def size(self, value: Any) -> _Size | None:
         """Return the size of something; ``None`` if it is not known yet."""
@@ -139,7 +139,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 def _parts_of_program(program: Program) -> Iterator[Any]:
     ops: list[Op] = program.ops
-    made = set()
+    pushed = set()
     for index, op in enumerate(ops):
         if op.kind == "BUILD_CONST_KEY_MAP":
             yield from op.arg
@@ -148,8 +148,8 @@ def _parts_of_program(program: Program) -> Iterator[Any]:
         if not isinstance(op.arg, Code):
             yield op.arg
         elif index + 1 < len(ops) and ops[index + 1].kind == "MAKE_FUNCTION":
-            made.add(op.arg)
+            pushed.add(op.arg)
             yield op.arg
     for constant in program.code.consts:
-        if isinstance(constant, Code) and constant not in made:
+        if isinstance(constant, Code) and constant not in pushed:
             yield _Idle(constant)

@@ -63,10 +63,10 @@ def _read_locations(data: bytes, line: int) -> list[Range]:
     while position < size:
         first = data[position]
         short = _SHORT_ENTRIES[first]
-        here: int | None
+        entry_line: int | None
         if short is not None:
             length, taken, delta = short
-            here = line = line + delta
+            entry_line = line = line + delta
             position += taken
         else:
             if first < 128:
@@ -75,17 +75,17 @@ def _read_locations(data: bytes, line: int) -> list[Range]:
             kind = (first >> 3) & 15
             position += 1
             if kind == _KIND_NONE:
-                here = None
+                entry_line = None
             else:
                 delta, position = _read_signed(data, position)
-                here = line = line + delta
+                entry_line = line = line + delta
                 if kind == _KIND_LONG:
                     for _ in range(3):  # end line, column, end column
                         _, position = _read_location_number(data, position)
-        if here != shown:
+        if entry_line != shown:
             if start > since:
                 result.append((since, start, shown))
-            since, shown = start, here
+            since, shown = start, entry_line
         start += length
     if start > since:
         result.append((since, start, shown))
@@ -120,11 +120,11 @@ def _read_linetable_310(data: bytes, line: int) -> list[Range]:
         delta = data[position + 1]
         if delta > 127:
             delta -= 256
-        here: int | None = None
+        entry_line: int | None = None
         if delta != _NO_LINE_310:
-            here = line = line + delta
+            entry_line = line = line + delta
         if end > start:
-            result.append((start, end, here))
+            result.append((start, end, entry_line))
         start = end
     return result
 
@@ -159,17 +159,17 @@ def encode_linetable(version: tuple[int, int], firstlineno: int, ranges: Iterabl
 
 def _write_locations(line: int, ranges: Iterable[Range]) -> bytes:
     out = bytearray()
-    for start, end, here in ranges:
+    for start, end, entry_line in ranges:
         units = (end - start) >> 1
         while units > 0:
             length = min(units, 8)
             units -= length
-            if here is None:
+            if entry_line is None:
                 out.append(0x80 | _KIND_NONE << 3 | length - 1)
                 continue
             out.append(0x80 | _KIND_NO_COLUMNS << 3 | length - 1)
-            delta = here - line
-            line = here
+            delta = entry_line - line
+            line = entry_line
             value = (-delta << 1 | 1) if delta < 0 else delta << 1
             while value >= 64:
                 out.append(value & 63 | 64)
@@ -180,12 +180,12 @@ def _write_locations(line: int, ranges: Iterable[Range]) -> bytes:
 
 def _write_linetable_310(line: int, ranges: Iterable[Range]) -> bytes:
     out = bytearray()
-    for start, end, here in ranges:
+    for start, end, entry_line in ranges:
         length = end - start
-        if here is None:
+        if entry_line is None:
             delta = _NO_LINE_310
         else:
-            delta, line = here - line, here
+            delta, line = entry_line - line, entry_line
             while delta > 127:
                 out += bytes((0, 127))
                 delta -= 127
@@ -194,7 +194,7 @@ def _write_linetable_310(line: int, ranges: Iterable[Range]) -> bytes:
                 delta += 127
         while length > 254:
             out += bytes((254, delta & 255))
-            delta = delta if here is None else 0
+            delta = delta if entry_line is None else 0
             length -= 254
         out += bytes((length, delta & 255))
     return bytes(out)

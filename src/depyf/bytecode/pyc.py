@@ -299,8 +299,8 @@ class _Reader:
     def expect(self, offset: int, *pairs: tuple[Any, type]) -> None:
         for value, wanted in pairs:
             if not isinstance(value, wanted):
-                found = type(value).__name__
-                message = f"code object has a {found} instead of a {wanted.__name__}"
+                actual = type(value).__name__
+                message = f"code object has a {actual} instead of a {wanted.__name__}"
                 raise PycError(message, self.filename, offset)
 
 

@@ -219,10 +219,10 @@ class _Unfolder:
         for item in items:
             source = item.source
             opcode = numbers.get(item.opname, UNKNOWN)
-            made = Instruction(source.offset, opcode, item.opname, item.arg, source.line, source.start)
+            instruction = Instruction(source.offset, opcode, item.opname, item.arg, source.line, source.start)
             if item.target is not None:
-                made.target = self.nodes[item.target].position
-            result.append(made)
+                instruction.target = self.nodes[item.target].position
+            result.append(instruction)
         return result
 
     # --- helpers ----------------------------------------------------------------------------------

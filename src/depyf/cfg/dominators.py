@@ -106,12 +106,12 @@ class DominatorTree:
 
 def back_edges(edges: Edges, tree: DominatorTree) -> dict[int, list[int]]:
     """Return ``{head: ids of blocks that lead back to it}``: a head dominates what leads back."""
-    found: dict[int, list[int]] = {}
+    result: dict[int, list[int]] = {}
     for id in tree.order:
         for target in edges[id]:
             if tree.number[target] <= tree.number[id] and tree.dominates(target, id):
-                found.setdefault(target, []).append(id)
-    return found
+                result.setdefault(target, []).append(id)
+    return result
 
 
 def natural_loop(head: int, tails: Iterable[int], before: Mapping[int, Iterable[int]]) -> set[int]:

@@ -115,20 +115,20 @@ class Cfg:
     # --- questions --------------------------------------------------------------------------------
     def predecessors(self) -> dict[int, list[int]]:
         """Return the blocks that control comes from, by jumps and falling through, for each block."""
-        found: dict[int, list[int]] = {id: [] for id in self.blocks}
+        result: dict[int, list[int]] = {id: [] for id in self.blocks}
         for id, block in self.blocks.items():
             for successor in block.successors:
-                found[successor].append(id)
-        return found
+                result[successor].append(id)
+        return result
 
     def handlers_around(self, handler: int | None) -> list[int]:
         """Return the handlers of the regions that enclose each other, from the given one outwards."""
-        found: list[int] = []
-        while handler is not None and handler not in found:
-            found.append(handler)
+        result: list[int] = []
+        while handler is not None and handler not in result:
+            result.append(handler)
             block = self.blocks.get(handler)
             handler = block.handler if block is not None else None
-        return found
+        return result
 
     @property
     def has_regions(self) -> bool:
@@ -185,14 +185,14 @@ def reachable(
     blocks: Mapping[int, Block], start: Iterable[int], edges: Callable[[Block], Iterable[int]] = all_successors
 ) -> set[int]:
     """Return the ids of the blocks that edges lead to, the first ones included."""
-    found: set[int] = set()
+    result: set[int] = set()
     pending = list(start)
     while pending:
         id = pending.pop()
-        if id not in found:
-            found.add(id)
+        if id not in result:
+            result.add(id)
             pending.extend(edges(blocks[id]))
-    return found
+    return result
 
 
 _END_OF = {

@@ -97,8 +97,8 @@ def find(code: Code) -> Code | None:
     if code.version < (3, 14):
         return None
     ops = canonicalise(code).ops
-    for made, stored in zip(ops[1:], ops[2:]):
-        if stored.kind is o.STORE_NAME and stored.arg in FUNCTION_NAMES and made.kind is o.MAKE_FUNCTION:
+    for function, stored in zip(ops[1:], ops[2:]):
+        if stored.kind is o.STORE_NAME and stored.arg in FUNCTION_NAMES and function.kind is o.MAKE_FUNCTION:
             loaded: Code = ops[ops.index(stored) - 2].arg
             if deferred(loaded) is not None:
                 return loaded
@@ -111,17 +111,17 @@ def of_body(code: Code, parent: CodeScope) -> list[Annotation]:
     if program is None:
         raise CannotDecompile(LIFT, "an __annotate__ that no compiler wrote")
     program, entries = _linear(program)
-    found: list[Annotation] = []
+    result: list[Annotation] = []
     for stmt in _statements(code, program, parent):
         if isinstance(stmt, ast.Return):
             break
         if not isinstance(stmt, ast.Assign) or not isinstance(stmt.targets[0], ast.Subscript):
             raise CannotDecompile(LIFT, "an __annotate__ that does something else")
-        name, index, line = entries[len(found)]
-        found.append(Annotation(name, stmt.value, index, line))
-    if len(found) != len(entries):
+        name, index, line = entries[len(result)]
+        result.append(Annotation(name, stmt.value, index, line))
+    if len(result) != len(entries):
         raise CannotDecompile(LIFT, "an __annotate__ that does something else")
-    return found
+    return result
 
 
 def _statements(code: Code, program: Program, parent: CodeScope) -> list[ast.stmt]:
@@ -211,7 +211,7 @@ def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Call
         following = next((homes[a.index] for a in annotations[position:] if a.index in homes), None)
         limit = out.index(following) if following is not None else len(out)
         annotated = ast.AnnAssign(ast.Name(plain_name(annotation.name), ast.Store()), annotation.value, None, 1)
-        made = annotated if annotation.index is None else ast.If(ast.Constant(False), [annotated], [])
+        statement = annotated if annotation.index is None else ast.If(ast.Constant(False), [annotated], [])
         lines = [line_of(stmt) or 0 for stmt in out]
         line = annotation.line or max(lines, default=0) + 1
         place = next((k for k in range(at, limit) if lines[k] >= line), max(at, limit))
@@ -220,7 +220,7 @@ def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Call
         ):
             annotated.value = value
             del out[place]
-        out.insert(place, at_line(made, annotation.line))
+        out.insert(place, at_line(statement, annotation.line))
         at = place + 1
     return out
 

@@ -183,8 +183,8 @@ def _makes_annotations(stmt: ast.stmt) -> bool:
     """Return whether the compiler wrote a statement to store annotations (3.14)."""
     if isinstance(stmt, AnnotateDefinition):
         return True
-    made = deferred.assigned(stmt, deferred.CONDITIONAL)
-    return isinstance(made, ast.Set) and not made.elts  # no source says it: the empty set is ``set()``
+    value = deferred.assigned(stmt, deferred.CONDITIONAL)
+    return isinstance(value, ast.Set) and not value.elts  # no source says it: the empty set is ``set()``
 
 
 def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:

@@ -172,9 +172,9 @@ def _own_in_class(scope: CodeScope, program: Program) -> list[ast.stmt]:
 def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stmt]:
     """Return statements that make the cells which inlined comprehensions left in a class or module (3.12 on)."""
     code = scope.code
-    made = {op.arg for op in program.ops if op.kind in ("MAKE_CELL", "LOAD_CLOSURE")}
+    have_cells = {op.arg for op in program.ops if op.kind in ("MAKE_CELL", "LOAD_CLOSURE")}
     by_name = {op.arg for op in program.ops if op.kind in ("LOAD_NAME", "STORE_NAME", "DELETE_NAME")}
-    cells = [n for n in code.cellvars if n not in made and n.isidentifier() and n not in _CELLS_OF_THE_COMPILER]
+    cells = [n for n in code.cellvars if n not in have_cells and n.isidentifier() and n not in _CELLS_OF_THE_COMPILER]
     return [
         # (a variable of the body too, unless it is found to be the cell first)
         *(ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in cells if n in by_name),
@@ -190,9 +190,9 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
     """
     pending = [held for held in codes_in(code) if held.name.startswith(HIDDEN)] + lazy(code)
     while pending:
-        here = pending.pop()
-        pending += lazy(here)
-        yield from (op.arg for op in canonicalise(here).ops if op.kind == "LOAD_GLOBAL")
+        current = pending.pop()
+        pending += lazy(current)
+        yield from (op.arg for op in canonicalise(current).ops if op.kind == "LOAD_GLOBAL")
 
 
 def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
@@ -226,14 +226,14 @@ def _static_attributes(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
 
 
 def _enclosing_local(scope: CodeScope, name: str) -> bool:
-    here = scope.parent
-    while here is not None:
+    enclosing = scope.parent
+    while enclosing is not None:
         # the body of a class written as a dispatch loop is run by a function
-        if here.kind in ("function", "lambda") or scope.options.tiers.of(here.code) is Tier.DISPATCH:
-            code = here.code
+        if enclosing.kind in ("function", "lambda") or scope.options.tiers.of(enclosing.code) is Tier.DISPATCH:
+            code = enclosing.code
             if name in code.varnames or name in code.cellvars or name in code.freevars:
                 return True
-        here = here.parent
+        enclosing = enclosing.parent
     return False
 
 

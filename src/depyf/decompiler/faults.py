@@ -24,7 +24,7 @@ EXPECTED = (
 )
 #: In messages of Python's own: of no use to a reader, and another in each run.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_said: set[tuple[str, str]] = set()
+_warned: set[tuple[str, str]] = set()
 
 
 class InternalError(RuntimeWarning):
@@ -39,8 +39,8 @@ def why(error: Exception) -> str:
         return message
     place = _place(error)
     message = one_line(f"internal error of depyf ({message}, {place})")
-    if (type(error).__name__, place) not in _said:
-        _said.add((type(error).__name__, place))
+    if (type(error).__name__, place) not in _warned:
+        _warned.add((type(error).__name__, place))
         try:
             warnings.warn(f"{message}; please report it. The code is shown in another form", InternalError,
                           stacklevel=2)

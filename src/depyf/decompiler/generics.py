@@ -39,12 +39,12 @@ class TypeParameter(ast.expr):
 
     def text(self) -> str:
         """Return the parameter as it stands in brackets."""
-        made = _STARS[self.kind] + checked(self.name)
+        text = _STARS[self.kind] + checked(self.name)
         if self.bound is not None:
-            made += f": {checked_text(self.bound)}"
+            text += f": {checked_text(self.bound)}"
         if self.default is not None:
-            made += f" = {checked_text(self.default)}"
-        return made
+            text += f" = {checked_text(self.default)}"
+        return text
 
 
 class GenericBase(ast.expr):
@@ -101,7 +101,7 @@ def lazy(code: Code) -> list[Code]:
     if code.version < (3, 12):
         return []
     ops = canonicalise(code).ops
-    found = []
+    result = []
     for at, op in enumerate(ops):
         if op.kind is not o.MAKE_FUNCTION or ops[at - 1].kind is not o.CONST:
             continue
@@ -110,5 +110,5 @@ def lazy(code: Code) -> list[Code]:
         alias = len(after) == 2 and after[0].kind is o.BUILD_TUPLE and (
             after[1].kind is o.INTRINSIC_1 and after[1].arg == "typealias")
         if used or alias:
-            found.append(ops[at - 1].arg)
-    return found
+            result.append(ops[at - 1].arg)
+    return result

@@ -74,7 +74,7 @@ def check(tree: ast.AST) -> None:
                         if is_name(name):
                             known.add(name)
                         else:
-                            _check_here(name, node)
+                            _check_in_node(name, node)
             for field in inner:
                 value = getattr(node, field, None)
                 if isinstance(value, list):
@@ -84,7 +84,7 @@ def check(tree: ast.AST) -> None:
         level = below
 
 
-def _check_here(name: str, node: ast.AST) -> None:
+def _check_in_node(name: str, node: ast.AST) -> None:
     """Refuse a name that cannot stand in this node, though another could."""
     if isinstance(node, NewerName):
         return  # text of ours for syntax that this Python may not have (``newer.written``)
@@ -152,9 +152,9 @@ def legal(name: str) -> str:
         return name
     if name[:1] == "." and is_name(name[1:]):
         return f"__dot_{name[1:]}__"
-    made = unicodedata.normalize("NFKC", "__" + name[1:] if name[:1] == "." else name)
-    made = "".join(c if f"_{c}".isidentifier() else "_" for c in made)
-    return made if is_name(made) else f"_{made}"
+    result = unicodedata.normalize("NFKC", "__" + name[1:] if name[:1] == "." else name)
+    result = "".join(c if f"_{c}".isidentifier() else "_" for c in result)
+    return result if is_name(result) else f"_{result}"
 
 
 def checked(name: str) -> str:

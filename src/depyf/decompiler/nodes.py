@@ -30,9 +30,9 @@ def refinement(kind: type[Node]) -> type[Node]:
 
 def refined(node: ast.AST, kind: type[Node]) -> Node:
     """Return a node with the fields of another, as a refinement of its class. They share what lies below them."""
-    made = kind.__new__(kind)
-    made.__dict__.update(node.__dict__)
-    return made
+    result = kind.__new__(kind)
+    result.__dict__.update(node.__dict__)
+    return result
 
 
 # --- lines of statements ----------------------------------------------------------------------------
@@ -109,10 +109,10 @@ _LITERALS: dict[type[ast.expr], type[ast.expr]] = {
 def as_literal(expr: ast.expr, value: Any) -> ast.expr:
     """Return the expression as a :class:`Literal` of the constant ``value``."""
     # (Most are plain constants, and a program has many.)
-    made = LiteralConstant(expr.value) if type(expr) is ast.Constant else refined(expr, _LITERALS[type(expr)])
-    assert isinstance(made, Literal)
-    made.literal = value
-    return made
+    literal = LiteralConstant(expr.value) if type(expr) is ast.Constant else refined(expr, _LITERALS[type(expr)])
+    assert isinstance(literal, Literal)
+    literal.literal = value
+    return literal
 
 
 # --- tuples and dictionaries ------------------------------------------------------------------------

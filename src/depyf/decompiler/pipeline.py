@@ -109,8 +109,8 @@ def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
     if interpreter is None:
         return None
     if interpreter.version != code.version:
-        wanted, found = (".".join(map(str, version)) for version in (code.version, interpreter.version))
-        raise ForeignError(f"{interpreter.path} is Python {found}, but the code is of Python {wanted}")
+        wanted, actual = (".".join(map(str, version)) for version in (code.version, interpreter.version))
+        raise ForeignError(f"{interpreter.path} is Python {actual}, but the code is of Python {wanted}")
     return interpreter.compile_tree
 
 
@@ -410,9 +410,9 @@ class _Job:
     def stated_constants(self, code: Code) -> list[str]:
         if code is not self.code:
             return []
-        said = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()
-        return [f"{name} stands for {what}, a constant that source cannot say"
-                for name, what in self.constants.items() if name not in said]
+        in_text = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()
+        return [f"{name} stands for {value}, a constant that source cannot say"
+                for name, value in self.constants.items() if name not in in_text]
 
 
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"

@@ -31,7 +31,7 @@ class Renamed:
 
     Attributes:
         code: the outermost.
-        names: ``{name of a variable: its name here}``; empty if nothing had to be changed.
+        names: ``{name of a variable: its new name}``; empty if nothing had to be changed.
     """
 
     code: Code
@@ -41,8 +41,8 @@ class Renamed:
         """Return the changed names of one code object of the new tree."""
         if not self.names:
             return {}
-        here = {*code.varnames, *code.cellvars, *code.freevars}
-        return {old: new for old, new in self.names.items() if new in here}
+        variables = {*code.varnames, *code.cellvars, *code.freevars}
+        return {old: new for old, new in self.names.items() if new in variables}
 
     def note(self, code: Code) -> str:
         """Return the note on the changed names of one code object; empty if none is changed."""
@@ -76,13 +76,13 @@ def renamed(code: Code) -> Renamed:
     """
     tree = _tree(code)
     wrong: dict[str, None] = {}
-    for here, mangles in tree:
-        for name in (*here.varnames, *here.cellvars, *here.freevars):
+    for each, mangles in tree:
+        for name in (*each.varnames, *each.cellvars, *each.freevars):
             if name not in wrong and not can_be_a_variable(name, mangles):
                 wrong[name] = None
     if not wrong:
         return Renamed(code)
-    taken = {name for here, _ in tree for name in (*here.names, *here.varnames, *here.cellvars, *here.freevars)}
+    taken = {name for each, _ in tree for name in (*each.names, *each.varnames, *each.cellvars, *each.freevars)}
     names: dict[str, str] = {}
     for name in wrong:
         new = "_" + legal(name).strip("_")
@@ -91,8 +91,8 @@ def renamed(code: Code) -> Renamed:
         names[name] = new
         taken.add(new)
     views: dict[Code, Code] = {}
-    for here, _ in tree:
-        _rename(here, names, views)
+    for each, _ in tree:
+        _rename(each, names, views)
     return Renamed(views[code], names)
 
 
@@ -113,11 +113,11 @@ def _tree(code: Code) -> list[tuple[Code, bool]]:
     done: dict[tuple[Code, bool], None] = {}
     pending = [(code, False)]
     while pending:
-        here, mangles = pending[-1]
+        current, mangles = pending[-1]
         inside = mangles
-        if not here.flags & (CO_OPTIMIZED | CO_NEWLOCALS) and here.name != "<module>":
-            inside = bool(here.name.strip("_"))
-        held = [(c, inside) for c in here.consts if isinstance(c, Code) and (c, inside) not in done]
+        if not current.flags & (CO_OPTIMIZED | CO_NEWLOCALS) and current.name != "<module>":
+            inside = bool(current.name.strip("_"))
+        held = [(c, inside) for c in current.consts if isinstance(c, Code) and (c, inside) not in done]
         if held:
             pending += held
         else:

@@ -67,10 +67,10 @@ class CodeScope(CompiledScope):
         if self.options.future_annotations and isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value.removeprefix("*")  # ``*args: *Ts``
             try:
-                made = ast.parse(text, mode="eval").body
+                parsed = ast.parse(text, mode="eval").body
             except SyntaxError:
                 return node
-            return made if text == node.value else ast.Starred(made, LOAD)
+            return parsed if text == node.value else ast.Starred(parsed, LOAD)
         return node
 
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
@@ -143,10 +143,10 @@ class CodeScope(CompiledScope):
         names = list(code.arguments)
         annotations: dict[str, ast.expr] = {}
         node = parts.get("annotations")
-        made = parts.get("annotate")
-        if isinstance(made, FunctionExpr):
-            node = deferred.expression(made.code, self)
-        elif made is not None:
+        annotate = parts.get("annotate")
+        if isinstance(annotate, FunctionExpr):
+            node = deferred.expression(annotate.code, self)
+        elif annotate is not None:
             raise CannotDecompile(LIFT, "an __annotate__ made in another way")
         annotated: list[tuple[Any, ast.expr]] = []
         if isinstance(node, ast.Tuple):
@@ -230,12 +230,12 @@ class CodeScope(CompiledScope):
         executor.run(state, node.ops)
         if node.end != "return" or len(state.stack) != 1 or state.stmts:
             raise CannotDecompile(LIFT, "type parameters made in another way")
-        made = executor.pop(state)
-        if not isinstance(made, (FunctionExpr, ClassExpr, TypeAlias)):
+        result = executor.pop(state)
+        if not isinstance(result, (FunctionExpr, ClassExpr, TypeAlias)):
             raise CannotDecompile(LIFT, "type parameters of something else")
-        if isinstance(made, FunctionExpr):
-            made.scope = scope
-        return made
+        if isinstance(result, FunctionExpr):
+            result.scope = scope
+        return result
 
     def later(self, expr: FunctionExpr) -> ast.expr:
         """Write the expression that a function of a bound, a default or a ``type`` statement returns."""
@@ -260,23 +260,23 @@ class CodeScope(CompiledScope):
         if build_kind != "YIELD":
             accumulator = Accumulator(build_kind)
             stack[:1] = [accumulator]
-        found = None
+        loops = None
         if body.reducer is not None and len(stack) == 1 + (accumulator is not None):
-            found = parse_loops(body.reducer, head, stack, accumulator)
-        if found is None:
+            loops = parse_loops(body.reducer, head, stack, accumulator)
+        if loops is None:
             raise CannotDecompile(STRUCTURE, "a comprehension" if accumulator is not None else "a generator expression")
-        generators, element, _ = found
+        generators, element, _ = loops
         captured = {name for op in canonicalise(code).ops if type(op.arg) is Code for name in op.arg.freevars}
         # (comprehensions that are inlined in this one set theirs aside)
         foreign = {*code.arguments, *(op.arg for op in canonicalise(code).ops if op.kind in SET_ASIDE)}
         names = [self.plain_name(n) for n in (*code.varnames, *code.cellvars) if n not in foreign]
         name_dropped(generators, names, [self.plain_name(n) for n in code.cellvars if n not in captured])
-        made = build_comprehension(build_kind, element, generators, iterable)
+        result = build_comprehension(build_kind, element, generators, iterable)
         # up to 3.11 the function of an asynchronous comprehension is a coroutine, and the compiler adds the await
         # (``compiler_comprehension`` in compile.c)
-        if isinstance(made, Comprehension):
-            made.awaited = bool(code.flags & CO_COROUTINE)
-        return made
+        if isinstance(result, Comprehension):
+            result.awaited = bool(code.flags & CO_COROUTINE)
+        return result
 
 
 def make_function(

@@ -29,8 +29,8 @@ def stages(code: CodeType | Code) -> str:
     printer.show("operations: what all versions of Python share",
                  "\n".join(f"{number:4} {op!r}" for number, op in enumerate(program.ops)))
     printer.show("graph: blocks, how they end, the handlers over them", _graph(build(program)))
-    found = decompile_code(source, trace=printer)
-    printer.show(f"text: {found.fidelity.value} {found.note}".rstrip(), found.text)
+    result = decompile_code(source, trace=printer)
+    printer.show(f"text: {result.fidelity.value} {result.note}".rstrip(), result.text)
     return "\n".join(printer.out).lstrip("\n")
 
 

@@ -68,11 +68,11 @@ class Tiers:
         self._families: dict[Code, list[Code]] = {}
         pending = [root]
         while pending:
-            here = pending.pop()
-            self.names[here] = here.qualname
-            called_later = lazy(here)
-            for held in reversed(codes_in(here)):
-                self.parents[held] = here
+            current = pending.pop()
+            self.names[current] = current.qualname
+            called_later = lazy(current)
+            for held in reversed(codes_in(current)):
+                self.parents[held] = current
                 if (held.name in _EXPRESSIONS or held.name.startswith(HIDDEN) or held in called_later
                         or deferred(held) is not None):
                     self.parts.add(held)
@@ -117,12 +117,12 @@ class Tiers:
         """Return the tiers that decide how a code object is written."""
         if not self._families:
             for each in self.names:
-                here = each
+                current = each
                 self._families[each] = [each]
-                while here is not self.root:
-                    here = self.parents[here]
-                    self._families[each].append(here)
-                    self._families[here].append(each)
+                while current is not self.root:
+                    current = self.parents[current]
+                    self._families[each].append(current)
+                    self._families[current].append(each)
         return tuple(map(self.of, self._families[code]))
 
     def owner(self, code: Code) -> Code:

@@ -78,9 +78,9 @@ class Transformer(ast.NodeTransformer):
 
     def expression(self, node: ast.expr) -> ast.expr:
         """Visit an expression, in whose place another may come."""
-        made = self.visit(node)
-        assert isinstance(made, ast.expr)
-        return made
+        result = self.visit(node)
+        assert isinstance(result, ast.expr)
+        return result
 
     def generic_visit(self, node: Tree) -> Tree:
         """Visit the fields of a node that hold nodes."""

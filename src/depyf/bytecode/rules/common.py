@@ -74,10 +74,10 @@ def copy(t: Translator, i: Instruction) -> None:
 def push_copy(t: Translator, place: int) -> None:
     """Push a copy of the value at a physical ``place`` (1 is the top)."""
     visible = t.visible(place)
-    here = t.stack[-place]
-    if here:
+    value = t.stack[-place]
+    if value:
         t.emit("COPY", visible)
-    t.stack.append(here)
+    t.stack.append(value)
 
 
 def swap(t: Translator, i: Instruction) -> None:

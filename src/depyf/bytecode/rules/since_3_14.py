@@ -159,11 +159,11 @@ class _Arms:
 
     def same_handlers(self, i: int, j: int, pending: list[tuple[int, int]]) -> bool:
         """Return whether handlers cover both or none; their code is compared too."""
-        here, there = self.t.entry_of(i), self.t.entry_of(j)
-        if here is None or there is None:
-            return here is there
-        pending.append((here[0], there[0]))
-        return here[2] == there[2]
+        first, second = self.t.entry_of(i), self.t.entry_of(j)
+        if first is None or second is None:
+            return first is second
+        pending.append((first[0], second[0]))
+        return first[2] == second[2]
 
     def expect(self, index: int, *names: str) -> int:
         """Return the instruction behind those of the given names; -1 if others stand there."""
@@ -184,10 +184,10 @@ class _Arms:
         if branch.opname not in arms:
             return []
         true, false = arms[branch.opname]
-        found, other = (true, false) if wanted else (false, true)
+        matching, other = (true, false) if wanted else (false, true)
         if self.follow_jumps(other) != loop:
             return []
-        inside = self.constant(self.expect(found, "POP_ITER"), wanted)
+        inside = self.constant(self.expect(matching, "POP_ITER"), wanted)
         after = self.constant(self.expect(self.instructions[loop].target, "END_FOR", "POP_ITER"), not wanted)
         return [inside, after] if inside >= 0 and after >= 0 else []
 

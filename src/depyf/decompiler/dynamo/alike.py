@@ -58,7 +58,7 @@ class Comparison:
         numbered = [index for item in items if (index := numbered_element(item, self.folder)) is not None]
         if len(numbered) == len(items) and len({index.owner for index in numbered}) == 1:
             return self._variable(numbered, wanted, is_graph=graph_item(first) is not None)
-        made = kind()
+        result = kind()
         for field in kind._fields:
             values: list[Any] = [getattr(item, field, None) for item in items]
             if isinstance(values[0], list):
@@ -68,14 +68,14 @@ class Comparison:
                     return None
                 same = self.common(values, _hint(first, field, 0, values[0]) or wanted)
             elif all(type(value) is type(values[0]) and value == values[0] for value in values):
-                setattr(made, field, values[0])
+                setattr(result, field, values[0])
                 continue
             else:
                 return None
             if same is None:
                 return None
-            setattr(made, field, same)
-        return made
+            setattr(result, field, same)
+        return result
 
     def _lists(self, owner: ast.AST, field: str, lists: list[Any], wanted: str) -> list[Any] | None:
         """Return the list that a field of all items is, with variables as in :meth:`common`, or ``None``."""
@@ -126,9 +126,9 @@ def _hint(owner: ast.AST, field: str, place: int, part: ast.AST) -> str:
 
 def numbered_element(item: ast.AST, folder: Folder) -> Index | None:
     """Return the list and number of ``out[3]`` or ``self.layers[3]``; ``None`` for any other expression."""
-    found = graph_item(item)
-    if found is not None:
-        return Index(*found)
+    pair = graph_item(item)
+    if pair is not None:
+        return Index(*pair)
     if isinstance(item, ast.Subscript) and isinstance(item.slice, ast.Constant) and type(item.slice.value) is int:
         path = folder.paths.of(item.value)
         if path is not None and folder.paths.facts.length(path):

@@ -98,39 +98,39 @@ def _held_before(body: list[ast.stmt], at: int, folder: Folder) -> list[int]:
 
 def _blocks(body: list[ast.stmt], at: int, elements: dict[str, ast.expr]) -> dict[str, list[ast.stmt]]:
     """Return the stores in a row of attributes of elements, as blocks of one length by the variable of the element."""
-    found: dict[str, list[ast.stmt]] = {}
+    blocks: dict[str, list[ast.stmt]] = {}
     last = ""
     for statement in body[at:]:
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
         name = target.value.id if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) else ""
-        if name not in elements or name != last and name in found:
+        if name not in elements or name != last and name in blocks:
             break
-        found.setdefault(name, []).append(statement)
+        blocks.setdefault(name, []).append(statement)
         last = name
-    return _of_one_length(found)
+    return _of_one_length(blocks)
 
 
 def _stores(body: list[ast.stmt], at: int, folder: Folder, stores: Collection[int]) -> dict[str, list[ast.stmt]]:
     """Return the stores in a row of buffers inside elements, as blocks of one length by the text of the module."""
-    found: dict[str, list[ast.stmt]] = {}
+    blocks: dict[str, list[ast.stmt]] = {}
     last = ""
     for statement in body[at:]:
         if id(statement) not in stores:
             break
         assert isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Attribute)
         owner = text_of(target.value)
-        if owner != last and owner in found or not folder.elements_in(target.value):
+        if owner != last and owner in blocks or not folder.elements_in(target.value):
             break
-        found.setdefault(owner, []).append(statement)
+        blocks.setdefault(owner, []).append(statement)
         last = owner
-    return _of_one_length(found)
+    return _of_one_length(blocks)
 
 
-def _of_one_length(found: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
+def _of_one_length(blocks: dict[str, list[ast.stmt]]) -> dict[str, list[ast.stmt]]:
     """Return the leading blocks that are as long as the first."""
-    size = len(next(iter(found.values()), ()))
+    size = len(next(iter(blocks.values()), ()))
     same: dict[str, list[ast.stmt]] = {}
-    for name, block in found.items():
+    for name, block in blocks.items():
         if len(block) != size:
             break
         same[name] = block

@@ -160,15 +160,15 @@ class Folder(Transformer):
 
     def elements_in(self, item: ast.expr) -> list[Index]:
         """Return the elements of lists that an expression goes through, outermost first."""
-        found = []
+        elements = []
         for node in _owners(item) if is_plain_path(item) else nodes_of(item):
             if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
                     and type(node.slice.value) is int):
                 continue
             owner = self.paths.of(node.value)
             if owner is not None and self.paths.facts.length(owner):
-                found.append(Index(text_of(node.value), node.slice.value))
-        return sorted(found, key=lambda each: len(each.owner))
+                elements.append(Index(text_of(node.value), node.slice.value))
+        return sorted(elements, key=lambda each: len(each.owner))
 
     def text(self, item: ast.expr) -> str:
         """Return the text of an item, unparsed once."""
@@ -324,11 +324,11 @@ class _Runs:
         for places in self.places[at:]:
             if alone and place not in places:
                 break
-            here = [each.owner for each in places if each.number == place.number]
-            if not here or any(each.owner in owners and each.number != place.number for each in places):
+            matching = [each.owner for each in places if each.number == place.number]
+            if not matching or any(each.owner in owners and each.number != place.number for each in places):
                 break  # (at the first item: it goes through two elements of one list)
-            if not alone and not set(here) & set(owners):
-                owners.append(here[0])
+            if not alone and not set(matching) & set(owners):
+                owners.append(matching[0])
             end += 1
         self.stretches[place, alone] = end, owners
         return end, owners

@@ -90,17 +90,17 @@ def root_name(node: ast.expr) -> str:
 def text_of(node: ast.expr) -> str:
     """Return the text that ``ast.unparse`` gives, faster for the paths that most arguments of graphs are."""
     parts: list[str] = []
-    here = node
-    while not isinstance(here, ast.Name):
-        if isinstance(here, ast.Attribute):
-            parts.append(f".{here.attr}")
-        elif isinstance(here, ast.Subscript) and isinstance(here.slice, ast.Constant) \
-                and type(here.slice.value) in (int, str):
-            parts.append(f"[{here.slice.value!r}]")
+    inner = node
+    while not isinstance(inner, ast.Name):
+        if isinstance(inner, ast.Attribute):
+            parts.append(f".{inner.attr}")
+        elif isinstance(inner, ast.Subscript) and isinstance(inner.slice, ast.Constant) \
+                and type(inner.slice.value) in (int, str):
+            parts.append(f"[{inner.slice.value!r}]")
         else:
             return ast.unparse(node)
-        here = here.value
-    return here.id + "".join(reversed(parts))
+        inner = inner.value
+    return inner.id + "".join(reversed(parts))
 
 
 def is_plain_path(node: ast.expr) -> bool:

@@ -85,17 +85,18 @@ def with_displays_inside(body: list[ast.stmt]) -> None:
     uses = collections.Counter(node.id for statement in body for node in nodes_of(statement)
                                if isinstance(node, ast.Name))
     for at in range(len(body) - 2, -1, -1):
-        made, call = body[at], body[at + 1]
-        if isinstance(made, ast.Assign) and isinstance(made.value, ast.Dict) and _is_silent(made.value) \
-                and len(made.targets) == 1 and isinstance(name := made.targets[0], ast.Name) and uses[name.id] == 2 \
-                and isinstance(call, ast.Expr) and isinstance(call.value, ast.Call) and len(call.value.args) == 1 \
+        binding, call = body[at], body[at + 1]
+        if isinstance(binding, ast.Assign) and isinstance(binding.value, ast.Dict) and _is_unobservable(binding.value) \
+                and len(binding.targets) == 1 and isinstance(name := binding.targets[0], ast.Name) \
+                and uses[name.id] == 2 and isinstance(call, ast.Expr) and isinstance(call.value, ast.Call) \
+                and len(call.value.args) == 1 \
                 and isinstance(call.value.func, ast.Attribute) and is_plain_path(call.value.func) \
                 and isinstance(taken := call.value.args[0], ast.Name) and taken.id == name.id:
-            call.value.args[0] = made.value
+            call.value.args[0] = binding.value
             del body[at]
 
 
-def _is_silent(display: ast.Dict) -> bool:
+def _is_unobservable(display: ast.Dict) -> bool:
     """Return whether it is unobservable when a dictionary is made."""
     return all(isinstance(key, ast.Constant) for key in display.keys) and all(
         isinstance(value, (ast.Constant, ast.Name)) or is_plain_path(value)
@@ -184,8 +185,8 @@ class StoresWrittenOut:
 
 
 def _long_form(path: Path) -> ast.expr:
-    found: ast.expr = ast.Name(path[0][1], ast.Load())
+    result: ast.expr = ast.Name(path[0][1], ast.Load())
     for kind, key in path[1:]:
-        found = ast.Attribute(found, key, ast.Load()) if kind == "attr" else ast.Subscript(
-            found, ast.Constant(key), ast.Load())
-    return found
+        result = ast.Attribute(result, key, ast.Load()) if kind == "attr" else ast.Subscript(
+            result, ast.Constant(key), ast.Load())
+    return result

@@ -68,13 +68,13 @@ class Readable:
         known = {name: meaning for name, meaning in self._meanings.items() if _WORDS.fullmatch(meaning)}
         if not known:
             return
-        said = {ast.unparse(node) for node in nodes_of(self.tree) if isinstance(node, (ast.Attribute, ast.Call))
+        written = {ast.unparse(node) for node in nodes_of(self.tree) if isinstance(node, (ast.Attribute, ast.Call))
                 and root_name(node) == "torch"}
         words: dict[str, str] = {}
         for name, meaning in known.items():
             text = re.sub(r"^device\(type=", "torch.device(", meaning)
             text = re.sub(r", index=(\d+)\)$", r", \1)", text)
-            if text in said:
+            if text in written:
                 continue  # the program says so itself: it would not be known what is the constant
             words[name] = text
             self.constants[text] = name
@@ -247,7 +247,7 @@ class _Imports(Transformer):
                     continue
                 module = package
             modules.setdefault(module, []).append(ast.alias(name, known if known != name else None))
-        found: list[ast.stmt] = []
+        result: list[ast.stmt] = []
         for module, aliases in modules.items():
-            found.append(ast.ImportFrom(module, aliases, 0) if module else ast.Import(aliases))
-        return found
+            result.append(ast.ImportFrom(module, aliases, 0) if module else ast.Import(aliases))
+        return result

@@ -80,7 +80,7 @@ class _Writer(Transformer):
         self.constants = constants
         self.constant_roots = {text.partition(".")[0] for text in constants}
         self.sets_entries = sets_entries
-        self.made = 0
+        self.fresh_names = 0
         #: Variables that hold a module's dictionary in this statement, by the path of the dictionary.
         self.shared: dict[Path, str] = {}
         #: How often the dictionaries are read in this statement.
@@ -120,11 +120,11 @@ class _Writer(Transformer):
             written = self.store(node, self.stores)
             if written is not None:
                 return written
-        for holder in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        for owner in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
             for field in ("body", "orelse", "finalbody"):
-                inner = getattr(holder, field, None)
+                inner = getattr(owner, field, None)
                 if inner:
-                    setattr(holder, field, [made for each in inner for made in self.statement(each)])
+                    setattr(owner, field, [part for each in inner for part in self.statement(each)])
         return [self.with_expressions(self.entry(node) or node)]
 
     def imported(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt] | None:
@@ -212,8 +212,8 @@ class _Writer(Transformer):
             name = self.constants.get(ast.unparse(node))
             if name is not None:
                 return _placed(ast.Name(name, ast.Load()), node)
-        found: ast.AST = super().visit(node)
-        return found
+        result: ast.AST = super().visit(node)
+        return result
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if isinstance(node.ctx, ast.Load):
@@ -252,15 +252,15 @@ class _Writer(Transformer):
         known = self.shared.get(path)
         if known is not None:
             return _placed(ast.Name(known, ast.Load()), node)
-        found: ast.expr = _placed(ast.Attribute(self.expression(owner), path[-1][1], ast.Load()), node)
+        result: ast.expr = _placed(ast.Attribute(self.expression(owner), path[-1][1], ast.Load()), node)
         if self.certain and self.reads.get(path, 0) > 1:
             self.shared[path] = name = self.fresh()
-            found = _placed(ast.NamedExpr(ast.Name(name, ast.Store()), found), node)
-        return found
+            result = _placed(ast.NamedExpr(ast.Name(name, ast.Store()), result), node)
+        return result
 
     def fresh(self) -> str:
-        self.made += 1
-        return f".{self.made}"  # no name that a text could have
+        self.fresh_names += 1
+        return f".{self.fresh_names}"  # no name that a text could have
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         return self.uncertain(node)
@@ -403,7 +403,7 @@ class _Writer(Transformer):
         path = self.paths.of(self.names.get(cls.id, cls) if isinstance(cls, ast.Name) else cls)
         name = self.fresh()
 
-        def made() -> ast.expr:
+        def new_object() -> ast.expr:
             return ast.Name(name, ast.Load())
 
         called = self.expression(copied(cls))
@@ -413,10 +413,10 @@ class _Writer(Transformer):
             if keyword.arg is None:
                 raise CannotWriteOut("an object with attributes that are not named")
             value = self.expression(keyword.value)
-            step = _placed(ast.Call(self.setter(), [made(), ast.Constant(keyword.arg), value], []), keyword.value)
+            step = _placed(ast.Call(self.setter(), [new_object(), ast.Constant(keyword.arg), value], []), keyword.value)
             steps.append(step)
         steps += self.contents(node, path, name)
-        result = ast.Subscript(ast.Tuple([*steps, made()], ast.Load()), ast.Constant(len(steps)), ast.Load())
+        result = ast.Subscript(ast.Tuple([*steps, new_object()], ast.Load()), ast.Constant(len(steps)), ast.Load())
         return _placed(result, node)
 
     def contents(self, node: ast.Call, path: Path | None, name: str) -> list[ast.expr]:

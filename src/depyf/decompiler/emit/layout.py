@@ -107,19 +107,19 @@ def _parameters(arguments: ast.arguments) -> list[str]:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
-    found = []
+    texts = []
     for index, (each, default) in enumerate(zip(positional, defaults)):
-        found.append(_parameter(each, default))
+        texts.append(_parameter(each, default))
         if arguments.posonlyargs and index == len(arguments.posonlyargs) - 1:
-            found.append("/")
+            texts.append("/")
     if arguments.vararg is not None:
-        found.append("*" + _parameter(arguments.vararg, None))
+        texts.append("*" + _parameter(arguments.vararg, None))
     elif arguments.kwonlyargs:
-        found.append("*")
-    found += [_parameter(each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+        texts.append("*")
+    texts += [_parameter(each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
     if arguments.kwarg is not None:
-        found.append("**" + _parameter(arguments.kwarg, None))
-    return found
+        texts.append("**" + _parameter(arguments.kwarg, None))
+    return texts
 
 
 def _parameter(each: ast.arg, default: ast.expr | None) -> str:

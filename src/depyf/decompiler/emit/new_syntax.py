@@ -35,16 +35,16 @@ def newer(
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, text: str, since: tuple[int, int]
 ) -> NewerFunction | NewerAsyncFunction | NewerClass:
     """Return a definition with text behind its name that Pythons before ``since`` cannot read."""
-    made: NewerFunction | NewerAsyncFunction | NewerClass
+    result: NewerFunction | NewerAsyncFunction | NewerClass
     if isinstance(node, ast.ClassDef):
-        made = refined(node, NewerClass)
+        result = refined(node, NewerClass)
     elif isinstance(node, ast.AsyncFunctionDef):
-        made = refined(node, NewerAsyncFunction)
+        result = refined(node, NewerAsyncFunction)
     else:
-        made = refined(node, NewerFunction)
-    made.name += text
-    made.since = since
-    return made
+        result = refined(node, NewerFunction)
+    result.name += text
+    result.since = since
+    return result
 
 
 def too_new(tree: ast.AST) -> bool:

@@ -273,8 +273,8 @@ class _Placeholders(Transformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id.startswith(self.constant) and node.id[len(self.constant) :].isdecimal():
             value = self.writer.constants[int(node.id[len(self.constant) :])]
-            made = constant(value) if type(value) is int else ast.Constant(value)  # (large ones are written in hex)
-            return ast.copy_location(made, node)
+            literal = constant(value) if type(value) is int else ast.Constant(value)  # (large ones are written in hex)
+            return ast.copy_location(literal, node)
         return node
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:

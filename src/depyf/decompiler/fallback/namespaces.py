@@ -33,7 +33,7 @@ rule = registrar(RULES)
 
 def run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.stmt]:
     """Statements that run ``body`` in the namespace they stand in."""
-    made = ast.parse(
+    statements = ast.parse(
         f"def {prefix}body({prefix}names): pass\n"
         f"{prefix}body(__import__('builtins').locals())\n"
         f"del {prefix}body"
@@ -41,10 +41,10 @@ def run_in_function(body: list[ast.stmt], code: Code, prefix: str) -> list[ast.s
     stored = {op.arg for op in canonicalise(code).ops if op.kind in (o.STORE_DEREF, o.DELETE_DEREF)}
     free = [name for name in code.freevars if name in stored and not name.startswith("__class")]
     outer: list[ast.stmt] = [ast.Nonlocal(free)] if free else []
-    function = made[0]
+    function = statements[0]
     assert isinstance(function, ast.FunctionDef)
     function.body = outer + body
-    return made
+    return statements
 
 
 def _frame(w: Writer, name: str, value: str) -> str:

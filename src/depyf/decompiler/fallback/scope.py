@@ -78,16 +78,16 @@ class _Nested:
         one by one. Defaults are what the function is given.
         """
         passed: list[ast.expr] = [ast.Name(legal(parameter), ast.Load()) for parameter in code.arguments]
-        made: Any = self.scope.generic(FunctionExpr(code, {}), passed)
-        if isinstance(made, TypeAlias):
-            shown = made.name
-            body = [made.statement(shown)]
-        elif isinstance(made, (FunctionExpr, ClassExpr)):
-            shown = self.scope.plain_name(made.code.name)
+        generic: Any = self.scope.generic(FunctionExpr(code, {}), passed)
+        if isinstance(generic, TypeAlias):
+            shown = generic.name
+            body = [generic.statement(shown)]
+        elif isinstance(generic, (FunctionExpr, ClassExpr)):
+            shown = self.scope.plain_name(generic.code.name)
             # (3.13 may call keyword defaults by the name of the others)
-            defaults = {key: made.arguments.pop(key) for key in ("defaults", "kwdefaults") if key in made.arguments} \
-                if isinstance(made, FunctionExpr) else {}
-            defined = definition(SymbolicExecutor(self.scope), shown, made)
+            defaults = {key: generic.arguments.pop(key) for key in ("defaults", "kwdefaults")
+                        if key in generic.arguments} if isinstance(generic, FunctionExpr) else {}
+            defined = definition(SymbolicExecutor(self.scope), shown, generic)
             if defined is None:
                 raise CannotDecompile(LIFT, "type parameters of something that is called otherwise")
             body = [defined]

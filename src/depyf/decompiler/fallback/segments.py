@@ -51,8 +51,8 @@ def _cut(block: Block) -> list[Segment]:
         if op.kind is o.POP_EXCEPT:
             pieces.append([])
     segments = [Segment(ops, block.region) for ops in pieces]
-    for here, following in zip(segments, segments[1:]):
-        here.targets = [following]
+    for segment, following in zip(segments, segments[1:]):
+        segment.targets = [following]
     segments[-1].end, segments[-1].arg = block.end, block.arg
     return segments
 

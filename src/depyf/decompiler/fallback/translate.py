@@ -10,7 +10,7 @@ from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
 from ..errors import FALLBACK, CannotDecompile
 from . import namespaces
-from .rules import calls, control, displays, matching, operators, places, shuffles
+from .rules import calls, control, displays, matching, operators, places, stack_operations
 from .writer import Rule, Writer
 
 RULES: dict[str, Rule] = {
@@ -18,7 +18,7 @@ RULES: dict[str, Rule] = {
     **operators.RULES,
     **displays.RULES,
     **calls.RULES,
-    **shuffles.RULES,
+    **stack_operations.RULES,
     **control.RULES,
     **matching.RULES,
 }
@@ -30,12 +30,12 @@ def translate(writer: Writer, op: Op) -> None:
     Raises:
         CannotDecompile: it has no form in Python source.
     """
-    found = namespaces.RULES.get(op.kind) if writer.namespace else None
-    found = found or RULES.get(op.kind)
-    if found is None:
+    rule = namespaces.RULES.get(op.kind) if writer.namespace else None
+    rule = rule or RULES.get(op.kind)
+    if rule is None:
         raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}")
     before = len(writer.tags)
-    found(writer, op)
+    rule(writer, op)
     pops, pushes = effect(op)
     if len(writer.tags) - before != pushes - pops:
         raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset} left {len(writer.tags)} values")

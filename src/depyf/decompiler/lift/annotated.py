@@ -51,10 +51,10 @@ def annotate(
         state.stmts.pop()
     target = ast.Name(name, STORE)
     if number is None:
-        made = ast.AnnAssign(target, annotation, value, 1)
+        statement = ast.AnnAssign(target, annotation, value, 1)
     else:
-        made = NumberedAnnotation(target, annotation, value, number)
-    state.stmts.append(at_line(made, executor.line))
+        statement = NumberedAnnotation(target, annotation, value, number)
+    state.stmts.append(at_line(statement, executor.line))
 
 
 def reached(executor: SymbolicExecutor, state: State, number: ast.expr) -> bool:

@@ -64,8 +64,8 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> None:
     if isinstance(arguments, ast.Tuple) and not isinstance(arguments, JoinedTuple) and (
         has_keywords or not isinstance(arguments, LiteralTuple)
     ):
-        made = isinstance(arguments, (BuiltTuple, LiteralTuple))
-        if has_star(arguments) or not made or any(k.arg is None for k in keywords) or (
+        built_here = isinstance(arguments, (BuiltTuple, LiteralTuple))
+        if has_star(arguments) or not built_here or any(k.arg is None for k in keywords) or (
             has_keywords and len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS
         ):
             positional = list(arguments.elts)

@@ -32,8 +32,8 @@ def build_class(executor: SymbolicExecutor, state: State, values: list[ast.expr]
         raise CannotDecompile(LIFT, "a class that is made in another way")
     parameters = [p for v in values if isinstance(v, GenericBase) for p in v.parameters]
     bases = [v for v in values[2:] if not isinstance(v, GenericBase)]
-    made = executor.scope.class_(function, name.value, bases, keywords)
-    executor.push(state, ClassExpr(made, function.code, parameters))
+    class_node = executor.scope.class_(function, name.value, bases, keywords)
+    executor.push(state, ClassExpr(class_node, function.code, parameters))
 
 
 @rule(o.MAKE_FUNCTION)
@@ -60,8 +60,8 @@ def definition(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.st
         decorators.append(inner.func)
         inner = inner.args[0]
     if type(inner) is FunctionExpr:
-        made = executor.scope.function(inner, name, decorators)
-        return made if made is None else with_parameters(made, inner.type_parameters)
+        statement = executor.scope.function(inner, name, decorators)
+        return statement if statement is None else with_parameters(statement, inner.type_parameters)
     if type(inner) is ClassExpr:
         if executor.scope.plain_name(inner.node.name) != executor.scope.plain_name(name):
             return None

@@ -85,23 +85,23 @@ def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> None:
 
 def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
     """Return a dictionary of parts: displays are spliced in, and other mappings stand behind ``**``."""
-    made = MergedDict([], [])
-    made.parts = []
+    merged = MergedDict([], [])
+    merged.parts = []
     spliced = False
     for part in parts:
         if isinstance(part, ast.Dict) and part.keys and None not in part.keys and not spliced and (
             not keywords or all(isinstance(k, ast.Constant) for k in part.keys)
         ):
-            made.keys += part.keys
-            made.values += part.values
-            made.parts.append(list(zip(part.keys, part.values)))
+            merged.keys += part.keys
+            merged.values += part.values
+            merged.parts.append(list(zip(part.keys, part.values)))
             spliced = True
         else:
-            made.keys.append(None)
-            made.values.append(part)
-            made.parts.append(part)
+            merged.keys.append(None)
+            merged.values.append(part)
+            merged.parts.append(part)
             spliced = False
-    return made if keywords else ast.Dict(made.keys, made.values)
+    return merged if keywords else ast.Dict(merged.keys, merged.values)
 
 
 Display = TypeVar("Display", ast.List, ast.Set, ast.Dict)

@@ -280,9 +280,9 @@ class SymbolicExecutor:
                     raise CannotDecompile(LIFT, "a type alias stored under another name")
                 return value.statement(target.id)
             if isinstance(value, (FunctionExpr, ast.Call, ClassExpr)):
-                made = definition(self, target.id, value)
-                if made is not None:
-                    return made
+                defined = definition(self, target.id, value)
+                if defined is not None:
+                    return defined
         return ast.Assign(targets, self.resolve(value))
 
 

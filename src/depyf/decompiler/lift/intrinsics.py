@@ -46,11 +46,11 @@ def type_parameter(executor: SymbolicExecutor, state: State, name: str, value: a
         executor.push(state, GenericBase(parameters))
         return
     if name == "typealias" and isinstance(value, ast.Tuple) and len(value.elts) == 3:
-        shown, parameters_node, made = value.elts
+        shown, parameters_node, value_function = value.elts
         given = [] if is_none(parameters_node) else parameters_of(parameters_node)
         alias = text_of(shown)
-        if given is not None and alias is not None and isinstance(made, FunctionExpr):
-            executor.push(state, TypeAlias(alias, given, executor.scope.later(made)))
+        if given is not None and alias is not None and isinstance(value_function, FunctionExpr):
+            executor.push(state, TypeAlias(alias, given, executor.scope.later(value_function)))
             return
     raise CannotDecompile(LIFT, f"intrinsic {name}")
 

@@ -38,14 +38,14 @@ def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
     """Return the pattern of a value: by its kind, of several alternatives, and with the name that it binds."""
     name = None if value.store is None else executor.scope.plain_name(value.store.arg)
     if len(value.copies) > 1:
-        made: ast.pattern = ast.MatchOr([pattern(executor, copy) for copy in value.copies])
+        result: ast.pattern = ast.MatchOr([pattern(executor, copy) for copy in value.copies])
     elif value.copies:
-        made = pattern(executor, value.copies[0])
+        result = pattern(executor, value.copies[0])
     elif value.kind is None:
         return ast.MatchAs(None, name)
     else:
-        made = _PATTERNS[value.kind.value](executor, value)
-    return made if name is None else ast.MatchAs(made, name)
+        result = _PATTERNS[value.kind.value](executor, value)
+    return result if name is None else ast.MatchAs(result, name)
 
 
 def of_value(executor: SymbolicExecutor, value: Value) -> ast.pattern:
@@ -89,15 +89,15 @@ def sequence(executor: SymbolicExecutor, value: Value) -> list[ast.pattern]:
     if not value.is_open:
         return part_patterns(executor, value, range(value.length))
     if value.star is not None:
-        made: list[ast.pattern] = []
+        patterns: list[ast.pattern] = []
         for index in range(value.length + 1):
             part = pattern(executor, value.parts[index])
             if index == value.star:
                 if not isinstance(part, ast.MatchAs):
                     raise CannotDecompile(LIFT, "a pattern of the rest of a sequence")
                 part = ast.MatchStar(part.name)
-            made.append(part)
-        return made
+            patterns.append(part)
+        return patterns
     # ``[a, *_, b]``: parts are looked up by index, what is between is not looked at
     after = -min([0, *value.parts])
     before = max(value.length - after, 0)

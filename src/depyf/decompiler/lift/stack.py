@@ -106,15 +106,15 @@ class Unpack:
         self.missing -= 1
         if not self.missing:
             name: ast.expr | None = None
-            made: list[ast.expr] = []
-            for at, found in reversed([*enumerate(self.targets)]):
-                if found is None:
+            elements: list[ast.expr] = []
+            for at, element in reversed([*enumerate(self.targets)]):
+                if element is None:
                     if not isinstance(name, ast.Name):
                         raise CannotDecompile(LIFT, "an unpacked value is dropped")
-                    found = ast.Name(name.id, STORE)
-                name = found
-                made.append(ast.Starred(found, STORE) if at == self.star else found)
-            executor.store_value(state, ast.Tuple(made[::-1], STORE), self.source)
+                    element = ast.Name(name.id, STORE)
+                name = element
+                elements.append(ast.Starred(element, STORE) if at == self.star else element)
+            executor.store_value(state, ast.Tuple(elements[::-1], STORE), self.source)
 
 
 class Assigning(Marker):

@@ -58,11 +58,11 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
 
 @rule(o.BUILD_TEMPLATE)
 def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    made, strings = executor.pop(state), executor.pop(state)
-    if not isinstance(made, ast.Tuple) or not isinstance(strings, ast.Tuple):
+    interpolations, strings = executor.pop(state), executor.pop(state)
+    if not isinstance(interpolations, ast.Tuple) or not isinstance(strings, ast.Tuple):
         raise CannotDecompile(LIFT, "a template made in another way")
-    fields = [each for each in made.elts if isinstance(each, Interpolation)]
+    fields = [each for each in interpolations.elts if isinstance(each, Interpolation)]
     texts = [each.value for each in strings.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    if len(fields) != len(made.elts) or len(texts) != len(strings.elts) or len(texts) != len(fields) + 1:
+    if len(fields) != len(interpolations.elts) or len(texts) != len(strings.elts) or len(texts) != len(fields) + 1:
         raise CannotDecompile(LIFT, "a template made in another way")
     executor.push(state, template(texts, fields))

@@ -216,12 +216,12 @@ def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
 
 
 def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None, ignore_name: bool) -> None:
-    here = path or a.name
+    place = path or a.name
     ignore_name = ignore_name and outer is None
 
     def check(what: str, left: Any, right: Any) -> None:
         if left != right:
-            raise _Different(f"{here}: {what} {left!r} became {right!r}")
+            raise _Different(f"{place}: {what} {left!r} became {right!r}")
 
     check("number of positional parameters", a.argcount, b.argcount)
     check("number of positional-only parameters", a.posonlyargcount, b.posonlyargcount)

@@ -105,12 +105,12 @@ class Interpreter:
         except (OSError, subprocess.SubprocessError) as error:
             raise ForeignError(f"{self.path}: {error}") from error
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise ForeignError(f"{self.path} ended with {done.returncode} {' '.join(said)}".rstrip())
+            last_line = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+            raise ForeignError(f"{self.path} ended with {done.returncode} {' '.join(last_line)}".rstrip())
         return self._answers(done.stdout, [name for name, _ in wanted])
 
     def _answers(self, data: bytes, names: list[str]) -> list[Code | ForeignError]:
-        found: list[Code | ForeignError] = []
+        result: list[Code | ForeignError] = []
         at = 0
         for name in names:
             if len(data) < at + 5:
@@ -119,13 +119,13 @@ class Interpreter:
             kind, answer = data[at : at + 1], data[at + 5 : at + 5 + size]
             at += 5 + size
             if kind != b"C" or len(answer) < HEADER_SIZE:
-                found.append(ForeignError(answer.decode("utf-8", "replace")))
+                result.append(ForeignError(answer.decode("utf-8", "replace")))
                 continue
             try:
-                found.append(load_pyc(answer, name))
+                result.append(load_pyc(answer, name))
             except PycError as error:
-                found.append(ForeignError(str(error)))
-        return found
+                result.append(ForeignError(str(error)))
+        return result
 
 
 def _encoded(text: str | bytes) -> bytes:

@@ -65,12 +65,11 @@ def prove(
         if not exact and tiers.of(code) is not Tier.STRUCTURED:
             nested = []
             try:
-                found = equivalent(left, right, rename=rename, nested=nested,
-                                   facts=facts if code is outermost else None)
+                # Where it stopped says more about a simplified text.
+                verdict = equivalent(left, right, rename=rename, nested=nested,
+                                     facts=facts if code is outermost else None)
             except Exception as error:  # a prover that fails has proven nothing
-                found = Verdict(False, f"equivalence: {type(error).__name__}: {error}")
-            # Where it stopped says more about a simplified text.
-            verdict = found
+                verdict = Verdict(False, f"equivalence: {type(error).__name__}: {error}")
         proofs[code] = Proof(code, verdict, exact, other)
         _inherit(outer, nested, outers)
         work.extend(reversed(nested))
@@ -93,11 +92,11 @@ def _inside_fallen(
     text is the same program.
     """
     pool = list(inside(other))
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     pending = [code]
     while pending:
-        here = pending.pop()
-        for const in codes_in(here):
+        current = pending.pop()
+        for const in codes_in(current):
             if const in proofs:
                 continue
             for match in pool:
@@ -108,9 +107,9 @@ def _inside_fallen(
                     pool.remove(match)
                     proofs[const] = Proof(const, verdict, True, match)
                     _inherit((const, match), nested, outers)
-                    found += nested
+                    pairs += nested
                     break
             else:
                 proofs[const] = Proof(const, None, False, None)
                 pending.append(const)
-    return found
+    return pairs

@@ -70,10 +70,10 @@ def compile_function(
             if free:
                 inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
                 free = []
-        made: Any = copy.copy(_empty(kind))
-        made.name = part
-        made.body = inner
-        inner = [made]
+        enclosing: Any = copy.copy(_empty(kind))
+        enclosing.name = part
+        enclosing.body = inner
+        inner = [enclosing]
     compiled = compiler(ast.Module(inner, []), FILENAME)
     for _ in wrappers:
         compiled = _function_in(compiled)

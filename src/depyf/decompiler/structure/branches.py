@@ -13,7 +13,7 @@ from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Special, State, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, line_of
 from ..undo.match_patterns import case_of
-from .frames import Construct, Here, Suite, outer_ends
+from .frames import Construct, Cursor, Suite, outer_ends
 from .loop_exits import reach
 from .region_cfg import is_leave
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from .walk import Walker
 
 
-def join_point(walker: Walker, here: Here) -> int | None:
+def join_point(walker: Walker, cursor: Cursor) -> int | None:
     """Return the block in which the two edges of a branch meet; ``None`` where there is none inside what follows."""
-    analysis, frame, follow = walker.analysis, here.frame, here.follow
+    analysis, frame, follow = walker.analysis, cursor.frame, cursor.follow
     candidates = sorted(
-        (child for child in analysis.tree.children[here.at]
+        (child for child in analysis.tree.children[cursor.at]
          if len(analysis.preds[child]) > 1 and child != follow and child not in walker.cfg.kinds
          and frame.jump(child) is None and lies_in(walker, child, frame.handler)),
         key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
-    found: list[int | None] = [*candidates, None]
+    ranked: list[int | None] = [*candidates, None]
     if candidates and follow is not None and (
             frame.jump(follow) is None or is_leave(walker.cfg.blocks[candidates[0]])):
         # an exit that both edges may take is not where they meet, if one of them can go on without it
-        arms = walker.cfg.blocks[here.at].successors
+        arms = walker.cfg.blocks[cursor.at].successors
         if follow in reach(walker, arms, {candidates[0], *outer_ends(frame, follow)} - {follow}):
-            found = [None, *candidates]
-    return walker.search.choose(found)
+            ranked = [None, *candidates]
+    return walker.search.choose(ranked)
 
 
 def lies_in(walker: Walker, id: int, region: int | None) -> bool:
@@ -48,12 +48,12 @@ def lies_in(walker: Walker, id: int, region: int | None) -> bool:
     )
 
 
-def branch(walker: Walker, here: Here, block: Block, state: State) -> Construct:
+def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Construct:
     """Write the ``if`` that a block ends in.
 
     Args:
         walker: writes the arms.
-        here: where the block is.
+        cursor: where the block is.
         block: ends in the branch.
         state: after the block's operations, with the tested value on the stack.
     """
@@ -61,24 +61,24 @@ def branch(walker: Walker, here: Here, block: Block, state: State) -> Construct:
     test = _tested(walker, state)
     stack = state.stack
     t, f = block.successors
-    join = join_point(walker, here)
-    target = here.follow if join is None else join
+    join = join_point(walker, cursor)
+    target = cursor.follow if join is None else join
     positive = walker.cfg.order[t] <= walker.cfg.order[f]
     if positive and t == target and f != target:
         positive = False
     elif not positive and f == target and t != target:
         positive = True
     out = state.stmts[done:]
-    body = walker.walk(Here(t if positive else f, stack[:], target, here.frame))
-    orelse = walker.walk(Here(f if positive else t, stack[:], target, here.frame))
+    body = walker.walk(Cursor(t if positive else f, stack[:], target, cursor.frame))
+    orelse = walker.walk(Cursor(f if positive else t, stack[:], target, cursor.frame))
     for arm in (body, orelse):
         if arm.falls and values(arm.stack) > values(stack):
             raise CannotDecompile(STRUCTURE, "a value crosses a join")
-    made = make_if(test, positive, body, orelse)
-    for stmt in made:
+    written = make_if(test, positive, body, orelse)
+    for stmt in written:
         if line_of(stmt) is None:
             at_line(stmt, block.line)
-    out += made
+    out += written
     if not body.falls and not orelse.falls:
         return Construct(out, None, stack)
     if body.falls and orelse.falls:

@@ -199,8 +199,8 @@ class _Parser:
 
     def comprehensions(self) -> list[ast.comprehension] | None:
         """Return the loops; ``None`` if one does not store its item."""
-        made = [loop.comprehension() for loop in self.loops]
-        return None if None in made else [loop for loop in made if loop is not None]
+        generators = [loop.comprehension() for loop in self.loops]
+        return None if None in generators else [loop for loop in generators if loop is not None]
 
     def collected(self, generators: list[ast.comprehension]) -> Element:
         """Return the element of the comprehension with these loops."""
@@ -250,8 +250,8 @@ def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
         if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
             continue
         if isinstance(node, COMPREHENSIONS):
-            yield from (found.id for loop in node.generators for found in nodes_of(loop.target)
-                        if isinstance(found, ast.Name) and isinstance(found.ctx, ast.Store))
+            yield from (name.id for loop in node.generators for name in nodes_of(loop.target)
+                        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
         pending += ast.iter_child_nodes(node)
 
 

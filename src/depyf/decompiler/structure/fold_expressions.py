@@ -102,27 +102,27 @@ class Reducer:
 
     def summary(self, id: int) -> Summary:
         """Return what a block does by itself."""
-        found = self.cache.get(id)
-        if found is None:
+        result = self.cache.get(id)
+        if result is None:
             block = self.cfg.blocks[id]
             state = State(parameters=True)
             try:
                 self.executor.run(state, block.ops)
                 if state.stmts or state.queue:
-                    found = _IMPURE
+                    result = _IMPURE
                 else:
-                    found = Summary(True, state.stack, state.underflow)
+                    result = Summary(True, state.stack, state.underflow)
             except CannotDecompile:
-                found = _IMPURE
-            self.cache[id] = found
-        return found
+                result = _IMPURE
+            self.cache[id] = result
+        return result
 
     def value(self, id: int) -> ast.expr | None:
         """Return the expression, if all a block does is to push one."""
-        found = self.summary(id)
-        if found.pure and not found.inputs and len(found.stack) == 1:
+        summary = self.summary(id)
+        if summary.pure and not summary.inputs and len(summary.stack) == 1:
             try:
-                return self.executor.resolve(found.stack[0])
+                return self.executor.resolve(summary.stack[0])
             except CannotDecompile:
                 return None
         return None
@@ -154,25 +154,25 @@ class Reducer:
         test begins the block that both copies lead to.
         """
         for id, head in self.cfg.blocks.items():
-            ways = [self.cfg.blocks[pred] for pred in self.preds[id]]
+            sources = [self.cfg.blocks[pred] for pred in self.preds[id]]
             order = self.cfg.order
-            if len(ways) < 2 or any(way.end != "jump" or way.handler != head.handler for way in ways) or not (
-                min(order[way.id] for way in ways) < order[id] < max(order[way.id] for way in ways)
+            if len(sources) < 2 or any(b.end != "jump" or b.handler != head.handler for b in sources) or not (
+                min(order[block.id] for block in sources) < order[id] < max(order[block.id] for block in sources)
             ):
                 continue
-            size = min(self.common_expressions(ways[0], way) for way in ways[1:])
+            size = min(self.common_expressions(sources[0], block) for block in sources[1:])
             if size:
-                head.ops = ways[0].ops[len(ways[0].ops) - size :] + head.ops
-                for way in ways:
-                    way.ops = way.ops[: len(way.ops) - size]
-                    self.cache.pop(way.id, None)
+                head.ops = sources[0].ops[len(sources[0].ops) - size :] + head.ops
+                for block in sources:
+                    block.ops = block.ops[: len(block.ops) - size]
+                    self.cache.pop(block.id, None)
                 self.cache.pop(id, None)
                 return True
         return False
 
     def common_expressions(self, a: Block, b: Block) -> int:
         """Return the length of the longest common end of two blocks that is whole expressions, one with a condition."""
-        size = found = depth = 0
+        size = longest = depth = 0
         folded = False
         for x, y in zip(reversed(a.ops), reversed(b.ops)):
             if x.kind != y.kind or x.line != y.line or not same_argument(x.arg, y.arg):
@@ -182,8 +182,8 @@ class Reducer:
             popped, pushed = effect_of(x)
             depth = depth + pushed - popped
             if folded and depth > 0 and self.only_values(a.ops[len(a.ops) - size :], depth):
-                found = size
-        return found
+                longest = size
+        return longest
 
     def only_values(self, ops: list[Op], count: int) -> bool:
         """Return whether operations do nothing but push values."""
@@ -248,8 +248,8 @@ class Reducer:
         t, f = x.successors
         if t == f:
             return False
-        found = self.summary(x.id)
-        if found.pure and found.inputs and self.single(x.id) and continues_chain(found):
+        summary = self.summary(x.id)
+        if summary.pure and summary.inputs and self.single(x.id) and continues_chain(summary):
             return False  # the second half of a chained comparison: that comes first
         for y_id, on in ((t, True), (f, False)):
             if y_id == x.id or not self.single(y_id) or (tests_case(x) and not on):
@@ -293,7 +293,7 @@ class Reducer:
         blocks = self.cfg.blocks
         for copy in y.successors:
             goal = blocks[copy]
-            if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.same_way(copy, other) and (
+            if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.is_duplicate(copy, other) and (
                 goal.handler == blocks[other].handler
             ):
                 self.changed(y, [other if succ == copy else succ for succ in y.successors], "branch")
@@ -347,11 +347,11 @@ class Reducer:
                     continue
             if not y.ops or y.ops[0].kind != "POP":
                 continue
-            found = self.summary(y_id)
-            if not found.pure or found.inputs != 1 or len(found.stack) != 1:
+            summary = self.summary(y_id)
+            if not summary.pure or summary.inputs != 1 or len(summary.stack) != 1:
                 continue
             try:
-                right = self.executor.resolve(found.stack[0])
+                right = self.executor.resolve(summary.stack[0])
             except CannotDecompile:
                 continue
             if isinstance(right, StackParameter):
@@ -371,19 +371,19 @@ class Reducer:
             return False
         t, f = x.successors
         blocks = self.cfg.blocks
-        for y_id, other, kind, way in ((t, f, "AND", 1), (f, t, "OR", 0)):
+        for y_id, other, kind, edge in ((t, f, "AND", 1), (f, t, "OR", 0)):
             y = blocks[y_id]
-            if not self.single(y_id) or y.end != "branch" or y.handler != x.handler or y.successors[way] != other:
+            if not self.single(y_id) or y.end != "branch" or y.handler != x.handler or y.successors[edge] != other:
                 continue
             if len(y.ops) < 3 or y.ops[0].kind != "POP" or y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
                 continue
             if [op.kind for op in blocks[other].ops[:1]] != ["POP"] and not self.goes_on_elsewhere(
-                    y.successors[1 - way]):
+                    y.successors[1 - edge]):
                 continue
-            found = self.summary(y_id)
-            if found.inputs != 1:
+            summary = self.summary(y_id)
+            if summary.inputs != 1:
                 continue
-            right = self.tested(found)
+            right = self.tested(summary)
             if right is None:
                 continue
             x.ops = [*x.ops[:-1], Op(kind, right, -1, None), y.ops[-1]]
@@ -411,10 +411,10 @@ class Reducer:
                 if not x.ops or x.ops[-1].kind != "IS" or not self.drops(y.successors[0 if on else 1], other):
                     continue
                 kind = "OR" if on else "AND"
-            found = self.summary(y_id)
-            if found.inputs:
+            summary = self.summary(y_id)
+            if summary.inputs:
                 continue
-            right = self.tested(found)
+            right = self.tested(summary)
             if right is None:
                 continue
             if kind != ("AND" if on else "OR"):
@@ -443,12 +443,12 @@ class Reducer:
         return not self.single(id) or (
             block.end == "jump" and len(block.ops) == 1 and not self.single(block.successors[0]))
 
-    def tested(self, found: Summary) -> ast.expr | None:
+    def tested(self, summary: Summary) -> ast.expr | None:
         """Return the value, if all a block does is to push one twice: once for the test, once to be kept."""
-        if not found.pure or len(found.stack) != 2:
+        if not summary.pure or len(summary.stack) != 2:
             return None
-        shared = found.stack[0]
-        if not isinstance(shared, Duplicate) or found.stack[1] is not shared:
+        shared = summary.stack[0]
+        if not isinstance(shared, Duplicate) or summary.stack[1] is not shared:
             return None
         try:
             return shared.value if isinstance(shared.value, ast.expr) else self.executor.resolve(shared.value)
@@ -588,10 +588,10 @@ class Reducer:
             for pred in self.preds[f]  # the comparisons in front of the last
         ):
             self.share_end(y, k, 2)
-        found = self.summary(t)
-        if not found.pure or not (self.ends_value if as_value else self.ends_test)(y, k, found):
+        summary = self.summary(t)
+        if not summary.pure or not (self.ends_value if as_value else self.ends_test)(y, k, summary):
             return False
-        rest = self.compared_with(found)
+        rest = self.compared_with(summary)
         if rest is None:
             return False
         x.ops = [*(ops[:-1] if as_value else ops), Op("CHAIN", rest, -1, None)]
@@ -601,9 +601,9 @@ class Reducer:
         self.changed(x, list(last.successors), last.end)
         return True
 
-    def ends_value(self, y: Block, k: Block, found: Summary) -> bool:
+    def ends_value(self, y: Block, k: Block, summary: Summary) -> bool:
         """Return whether a chain is a value: ``k`` drops the operand that ``y`` compares, and both merge."""
-        if not drops_below(k) or len(k.ops) != 2 or found.inputs != 2:
+        if not drops_below(k) or len(k.ops) != 2 or summary.inputs != 2:
             return False
         if y.end == k.end == "jump":
             return y.successors == k.successors
@@ -616,17 +616,17 @@ class Reducer:
         joined = self.cfg.blocks[jumping.successors[0]]
         return joined.end == "return" and not joined.ops
 
-    def ends_test(self, y: Block, k: Block, found: Summary) -> bool:
+    def ends_test(self, y: Block, k: Block, summary: Summary) -> bool:
         """Return whether a chain is a test: ``k`` drops the operand and goes where the last comparison fails."""
-        if found.inputs != 1 or y.end != "branch" or [op.kind for op in k.ops[:1]] != ["POP"]:
+        if summary.inputs != 1 or y.end != "branch" or [op.kind for op in k.ops[:1]] != ["POP"]:
             return False
         if len(k.ops) == 1 and k.end == "jump":
-            return self.cfg.same_way(y.successors[1], k.successors[0])
-        return self.cfg.same_way(y.successors[1], k.id, 1)
+            return self.cfg.is_duplicate(y.successors[1], k.successors[0])
+        return self.cfg.is_duplicate(y.successors[1], k.id, 1)
 
-    def compared_with(self, found: Summary) -> ast.Compare | None:
+    def compared_with(self, summary: Summary) -> ast.Compare | None:
         """Return the comparison of a value from before the block, if that is all that the block does."""
-        rest = found.stack[0] if len(found.stack) == 1 else None
+        rest = summary.stack[0] if len(summary.stack) == 1 else None
         if not isinstance(rest, ast.Compare) or not isinstance(rest.left, StackParameter):
             return None
         try:
@@ -750,7 +750,7 @@ def on_one_line(test: Block, *arms: Block) -> bool:
     return len(lines) == 1 and None not in lines
 
 
-def continues_chain(found: Summary) -> bool:
+def continues_chain(summary: Summary) -> bool:
     """Return whether a block compares a value from before it with something."""
-    top = found.stack[-1] if found.stack else None
+    top = summary.stack[-1] if summary.stack else None
     return isinstance(top, ast.Compare) and isinstance(top.left, StackParameter)

@@ -54,8 +54,8 @@ def outer_ends(frame: Frame | None, follow: int | None) -> set[int]:
 
 
 @dataclass(slots=True)
-class Here:
-    """A place in the walk through the graph.
+class Cursor:
+    """The place that the walk through the graph has come to.
 
     Attributes:
         at: the block that control is at.

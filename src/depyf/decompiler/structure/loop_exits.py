@@ -27,14 +27,14 @@ class Loop:
     Attributes:
         head: its first block.
         body: its blocks, with those in it that never lead back.
-        natural: where it goes when it ends by itself; ``None`` where it does not.
+        normal_exit: where it goes when it ends by itself; ``None`` where it does not.
         follow: where the statements around it end.
         frame: the construct around it.
     """
 
     head: int
     body: set[int]
-    natural: int | None
+    normal_exit: int | None
     follow: int | None
     frame: Frame
 
@@ -43,7 +43,7 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
     """Return the target of ``break``; ``None`` where nothing leads out."""
     edges = _Edges(walker, loop)
     likeliest = _outermost(walker, loop, _likeliest(walker, loop, edges))
-    others = [] if loop.natural is None else [loop.natural]
+    others = [] if loop.normal_exit is None else [loop.normal_exit]
     others += sorted(edges.targets, key=lambda id: -walker.analysis.weight[id])
     return walker.search.choose([likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)])
 
@@ -65,10 +65,10 @@ def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[
 
 def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set[int]) -> set[int]:
     """Return those of ``ends`` that control can come to first."""
-    found = ends.intersection(starts)
+    result = ends.intersection(starts)
     for id in reach(walker, starts, avoid | ends):
-        found.update(ends.intersection(walker.cfg.blocks[id].successors))
-    return found
+        result.update(ends.intersection(walker.cfg.blocks[id].successors))
+    return result
 
 
 # --- what the edges out of a loop tell ------------------------------------------------------------------
@@ -92,8 +92,8 @@ class _Edges:
             for succ in blocks[id].successors:
                 if succ not in loop.body:
                     self._follow(id, succ)
-        if walker.late_breaks and loop.natural is not None and blocks[loop.head].end == "for":
-            for target in late_breaks(walker, loop.head, loop.body, loop.natural):
+        if walker.late_breaks and loop.normal_exit is not None and blocks[loop.head].end == "for":
+            for target in late_breaks(walker, loop.head, loop.body, loop.normal_exit):
                 self._add(self.targets, target)
                 self._add(self.strong, target)
 
@@ -113,10 +113,11 @@ class _Edges:
         if goal.end == "return" and (not goal.ops or returns_through(goal)):
             return  # the value to return is on the stack already: no ``break`` carries one
         # (in a loop that never comes round, what ends in a ``break`` is in the body)
-        breaks_here = target == succ and ends_in_break(blocks[id])
-        if breaks_here or target != succ and drops_iterator(walker, succ, target):
-            if loop.natural is not None and target != loop.natural and walker.cfg.same_way(target, loop.natural):
-                self._lead_to_natural(id if breaks_here else succ, target, loop.natural)
+        is_break = target == succ and ends_in_break(blocks[id])
+        if is_break or target != succ and drops_iterator(walker, succ, target):
+            normal_exit = loop.normal_exit
+            if normal_exit not in (None, target) and walker.cfg.is_duplicate(target, normal_exit):
+                self._lead_to_normal_exit(id if is_break else succ, target, normal_exit)
                 return
             if not _returns_at_once(goal):
                 self.strong.append(target)
@@ -124,15 +125,15 @@ class _Edges:
             return
         elif target != succ and blocks[loop.head].end == "branch" and (goal.end != "return" or len(goal.ops) > 1):
             self.strong.append(target)  # no statement stands on the way out of a body, or of a handler
-        if not (id == loop.head and succ == loop.natural):
+        if not (id == loop.head and succ == loop.normal_exit):
             self._add(self.targets, target)
 
-    def _lead_to_natural(self, at: int, target: int, natural: int) -> None:
+    def _lead_to_normal_exit(self, at: int, target: int, normal_exit: int) -> None:
         """Lead an edge to a copy of what follows the loop to what follows it."""
         blocks = self.walker.cfg.blocks
         while blocks[at].successors[0] != target:
             at = blocks[at].successors[0]
-        blocks[at].successors[0] = natural
+        blocks[at].successors[0] = normal_exit
 
     def _keeps_inner_iterator(self, id: int, succ: int) -> bool:
         """Return whether the iterator of a loop in this one is still there: the edge is none of this loop's."""
@@ -162,7 +163,7 @@ def skip_unwinding(walker: Walker, id: int, head: int) -> int:
     return id
 
 
-def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> Iterator[int]:
+def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> Iterator[int]:
     """Yield the targets of breaks that come after other statements (``if x: y = 1; break``)."""
     inner: set[int] = set()
     for other, loop in walker.analysis.loops.items():
@@ -171,7 +172,7 @@ def late_breaks(walker: Walker, head: int, body: set[int], natural: int) -> Iter
             inner |= loop - {other}
     blocks = walker.cfg.blocks
     for start in [succ for id in body - inner for succ in blocks[id].successors if succ not in body]:
-        if start != natural:
+        if start != normal_exit:
             yield from _late_breaks_from(walker, start)
 
 
@@ -256,14 +257,14 @@ def _outermost(walker: Walker, loop: Loop, chosen: int | None) -> int | None:
     }
     if not ends or chosen in ends:
         return chosen
-    starts = [succ for id in body for succ in blocks[id].successors if succ not in body and succ != loop.natural]
+    starts = [succ for id in body for succ in blocks[id].successors if succ not in body and succ != loop.normal_exit]
     missed = first_of(walker, ends, starts, body if chosen is None else body | {chosen})
     return missed.pop() if len(missed) == 1 else chosen
 
 
 def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
-    if loop.natural is not None:
-        return _beside_natural(walker, loop, loop.natural, edges)
+    if loop.normal_exit is not None:
+        return _beside_normal_exit(walker, loop, loop.normal_exit, edges)
     if not edges.targets:
         return None
     if loop.follow in edges.targets:
@@ -273,40 +274,40 @@ def _likeliest(walker: Walker, loop: Loop, edges: _Edges) -> int | None:
     return _of_endless(walker, loop, candidates, ends) if candidates else edges.targets[0]
 
 
-def _beside_natural(walker: Walker, loop: Loop, natural: int, edges: _Edges) -> int:
+def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Edges) -> int:
     """Return the exit of a loop that can end by itself: what an ``else`` joins, or where it goes by itself."""
-    others = [target for target in edges.targets if target != natural]
+    others = [target for target in edges.targets if target != normal_exit]
     if not others:
-        return natural
+        return normal_exit
     analysis = walker.analysis
     ends = outer_ends(loop.frame, loop.follow)
-    avoid = loop.body | (ends - {natural})
+    avoid = loop.body | (ends - {normal_exit})
     # (where the loop falls through to something outside, a break may lead there, too)
-    mine = {natural} if natural in ends else reach(walker, [natural], avoid)
-    reached = reach(walker, [target for target in others if target not in ends], avoid - {natural})
-    if natural in reached:
+    mine = {normal_exit} if normal_exit in ends else reach(walker, [normal_exit], avoid)
+    reached = reach(walker, [target for target in others if target not in ends], avoid - {normal_exit})
+    if normal_exit in reached:
         # statements behind a ``break`` that lead where the loop does: ``else: continue``
         behind = [target for target in others if target in edges.strong and target not in ends] \
-            if natural in ends else []
-        return max(behind, key=lambda id: analysis.weight[id]) if behind else natural
+            if normal_exit in ends else []
+        return max(behind, key=lambda id: analysis.weight[id]) if behind else normal_exit
     common = mine & reached
     lone = [target for target in others if target in ends]
     if not common and lone:
-        return _skips_else(loop, natural, lone, edges)
+        return _skips_else(loop, normal_exit, lone, edges)
     if common:
         return min(common, key=lambda id: analysis.tree.number[id])
-    breaks = [target for target in edges.strong if target != natural]
-    return max(breaks, key=lambda id: analysis.weight[id]) if breaks else natural
+    breaks = [target for target in edges.strong if target != normal_exit]
+    return max(breaks, key=lambda id: analysis.weight[id]) if breaks else normal_exit
 
 
-def _skips_else(loop: Loop, natural: int, lone: list[int], edges: _Edges) -> int:
+def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) -> int:
     """Return the target of a break out of the loop that skips the ``else`` clause."""
     if loop.follow is not None and loop.follow in lone:
         return loop.follow
     sure = [target for target in lone if target in edges.strong]
     if sure:
         return sure[0]
-    return lone[0] if loop.frame.jump(lone[0]) is None else natural
+    return lone[0] if loop.frame.jump(lone[0]) is None else normal_exit
 
 
 def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
@@ -325,7 +326,7 @@ def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int
             not analysis.dominates(loop.head, other) or any(succ in ends for succ in blocks[other].successors)
             for other in reached
         )
-        leading = sum(id in way for way in reached_from)
+        leading = sum(id in region for region in reached_from)
         return (goes_on, blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
                 -analysis.tree.number[id])
 

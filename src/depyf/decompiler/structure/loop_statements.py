@@ -10,16 +10,16 @@ from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Iter, PendingTarget, State, Target, negate, values
 from ..nodes import at_line
 from .branches import folds
-from .frames import Construct, Frame, Here, LoopFrame, outer_ends
+from .frames import Construct, Cursor, Frame, LoopFrame, outer_ends
 from .loop_exits import Loop, first_of, loop_exit
 
 if TYPE_CHECKING:
     from .walk import Walker
 
 
-def loop(walker: Walker, here: Here) -> Construct:
+def loop(walker: Walker, cursor: Cursor) -> Construct:
     """Write the loop whose head control is at."""
-    at, frame = here.at, here.frame
+    at, frame = cursor.at, cursor.frame
     block = walker.cfg.blocks[at]
     around: Frame | None = frame
     while around is not None:
@@ -28,27 +28,27 @@ def loop(walker: Walker, here: Here) -> Construct:
         around = around.parent
     body = walker.analysis.loops.get(at) or body_without_return(walker, at)
     if block.end == "for":
-        return for_loop(walker, here, block, body)
-    natural = _end_of_test(walker, here, block, body)
-    exit_ = loop_exit(walker, Loop(at, body, natural, here.follow, frame))
+        return for_loop(walker, cursor, block, body)
+    normal_exit = _end_of_test(walker, cursor, block, body)
+    exit_ = loop_exit(walker, Loop(at, body, normal_exit, cursor.follow, frame))
     inner = LoopFrame(frame, frame.handler, at, exit_)
-    if natural is not None and exit_ is not None and is_else(walker, natural, exit_, body, frame):
-        return while_else(walker, here, block, natural, exit_, inner)
-    suite = walker.walk(Here(at, here.stack[:], at, inner), entered=at)
-    if suite.falls and values(suite.stack) > values(here.stack):
+    if normal_exit is not None and exit_ is not None and is_else(walker, normal_exit, exit_, body, frame):
+        return while_else(walker, cursor, block, normal_exit, exit_, inner)
+    suite = walker.walk(Cursor(at, cursor.stack[:], at, inner), entered=at)
+    if suite.falls and values(suite.stack) > values(cursor.stack):
         raise CannotDecompile(STRUCTURE, "a value crosses a loop")
-    made = make_while(suite.statements)
-    for stmt in made:
+    written = make_while(suite.statements)
+    for stmt in written:
         at_line(stmt, block.line)
-    return Construct(made, exit_, here.stack)
+    return Construct(written, exit_, cursor.stack)
 
 
-def _end_of_test(walker: Walker, here: Here, block: Block, body: set[int]) -> int | None:
+def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -> int | None:
     """Return where a loop goes when the test at its head ends it; ``None`` where the head is no test alone."""
     out = [succ for succ in block.successors if succ not in body]
     if block.end != "branch" or len(out) != 1:
         return None
-    probe = State(here.stack[:])
+    probe = State(cursor.stack[:])
     try:
         walker.executor.run(probe, block.ops)
     except CannotDecompile:
@@ -77,28 +77,28 @@ def body_without_return(walker: Walker, head: int) -> set[int]:
     return body
 
 
-def is_else(walker: Walker, natural: int, exit_: int, body: set[int], frame: Frame) -> bool:
-    """Return whether the statements at ``natural`` can only be an ``else`` clause: they go on in a loop around."""
-    if natural == exit_:
+def is_else(walker: Walker, normal_exit: int, exit_: int, body: set[int], frame: Frame) -> bool:
+    """Return whether the statements at ``normal_exit`` can only be an ``else`` clause: they go on in a loop around."""
+    if normal_exit == exit_:
         return False
     ends = outer_ends(frame, None) - {exit_}
-    return bool(ends) and bool(first_of(walker, ends, [natural], body | {exit_}))
+    return bool(ends) and bool(first_of(walker, ends, [normal_exit], body | {exit_}))
 
 
 def while_else(
-    walker: Walker, here: Here, block: Block, natural: int, exit_: int, inner: LoopFrame
+    walker: Walker, cursor: Cursor, block: Block, normal_exit: int, exit_: int, inner: LoopFrame
 ) -> Construct:
     """Write a ``while`` with an ``else``."""
-    state = State(here.stack[:])
+    state = State(cursor.stack[:])
     walker.executor.run(state, block.ops)
     test = walker.executor.pop(state)
     t, f = block.successors
-    body = walker.walk(Here(f if t == natural else t, here.stack[:], here.at, inner)).statements
+    body = walker.walk(Cursor(f if t == normal_exit else t, cursor.stack[:], cursor.at, inner)).statements
     if body and isinstance(body[-1], ast.Continue):
         body.pop()
-    orelse = walker.walk(Here(natural, here.stack[:], exit_, here.frame)).statements
-    made = ast.While(negate(test) if t == natural else test, body or [ast.Pass()], orelse)
-    return Construct([at_line(made, block.line)], exit_, here.stack)
+    orelse = walker.walk(Cursor(normal_exit, cursor.stack[:], exit_, cursor.frame)).statements
+    statement = ast.While(negate(test) if t == normal_exit else test, body or [ast.Pass()], orelse)
+    return Construct([at_line(statement, block.line)], exit_, cursor.stack)
 
 
 def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
@@ -120,10 +120,10 @@ def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
     return [ast.While(ast.Constant(True), stmts or [ast.Pass()], [])]
 
 
-def for_loop(walker: Walker, here: Here, block: Block, body: set[int]) -> Construct:
+def for_loop(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -> Construct:
     """Write a ``for``."""
     out: list[ast.stmt] = []
-    stack = here.stack
+    stack = cursor.stack
     if block.ops:
         state = State(stack)
         walker.executor.run(state, block.ops)
@@ -134,21 +134,21 @@ def for_loop(walker: Walker, here: Here, block: Block, body: set[int]) -> Constr
         raise CannotDecompile(STRUCTURE, "a for loop over something that is on the stack")
     line = walker.executor.line if block.ops else None
     iterable = iterator.value
-    start, natural = block.successors
-    exit_ = loop_exit(walker, Loop(here.at, body, natural, here.follow, here.frame))
-    target, statements = _items(walker, here, start, stack, natural if exit_ is None else exit_)
-    made = at_line(ast.For(target, iterable, statements, []), block.line)
-    at_line(made, line)
-    return _with_else(walker, here, made, out, natural, exit_, stack[:-1])
+    start, normal_exit = block.successors
+    exit_ = loop_exit(walker, Loop(cursor.at, body, normal_exit, cursor.follow, cursor.frame))
+    target, statements = _items(walker, cursor, start, stack, normal_exit if exit_ is None else exit_)
+    statement = at_line(ast.For(target, iterable, statements, []), block.line)
+    at_line(statement, line)
+    return _with_else(walker, cursor, statement, out, normal_exit, exit_, stack[:-1])
 
 
 def _items(
-    walker: Walker, here: Here, start: int, stack: list[object], exit_: int
+    walker: Walker, cursor: Cursor, start: int, stack: list[object], exit_: int
 ) -> tuple[ast.expr, list[ast.stmt]]:
     """Write what is done with each item, from ``start`` on; its target and the statements."""
-    inner = LoopFrame(here.frame, here.frame.handler, here.at, exit_)
+    inner = LoopFrame(cursor.frame, cursor.frame.handler, cursor.at, exit_)
     owner = Target()
-    statements = walker.walk(Here(start, [*stack, PendingTarget(owner)], here.at, inner)).statements
+    statements = walker.walk(Cursor(start, [*stack, PendingTarget(owner)], cursor.at, inner)).statements
     if owner.target is None:
         raise CannotDecompile(STRUCTURE, "an item that is not stored")
     if statements and isinstance(statements[-1], ast.Continue):
@@ -157,27 +157,27 @@ def _items(
 
 
 def _with_else(
-    walker: Walker, here: Here, loop: ast.For | ast.AsyncFor, out: list[ast.stmt], natural: int, exit_: int | None,
-    rest: list[object],
+    walker: Walker, cursor: Cursor, loop: ast.For | ast.AsyncFor, out: list[ast.stmt], normal_exit: int,
+    exit_: int | None, rest: list[object],
 ) -> Construct:
     """Write what the loop does when it ends by itself, if a ``break`` leads elsewhere."""
     out.append(loop)
-    if exit_ is None or exit_ == natural:
-        return Construct(out, natural, rest)
-    loop.orelse = walker.walk(Here(natural, rest[:], exit_, here.frame)).statements
+    if exit_ is None or exit_ == normal_exit:
+        return Construct(out, normal_exit, rest)
+    loop.orelse = walker.walk(Cursor(normal_exit, rest[:], exit_, cursor.frame)).statements
     return Construct(out, exit_, rest)
 
 
-def async_for(walker: Walker, region: int, here: Here) -> Construct:
+def async_for(walker: Walker, region: int, cursor: Cursor) -> Construct:
     """Write an ``async for``, which ends by an exception."""
-    block = walker.cfg.blocks[here.at]
-    stack = here.stack
+    block = walker.cfg.blocks[cursor.at]
+    stack = cursor.stack
     iterator = stack[-1] if stack else None
     if not isinstance(iterator, Iter) or [op.kind for op in block.ops] != ["GET_ANEXT_AWAIT"] or block.end != "jump":
         raise CannotDecompile(STRUCTURE, "an async for loop")
-    natural = walker.cfg.blocks[region].successors[0]
-    body = walker.analysis.loops.get(here.at) or body_without_return(walker, here.at)
-    exit_ = loop_exit(walker, Loop(here.at, body, natural, here.follow, here.frame))
-    target, statements = _items(walker, here, block.successors[0], stack, natural if exit_ is None else exit_)
-    made = at_line(ast.AsyncFor(target, iterator.value, statements, []), block.ops[0].line)
-    return _with_else(walker, here, made, [], natural, exit_, stack[:-1])
+    normal_exit = walker.cfg.blocks[region].successors[0]
+    body = walker.analysis.loops.get(cursor.at) or body_without_return(walker, cursor.at)
+    exit_ = loop_exit(walker, Loop(cursor.at, body, normal_exit, cursor.follow, cursor.frame))
+    target, statements = _items(walker, cursor, block.successors[0], stack, normal_exit if exit_ is None else exit_)
+    statement = at_line(ast.AsyncFor(target, iterator.value, statements, []), block.ops[0].line)
+    return _with_else(walker, cursor, statement, [], normal_exit, exit_, stack[:-1])

@@ -11,7 +11,7 @@ from ..emit.new_syntax import TRY, try_star
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
-from .frames import Construct, Frame, Here, outer_ends
+from .frames import Construct, Cursor, Frame, outer_ends
 from .loop_exits import reach
 from .region_cfg import handler_steps
 
@@ -36,29 +36,29 @@ class Protected:
     targets: list[int]
 
 
-def protected(walker: Walker, region: int, here: Here, entered: int | None) -> Construct:
+def protected(walker: Walker, region: int, cursor: Cursor, entered: int | None) -> Construct:
     """Write the statement whose protected body begins here."""
     leaves = walker.analysis.leaves.get(region, [])
     targets = list(dict.fromkeys(walker.cfg.blocks[id].successors[0] for id in leaves))
     body = Protected(region, entered, leaves, targets)
     kind = walker.cfg.kinds[region]
     if kind == "with":
-        return with_statement(walker, body, here)
+        return with_statement(walker, body, cursor)
     if kind == "finally":
-        return try_finally(walker, body, here)
+        return try_finally(walker, body, cursor)
     if kind in ("except", "except*"):
-        return try_except(walker, body, here)
+        return try_except(walker, body, cursor)
     raise CannotDecompile(STRUCTURE, f"a region of kind {kind}")
 
 
 # --- where control leaves it ----------------------------------------------------------------------------
-def exit_kind(walker: Walker, target: int, here: Here) -> str:
+def exit_kind(walker: Walker, target: int, cursor: Cursor) -> str:
     """Classify an edge out of a protected body: ``return``, ``jump`` (break, continue) or ``normal``."""
     at = target
     for _ in range(50):
-        if at == here.follow:
+        if at == cursor.follow:
             return "normal"
-        if here.frame.jump(at) is not None:
+        if cursor.frame.jump(at) is not None:
             return "jump"
         block = walker.cfg.blocks[at]
         if any(op.kind not in ("CONST", "POP", "SWAP", "POP_EXCEPT", "LEAVE") for op in block.ops):
@@ -71,11 +71,11 @@ def exit_kind(walker: Walker, target: int, here: Here) -> str:
     return "normal"
 
 
-def normal_exit(walker: Walker, targets: list[int], here: Here) -> int | None:
+def normal_exit(walker: Walker, targets: list[int], cursor: Cursor) -> int | None:
     """Return the exit that statements behind the protected body continue."""
-    follow = here.follow
-    normal = [target for target in targets if target != follow and exit_kind(walker, target, here) == "normal"]
-    if follow is not None and follow in targets and (not normal or here.frame.jump(follow) is None):
+    follow = cursor.follow
+    normal = [target for target in targets if target != follow and exit_kind(walker, target, cursor) == "normal"]
+    if follow is not None and follow in targets and (not normal or cursor.frame.jump(follow) is None):
         return follow  # else those that lead there do so by ``continue``
     if not normal:
         return None
@@ -89,7 +89,7 @@ def lead_copies_to(walker: Walker, sources: Iterable[int], join: int | None) -> 
     blocks = walker.cfg.blocks
     for id in sources:
         for position, succ in enumerate(blocks[id].successors):
-            if succ != join and walker.cfg.same_way(succ, join):
+            if succ != join and walker.cfg.is_duplicate(succ, join):
                 blocks[id].successors[position] = join
 
 
@@ -99,67 +99,68 @@ def first_line(stmts: list[ast.stmt]) -> int | None:
 
 
 # --- the statements -------------------------------------------------------------------------------------
-def with_statement(walker: Walker, body: Protected, here: Here) -> Construct:
+def with_statement(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     """Write a ``with``: what follows is where control goes on when the exception is swallowed."""
     join = walker.cfg.blocks[body.region].successors[0]
     lead_copies_to(walker, body.leaves, join)
-    stack = here.stack
+    stack = cursor.stack
     if len(stack) < 2 or not isinstance(stack[-2], Exit) or not isinstance(stack[-1], PendingTarget):
         raise CannotDecompile(STRUCTURE, "a with statement that starts elsewhere")
     exit_ = stack[-2]
     owner = Target("value")
     suite = walker.walk(
-        Here(here.at, [*stack[:-1], PendingTarget(owner)], join, Frame(here.frame, body.region)), body.entered)
+        Cursor(cursor.at, [*stack[:-1], PendingTarget(owner)], join, Frame(cursor.frame, body.region)), body.entered)
     manager = exit_.manager if owner.target is not None else walker.executor.scope.one_item(exit_.manager)
     item = ast.withitem(manager, owner.target)
     kind = ast.AsyncWith if exit_.asynchronous else ast.With
-    made = at_line(kind([item], suite.statements or [ast.Pass()]), first_line(suite.statements))
-    return Construct([made], join, stack[:-2])
+    statement = at_line(kind([item], suite.statements or [ast.Pass()]), first_line(suite.statements))
+    return Construct([statement], join, stack[:-2])
 
 
-def try_finally(walker: Walker, body: Protected, here: Here) -> Construct:
+def try_finally(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     """Write a ``try`` with a ``finally``."""
-    join = normal_exit(walker, body.targets, here)
+    join = normal_exit(walker, body.targets, cursor)
     lead_copies_to(walker, body.leaves, join)
-    suite = walker.walk(Here(here.at, here.stack[:], join, Frame(here.frame, body.region)), body.entered)
+    suite = walker.walk(Cursor(cursor.at, cursor.stack[:], join, Frame(cursor.frame, body.region)), body.entered)
     handler = walker.cfg.blocks[body.region].handler
-    final = walker.walk(Here(
-        body.region, [*here.stack, Caught(False)], walker.cfg.ends[body.region], Frame(here.frame, handler))).statements
-    made: ast.stmt | None = suite.statements[0] if len(suite.statements) == 1 else None
-    if isinstance(made, TRY) and made.handlers and not made.finalbody:
-        made.finalbody = final or [ast.Pass()]
+    inner = Frame(cursor.frame, handler)
+    final = walker.walk(
+        Cursor(body.region, [*cursor.stack, Caught(False)], walker.cfg.ends[body.region], inner)).statements
+    statement: ast.stmt | None = suite.statements[0] if len(suite.statements) == 1 else None
+    if isinstance(statement, TRY) and statement.handlers and not statement.finalbody:
+        statement.finalbody = final or [ast.Pass()]
     else:
-        made = ast.Try(suite.statements or [ast.Pass()], [], [], final or [ast.Pass()])
-    at_line(made, first_line(suite.statements))
+        statement = ast.Try(suite.statements or [ast.Pass()], [], [], final or [ast.Pass()])
+    at_line(statement, first_line(suite.statements))
     if not suite.falls or join == walker.cfg.nowhere.get(body.region, -1):
-        return Construct([made], None, here.stack)
-    return Construct([made], join, suite.stack)
+        return Construct([statement], None, cursor.stack)
+    return Construct([statement], join, suite.stack)
 
 
-def try_except(walker: Walker, body: Protected, here: Here) -> Construct:
+def try_except(walker: Walker, body: Protected, cursor: Cursor) -> Construct:
     """Write a ``try`` with ``except`` or ``except*`` clauses."""
     star = walker.cfg.kinds[body.region] == "except*"
     ends = handler_ends(walker, body.region)
-    start_else, join = _joins(walker, body, ends, here, star)
+    start_else, join = _joins(walker, body, ends, cursor, star)
     lead_copies_to(walker, body.leaves, start_else)
     lead_copies_to(walker, body.leaves, join)
     lead_copies_to(walker, ends, join)
-    suite = walker.walk(Here(here.at, here.stack[:], start_else, Frame(here.frame, body.region)), body.entered)
+    suite = walker.walk(Cursor(cursor.at, cursor.stack[:], start_else, Frame(cursor.frame, body.region)), body.entered)
     falls, stack_after = suite.falls, suite.stack
     orelse: list[ast.stmt] = []
     if falls and start_else is not None and start_else != join:
-        behind = walker.walk(Here(start_else, stack_after, join, here.frame))
+        behind = walker.walk(Cursor(start_else, stack_after, join, cursor.frame))
         orelse, falls, stack_after = behind.statements, behind.falls, behind.stack
-    handlers, handler_falls = handler_clauses(walker, body.region, here, join)
+    handlers, handler_falls = handler_clauses(walker, body.region, cursor, join)
     make = try_star if star else ast.Try
-    made = at_line(make(suite.statements or [ast.Pass()], handlers, orelse, []), first_line(suite.statements))
-    if falls and values(stack_after) > values(here.stack):
+    statement = at_line(make(suite.statements or [ast.Pass()], handlers, orelse, []), first_line(suite.statements))
+    if falls and values(stack_after) > values(cursor.stack):
         raise CannotDecompile(STRUCTURE, "a value crosses the end of a try")
-    return Construct([made], join if falls or handler_falls else None, here.stack)
+    return Construct([statement], join if falls or handler_falls else None, cursor.stack)
 
 
 def _joins(
-    walker: Walker, body: Protected, ends: list[int], here: Here, star: bool
+    walker: Walker, body: Protected, ends: list[int], cursor: Cursor, star: bool
 ) -> tuple[int | None, int | None]:
     """Return where the ``else`` of a ``try`` begins, and where the statement ends.
 
@@ -167,36 +168,36 @@ def _joins(
         walker: knows the graph.
         body: the protected body.
         ends: blocks in which its handlers end.
-        here: where the statement begins.
+        cursor: where the statement begins.
         star: whether the clauses are of ``except*``.
     """
     handler_targets = list(dict.fromkeys(walker.cfg.blocks[id].successors[0] for id in ends))
-    normal = normal_exit(walker, body.targets, here)
+    normal = normal_exit(walker, body.targets, cursor)
     # no clause of ``except*`` can return or jump: that is what follows, whatever it does
-    after_handlers = handler_targets[0] if star and handler_targets else normal_exit(walker, handler_targets, here)
+    after_handlers = handler_targets[0] if star and handler_targets else normal_exit(walker, handler_targets, cursor)
     if normal is None or after_handlers is None:
         return normal, after_handlers if normal is None else normal
     if star and normal != after_handlers:
         # the end of ``else`` may be a copy of what the clauses lead to
-        rest = reach(walker, [normal], outer_ends(here.frame, here.follow) - {normal})
+        rest = reach(walker, [normal], outer_ends(cursor.frame, cursor.follow) - {normal})
         lead_copies_to(walker, rest, after_handlers)
-    if after_handlers == normal or walker.cfg.same_way(after_handlers, normal):
+    if after_handlers == normal or walker.cfg.is_duplicate(after_handlers, normal):
         return normal, normal
-    if after_handlers == here.follow:
-        return normal, here.follow
-    return normal, _where_they_meet(walker, normal, after_handlers, here)
+    if after_handlers == cursor.follow:
+        return normal, cursor.follow
+    return normal, _where_they_meet(walker, normal, after_handlers, cursor)
 
 
-def _where_they_meet(walker: Walker, normal: int, after_handlers: int, here: Here) -> int:
+def _where_they_meet(walker: Walker, normal: int, after_handlers: int, cursor: Cursor) -> int:
     """Return where control goes on behind the ``else`` and behind the handlers alike."""
-    around = outer_ends(here.frame, here.follow)
+    around = outer_ends(cursor.frame, cursor.follow)
     reached = reach(walker, [normal], around - {normal})
     if after_handlers in reached:
         return after_handlers
     back = reach(walker, [after_handlers], around - {after_handlers})
     if normal in back:
         return normal
-    common = [id for id in reached & back if walker.analysis.dominates(here.at, id)]
+    common = [id for id in reached & back if walker.analysis.dominates(cursor.at, id)]
     return min(common, key=lambda id: walker.analysis.tree.number[id]) if common else after_handlers
 
 
@@ -208,7 +209,7 @@ def handler_ends(walker: Walker, region: int) -> list[int]:
     """
     blocks = walker.cfg.blocks
     around = walker.cfg.handlers_around(blocks[region].handler)
-    found = []
+    result = []
     seen = set()
     work = [(region, 0)]
     while work:
@@ -221,28 +222,28 @@ def handler_ends(walker: Walker, region: int) -> list[int]:
             work.append((block.handler, depth))
         depth += sum(handler_steps(block))
         if not depth:
-            found.append(id)
+            result.append(id)
             continue
         work.extend((succ, depth) for succ in block.successors)
-    return found
+    return result
 
 
 def handler_clauses(
-    walker: Walker, region: int, here: Here, join: int | None
+    walker: Walker, region: int, cursor: Cursor, join: int | None
 ) -> tuple[list[ast.ExceptHandler], bool]:
     """Return the clauses of a handler, and whether control falls through one of them to ``join``."""
     blocks = walker.cfg.blocks
-    inner = Frame(here.frame, blocks[region].handler)
+    inner = Frame(cursor.frame, blocks[region].handler)
     handlers: list[ast.ExceptHandler] = []
     any_falls = False
     at = region
-    state = State([*here.stack, Caught(False)])
+    state = State([*cursor.stack, Caught(False)])
     while True:
         walker.spend(1)
         block = blocks[at]
         if block.end != "branch" or not any(op.kind == "CHECK_EXC_MATCH" for op in block.ops):
             if block.end != "reraise" or block.ops:
-                bare = walker.walk(Here(at, state.stack[:], join, inner))
+                bare = walker.walk(Cursor(at, state.stack[:], join, inner))
                 handlers.append(ast.ExceptHandler(None, None, bare.statements or [ast.Pass()]))
                 any_falls |= bare.falls
             return handlers, any_falls
@@ -255,7 +256,7 @@ def handler_clauses(
             raise CannotDecompile(STRUCTURE, "a handler that tests something else")
         matched, at = block.successors
         caught = walker.executor.caught = Target("e")
-        clause = walker.walk(Here(matched, state.stack[:], join, inner))
+        clause = walker.walk(Cursor(matched, state.stack[:], join, inner))
         name = caught.target
         if name is not None and not isinstance(name, ast.Name):
             raise CannotDecompile(STRUCTURE, "an exception that is stored to no name")

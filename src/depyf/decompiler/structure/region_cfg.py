@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...bytecode.operations import Op
 from ...cfg.graph import Block, Cfg
 
-#: The end of a block that control never comes to: a way into a ``finally`` that never ends.
+#: The end of a block that control never comes to: an edge into a ``finally`` that never ends.
 NOWHERE = "nowhere"
 
 
@@ -19,7 +19,7 @@ class RegionCfg(Cfg):
         kinds: ``{handler id: "with" | "finally" | "except" | "except*" | "named" | "async for"}``.
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
         ends: ``{handler id of a finally: where its clean-up ends}``.
-        nowhere: ``{handler id of a finally that never ends: where its ways out lead instead}``.
+        nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
     """
 
     def __init__(self, graph: Cfg) -> None:
@@ -40,7 +40,7 @@ class RegionCfg(Cfg):
             if resume == old:
                 self.resumes[region] = new
 
-    def same_way(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
+    def is_duplicate(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
         """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations.
 
         Then one is a copy of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)
@@ -54,7 +54,7 @@ class RegionCfg(Cfg):
             x.end == y.end and x.arg == y.arg and len(x.ops) == len(y.ops) - skip
             and len(x.successors) == len(y.successors)
             and all(map(same_op, x.ops, y.ops[skip:]))
-            and all(self.same_way(s, t, 0, depth - 1) for s, t in zip(x.successors, y.successors))
+            and all(self.is_duplicate(s, t, 0, depth - 1) for s, t in zip(x.successors, y.successors))
         )
 
 

@@ -19,7 +19,7 @@ from ..lift import State, SymbolicExecutor, is_value, values
 from ..nodes import AssertionErrorName, UntestedAssert, at_line
 from .analysis import Analysis
 from .branches import branch
-from .frames import Construct, Frame, Here, Suite
+from .frames import Construct, Cursor, Frame, Suite
 from .loop_statements import async_for, loop
 from .protected import protected
 from .region_cfg import NOWHERE, RegionCfg, is_leave
@@ -63,7 +63,7 @@ class Walker:
         Raises:
             CannotDecompile: it cannot be written with statements.
         """
-        suite = self.walk(Here(self.cfg.entry, [], None, Frame()))
+        suite = self.walk(Cursor(self.cfg.entry, [], None, Frame()))
         if suite.falls:
             raise CannotDecompile(STRUCTURE, "control falls off the end")
         return suite.statements
@@ -90,7 +90,7 @@ class Walker:
                 self.cfg.redirect(id, end)
         self.cfg.prune()
         self.analysis = Analysis(self.cfg)
-        return self.walk(Here(self.cfg.entry, [], end, Frame())).statements
+        return self.walk(Cursor(self.cfg.entry, [], end, Frame())).statements
 
     def spend(self, amount: int) -> None:
         """Charge the budget.
@@ -102,14 +102,14 @@ class Walker:
         if self.budget < 0:
             raise CannotDecompile(STRUCTURE, "too many copies")
 
-    def walk(self, here: Here, entered: int | None = None) -> Suite:
+    def walk(self, cursor: Cursor, entered: int | None = None) -> Suite:
         """Write statements until control reaches what follows or goes elsewhere.
 
         Args:
-            here: where to begin; it moves on.
+            cursor: where to begin; it moves on.
             entered: a loop head that is being written right now (not to be entered again).
         """
-        path = _Path(self, here, entered)
+        path = _Path(self, cursor, entered)
         while True:
             step = path.step()
             if isinstance(step, Suite):
@@ -143,53 +143,53 @@ _Step = tuple[Callable[..., Construct], tuple[Any, ...]]
 class _Path:
     """One walk: where it is, and what it has written."""
 
-    def __init__(self, walker: Walker, here: Here, entered: int | None) -> None:
+    def __init__(self, walker: Walker, cursor: Cursor, entered: int | None) -> None:
         self.walker = walker
-        self.here = here
+        self.cursor = cursor
         self.entered = entered
         self.out: list[ast.stmt] = []
         self.leaving = False  # whether a protected body or handler was left: only its end may come
 
     def step(self) -> Suite | _Step | None:
         """Write what is at hand; return the suite where it ends there, or how to write the construct that is there."""
-        here, walker = self.here, self.walker
-        begun = self.entered == here.at
+        cursor, walker = self.cursor, self.walker
+        begun = self.entered == cursor.at
         if not begun:
-            if here.at == here.follow:
+            if cursor.at == cursor.follow:
                 return self._ends(falls=True)
-            jump = here.frame.jump(here.at)
+            jump = cursor.frame.jump(cursor.at)
             if jump is not None:
                 self.out.append(jump)
                 return self._ends()
-        block = walker.cfg.blocks[here.at]
+        block = walker.cfg.blocks[cursor.at]
         walker.spend(1 + len(block.ops))
         if not self.leaving:
             region = self._region_entered(block, begun)
             if region is not None:
                 return self._enter(region, begun)
-            if not begun and (here.at in walker.analysis.loops or block.end == "for"):
-                return loop, (here,)
+            if not begun and (cursor.at in walker.analysis.loops or block.end == "for"):
+                return loop, (cursor,)
         self.entered = None
         return self._block(block)
 
     def _ends(self, falls: bool = False) -> Suite:
-        return Suite(self.out, falls, self.here.stack)
+        return Suite(self.out, falls, self.cursor.stack)
 
-    def go_on(self, made: Construct) -> Suite | None:
+    def go_on(self, construct: Construct) -> Suite | None:
         """Go on behind a construct."""
         self.entered = None
-        self.out += made.statements
-        self.here.stack = made.stack
-        if made.next is None:
+        self.out += construct.statements
+        self.cursor.stack = construct.stack
+        if construct.next is None:
             return self._ends()
-        self.here.at = made.next
+        self.cursor.at = construct.next
         return None
 
     # --- regions ----------------------------------------------------------------------------------
     def _region_entered(self, block: Block, begun: bool) -> int | None:
         """Return the handler of the outermost region that begins here, unless a loop comes first."""
-        here, walker = self.here, self.walker
-        around = here.frame.handler
+        cursor, walker = self.cursor, self.walker
+        around = cursor.frame.handler
         if block.handler == around or not (block.ops or block.end in ("for", "raise")) or is_leave(block):
             return None
         chain = walker.cfg.handlers_around(block.handler)
@@ -198,27 +198,27 @@ class _Path:
         inner = chain[chain.index(around) - 1] if around is not None else chain[-1]
         # (The loop of an ``async for`` begins with the block that the handler is for.)
         loop_first = (
-            walker.cfg.kinds[inner] != "async for" and here.at in walker.analysis.loops and not begun
-            and inner not in walker.analysis.around_loop(here.at))
+            walker.cfg.kinds[inner] != "async for" and cursor.at in walker.analysis.loops and not begun
+            and inner not in walker.analysis.around_loop(cursor.at))
         return None if loop_first else inner
 
     def _enter(self, region: int, begun: bool) -> _Step | None:
-        here, walker = self.here, self.walker
+        cursor, walker = self.cursor, self.walker
         kind = walker.cfg.kinds[region]
         if kind == "named":
-            here.frame = Frame(here.frame, region)
+            cursor.frame = Frame(cursor.frame, region)
             return None
         if kind == "async for":
-            return async_for, (region, here)
-        return protected, (region, here, here.at if begun else None)
+            return async_for, (region, cursor)
+        return protected, (region, cursor, cursor.at if begun else None)
 
     # --- blocks -----------------------------------------------------------------------------------
     def _block(self, block: Block) -> Suite | _Step | None:
         walker = self.walker
-        state = State(self.here.stack)
+        state = State(self.cursor.stack)
         walker.executor.line = None
         walker.executor.run(state, block.ops)
-        self.here.stack = state.stack
+        self.cursor.stack = state.stack
         if state.queue:
             raise CannotDecompile(STRUCTURE, "an unfinished assignment")
         if state.stmts:
@@ -237,7 +237,7 @@ class _Path:
         return write(self, block, state)
 
     def _jump(self, block: Block, state: State) -> None:
-        self.here.at = block.successors[0]
+        self.cursor.at = block.successors[0]
 
     def _return(self, block: Block, state: State) -> Suite:
         executor = self.walker.executor
@@ -260,15 +260,15 @@ class _Path:
         if self.leaving:
             raise CannotDecompile(STRUCTURE, "a branch on the way out")
         self.walker.executor.line = block.line
-        return branch, (self.here, block, state)
+        return branch, (self.cursor, block, state)
 
     def _raise(self, block: Block, state: State) -> Suite:
         if self.leaving:
             raise CannotDecompile(STRUCTURE, "a branch on the way out")
         self.walker.executor.line = block.line
-        made = raise_statement(self.walker.executor.popn(state, block.arg), block.line)
+        statement = raise_statement(self.walker.executor.popn(state, block.arg), block.line)
         self.out += self.walker.pending(state)
-        self.out.append(made)
+        self.out.append(statement)
         return self._ends()
 
 

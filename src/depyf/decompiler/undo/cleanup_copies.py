@@ -47,16 +47,16 @@ class _Members:
             if id in cfg.blocks:
                 self.by_region.setdefault(cfg.blocks[id].handler, []).append(id)
         self.entered = cfg.next_id
-        found: set[int] = set()
+        result: set[int] = set()
         seen = {region}
         work = [region]
         while work:
             for id in self.by_region.get(work.pop(), ()):
-                found.add(id)
+                result.add(id)
                 if id in self.by_region and id not in seen:  # a handler
                     seen.add(id)
                     work.append(id)
-        return found
+        return result
 
 
 _ENTERS = ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
@@ -97,9 +97,9 @@ def outline_cleanups(cfg: RegionCfg) -> None:
                 leave = leaves.get(succ)
                 if leave is None:
                     continuation = _after_copy(cfg, kind, region, succ, region in members.asynchronous)
-                    made = cfg.add(block, [Op("LEAVE", kind, -1, None, region)], "jump", [continuation], parent)
-                    made.line = blocks[succ].ops[0].line if blocks[succ].ops else blocks[succ].line
-                    leave = leaves[succ] = made.id
+                    leaving = cfg.add(block, [Op("LEAVE", kind, -1, None, region)], "jump", [continuation], parent)
+                    leaving.line = blocks[succ].ops[0].line if blocks[succ].ops else blocks[succ].line
+                    leave = leaves[succ] = leaving.id
                 block.successors[position] = leave
         if kind == "finally":
             _end_finally(cfg, region)

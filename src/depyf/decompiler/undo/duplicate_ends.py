@@ -41,11 +41,12 @@ def _merge_last_statements(cfg: RegionCfg, end: int) -> None:
 
     Where they are short enough they are copied together with the end (``inline_small_exit_blocks``).
     """
-    ways = [block for block in cfg.blocks.values() if block.end == "jump" and block.successors == [end] and block.ops]
-    ways.sort(key=lambda block: cfg.order[block.id])
+    candidates = sorted((block for block in cfg.blocks.values()
+                         if block.end == "jump" and block.successors == [end] and block.ops),
+                        key=lambda block: cfg.order[block.id])
     arms = {frozenset(block.successors) for block in cfg.blocks.values() if block.end == "branch"}
-    for index, first in enumerate(ways):
-        for other in ways[index + 1 :]:
+    for index, first in enumerate(candidates):
+        for other in candidates[index + 1 :]:
             size = 0 if first.handler != other.handler or frozenset((first.id, other.id)) in arms \
                 else _common_statements(first, other)
             if not size:
@@ -63,7 +64,7 @@ def _merge_last_statements(cfg: RegionCfg, end: int) -> None:
 
 def _common_statements(a: Block, b: Block) -> int:
     """Count the operations at the end of two blocks that are copies of whole statements, on lines of their own."""
-    found = depth = 0
+    longest = depth = 0
     for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
         if x.line is None or not copied_op(x, y) or x.kind in _LEAVES or x.arg == "iterator":
             break
@@ -71,8 +72,8 @@ def _common_statements(a: Block, b: Block) -> int:
         depth += pushed - popped
         before = [block.ops[-size - 1].line if len(block.ops) > size else None for block in (a, b)]
         if not depth and x.line not in before:
-            found = size
-    return found
+            longest = size
+    return longest
 
 
 def merge_breaks(cfg: RegionCfg) -> None:
@@ -162,17 +163,17 @@ _OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
 
 def _running_handlers(cfg: RegionCfg) -> dict[int, tuple[int, ...]]:
     """Return the handlers that are running when control reaches a block, innermost last."""
-    found: dict[int, tuple[int, ...]] = {}
+    result: dict[int, tuple[int, ...]] = {}
     work: list[tuple[int, tuple[int, ...]]] = [(cfg.entry, ())]
     while work:
         id, running = work.pop()
-        if id in found:
+        if id in result:
             continue
-        found[id] = running
+        result[id] = running
         block = cfg.blocks[id]
         if block.handler is not None:
             work.append((block.handler, running))
         for step in handler_steps(block):
             running = (*running, id) if step > 0 else running[:-1]
         work.extend((succ, running) for succ in block.successors)
-    return found
+    return result

@@ -102,8 +102,8 @@ def _same_graph(cfg: RegionCfg, a: int, b: int) -> bool:
     paired = {a: b}
     work = [a]
     while work:
-        here = work.pop()
-        left, right = cfg.blocks[here], cfg.blocks[paired[here]]
+        current = work.pop()
+        left, right = cfg.blocks[current], cfg.blocks[paired[current]]
         if left.end != right.end or left.handler != right.handler or left.arg != right.arg:
             return False
         if [_key(op) for op in left.ops] != [_key(op) for op in right.ops]:
@@ -119,12 +119,12 @@ def _same_graph(cfg: RegionCfg, a: int, b: int) -> bool:
 
 def _merge_before(cfg: RegionCfg, id: int) -> None:
     """Make one of two blocks that go on to one place after the same operations, from where these begin."""
-    ways = [cfg.blocks[pred] for pred in cfg.predecessors()[id]]
-    ways = sorted((n for n in ways if n.end == "jump" and n.ops), key=lambda block: cfg.order[block.id])
+    candidates = [cfg.blocks[pred] for pred in cfg.predecessors()[id]]
+    candidates = sorted((n for n in candidates if n.end == "jump" and n.ops), key=lambda block: cfg.order[block.id])
     arms = _arms(cfg)
-    while ways:
-        first = ways.pop(0)
-        for other in ways:
+    while candidates:
+        first = candidates.pop(0)
+        for other in candidates:
             size = _common(first, other) if first.handler == other.handler else 0
             if not size or frozenset((first.id, other.id)) in arms:
                 continue
@@ -138,7 +138,7 @@ def _merge_before(cfg: RegionCfg, id: int) -> None:
                     other.successors = [head]
                 else:
                     cfg.redirect(other.id, head)
-            ways.remove(other)
+            candidates.remove(other)
             break
 
 
@@ -254,7 +254,7 @@ def _returning_arms(cfg: RegionCfg) -> dict[int, tuple[object, ...]]:
     """
     blocks = cfg.blocks
     preds = cfg.predecessors()
-    found: dict[int, tuple[object, ...]] = {}
+    result: dict[int, tuple[object, ...]] = {}
     for id, block in blocks.items():
         if block.end != "return" or block.ops or len(preds[id]) != 1:
             continue
@@ -265,8 +265,8 @@ def _returning_arms(cfg: RegionCfg) -> dict[int, tuple[object, ...]]:
         if arm.end == "jump" and arm.ops and arm.ops[-1].line is not None and len(preds[arm.id]) == 1:
             test = blocks[preds[arm.id][0]]
             if test.ops and test.ops[-1].line == arm.ops[0].line:  # (arms of a statement begin on lines of their own)
-                found[id] = (test.id, _key(arm.ops[-1]))
-    return found
+                result[id] = (test.id, _key(arm.ops[-1]))
+    return result
 
 
 def _split_returns(cfg: RegionCfg) -> None:

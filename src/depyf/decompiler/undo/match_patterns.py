@@ -277,10 +277,10 @@ class _Path:
         stack.append(_Expression([op]))
 
     def op_LOAD_ATTR(self, op: Op, stack: _Stack) -> None:
-        made = stack.pop()
-        if not isinstance(made, _Expression) or made.ops[0].kind == "CONST":
+        owner = stack.pop()
+        if not isinstance(owner, _Expression) or owner.ops[0].kind == "CONST":
             raise _NoPattern
-        stack.append(_Expression([*made.ops, op]))
+        stack.append(_Expression([*owner.ops, op]))
 
     def op_BUILD_TUPLE(self, op: Op, stack: _Stack) -> None:
         items = [stack.pop() for _ in range(op.arg)][::-1]
@@ -442,7 +442,7 @@ def write_cases(body: Body) -> None:
 
 def find_patterns(cfg: RegionCfg) -> bool:
     """Replace the code of patterns by tests; return whether there was any."""
-    found = False
+    changed = False
     pending = sorted(cfg.blocks, key=cfg.order.__getitem__)
     tried: set[tuple[int, int, bool]] = set()
     following: set[int] = set()  # where a failed case leads: the subject lies on the stack there
@@ -459,7 +459,7 @@ def find_patterns(cfg: RegionCfg) -> bool:
                 success, failure, case = _pattern(cfg, at, index, keeps)
             except _NoPattern:
                 continue
-            found = True
+            changed = True
             pending[:0] = [failure, success]
             if keeps:
                 following.add(failure)
@@ -467,9 +467,9 @@ def find_patterns(cfg: RegionCfg) -> bool:
             block.ops = [*block.ops[:index], Op("CASE", case, op.offset, op.line)]
             block.end, block.successors, block.arg, block.line = "branch", [success, failure], None, op.line
             break
-    if found:
+    if changed:
         cfg.prune()
-    return found
+    return changed
 
 
 def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
@@ -477,20 +477,20 @@ def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
 
     The last case has no copy of the subject, but alternatives begin with one in every case.
     """
-    found: list[tuple[int, bool]] = [(0, False)] if follows else []
+    starts: list[tuple[int, bool]] = [(0, False)] if follows else []
     kinds = [op.kind for op in block.ops]
     for index, kind in enumerate(kinds):
         if kind == "COPY" and block.ops[index].arg == 1:
-            found += [(index, False), (index, True)]
+            starts += [(index, False), (index, True)]
         elif kind in ("MATCH_SEQUENCE", "MATCH_MAPPING"):
-            found.append((index, False))
+            starts.append((index, False))
         elif kind == "MATCH_CLASS":
             start = index - 2
             while start > 0 and kinds[start] == "LOAD_ATTR":
                 start -= 1
             if start >= 0 and kinds[start] in _NAMES:
-                found.append((start, False))
-    return found
+                starts.append((start, False))
+    return starts
 
 
 def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int, Case]:
@@ -720,17 +720,17 @@ def cases(stmts: list[ast.stmt]) -> list[ast.stmt]:
                 setattr(stmt, field, cases(inner))
         for handler in getattr(stmt, "handlers", ()):
             handler.body = cases(handler.body)
-        found = case_of(stmt.test) if isinstance(stmt, ast.If) else None
-        if found is None:
+        parts = case_of(stmt.test) if isinstance(stmt, ast.If) else None
+        if parts is None:
             out.insert(0, stmt)
             continue
         assert isinstance(stmt, ast.If)
-        out = _match(stmt, found[0], found[1], out)
+        out = _match(stmt, parts[0], parts[1], out)
     return out
 
 
 def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast.stmt]) -> list[ast.stmt]:
-    made = [ast.match_case(test.pattern, guard, stmt.body or [ast.Pass()])]
+    match_cases = [ast.match_case(test.pattern, guard, stmt.body or [ast.Pass()])]
     rest = stmt.orelse
     if not rest and after:
         # the body of this case leaves: the next stands behind it
@@ -741,14 +741,14 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
             rest, after = after, []
     other = rest[0] if rest else None
     if isinstance(other, MatchOf) and other.of is test.subject and (len(rest) == 1 or _leaves(other)):
-        made += other.cases
+        match_cases += other.cases
         if len(rest) > 1:
-            made.append(ast.match_case(ast.MatchAs(), None, rest[1:]))
+            match_cases.append(ast.match_case(ast.MatchAs(), None, rest[1:]))
     elif rest:
         capture = other if isinstance(other, Capture) and other.subject is test.subject else None
         name = None if capture is None else capture.name
-        made.append(ast.match_case(ast.MatchAs(None, name), None, rest[capture is not None :] or [ast.Pass()]))
-    return [at_line(MatchOf(test.subject.value, made, test.subject), line_of(stmt)), *after]
+        match_cases.append(ast.match_case(ast.MatchAs(None, name), None, rest[capture is not None :] or [ast.Pass()]))
+    return [at_line(MatchOf(test.subject.value, match_cases, test.subject), line_of(stmt)), *after]
 
 
 def _leaves(match: ast.Match) -> bool:

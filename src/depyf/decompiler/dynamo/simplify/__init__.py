@@ -198,17 +198,17 @@ class _Simplifier:
     # --- what is followed -------------------------------------------------------------------------
     def _handling_blocks(self) -> set[int]:
         """Return the blocks that run while an exception is being handled, and those that start handlers."""
-        found: set[int] = set()
+        result: set[int] = set()
         pending = list(self.handlers)
         while pending:
             id = pending.pop()
-            if id in found:
+            if id in result:
                 continue
-            found.add(id)
+            result.add(id)
             block = self.graph.blocks[id]
             if not any(op.kind is o.POP_EXCEPT for op in block.ops):
                 pending.extend(block.successors)
-        return found
+        return result
 
     def _follows(self, id: int, origin: Block) -> bool:
         """Return whether what is known at the end of ``origin`` is known at the start of block ``id``.
@@ -229,9 +229,9 @@ class _Simplifier:
         """Return the blocks whose state is not simply that of the block before, and not a handler's."""
         blocks = self.graph.blocks
         return {
-            id for id, ways in self.predecessors.items()
-            if ways and id not in self.verbatim and id not in self.handlers and id != self.graph.entry
-            and not any(p in self.verbatim or self._follows(id, blocks[p]) for p in ways)
+            id for id, sources in self.predecessors.items()
+            if sources and id not in self.verbatim and id not in self.handlers and id != self.graph.entry
+            and not any(p in self.verbatim or self._follows(id, blocks[p]) for p in sources)
         }
 
     def _kept_names(self) -> set[str]:
@@ -247,9 +247,9 @@ class _Simplifier:
             pending: list[tuple[int, frozenset[str]]] = [(block.id, frozenset())]
             while pending:
                 id, stored = pending.pop()
-                here = self.graph.blocks[id]
+                current = self.graph.blocks[id]
                 mine = set(stored)
-                for op in here.ops:
+                for op in current.ops:
                     if op.kind in (o.LOAD_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR):
                         if op.arg not in mine or id in self.verbatim:
                             kept.add(op.arg)
@@ -257,8 +257,8 @@ class _Simplifier:
                         mine.add(op.arg)
                         if id in self.verbatim:
                             kept.add(op.arg)
-                for successor in here.successors:
-                    if self._follows(successor, here):
+                for successor in current.successors:
+                    if self._follows(successor, current):
                         pending.append((successor, frozenset(mine)))
         nested = {op.arg for b in self.graph.blocks.values() for op in b.ops if op.kind is o.LOAD_CLOSURE}
         return kept | nested | set(self.graph.code.cellvars)

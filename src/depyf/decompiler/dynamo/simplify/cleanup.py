@@ -35,7 +35,7 @@ def forget_under_cleanups(graph: Cfg) -> Cfg:
     if not chosen:
         return graph
     shift = {number: primary[handler] for handler in chosen for number in inside[handler]}
-    made: dict[int, Region] = {}
+    regions: dict[int, Region] = {}
     blocks: dict[int, Block] = {}
     for number, block in graph.blocks.items():
         region = block.region
@@ -43,7 +43,7 @@ def forget_under_cleanups(graph: Cfg) -> Cfg:
             less = primary[region.handler] if region.handler in chosen else \
                 0 if region.handler in primary else shift.get(number, 0)
             if less:
-                region = made.setdefault(id(region), Region(region.handler, region.depth - less, region.lasti))
+                region = regions.setdefault(id(region), Region(region.handler, region.depth - less, region.lasti))
         blocks[number] = Block(number, block.ops, block.end, block.successors, block.arg, block.end_op, region)
     return Cfg(graph.code, blocks, graph.entry)
 
@@ -51,13 +51,13 @@ def forget_under_cleanups(graph: Cfg) -> Cfg:
 def _inside(graph: Cfg, handler: int, primary: dict[int, int]) -> set[int]:
     """Return the blocks that run once the handler has been entered, up to handlers that lie around it."""
 
-    def ways(block: Block) -> list[int]:
+    def successors(block: Block) -> list[int]:
         more = list(block.successors)
         if block.region is not None and block.region.handler not in primary:
             more.append(block.region.handler)
         return more
 
-    return reachable(graph.blocks, [handler], ways)
+    return reachable(graph.blocks, [handler], successors)
 
 
 def _handlers(graph: Cfg, ids: set[int]) -> set[int]:
@@ -81,12 +81,12 @@ def _untouched(graph: Cfg, handler: int, inside: set[int], primary: dict[int, in
         if block.end in (g.RETURN, g.FOR_ITER) or depth - {g.BRANCH: 1, g.RERAISE: 1 + (block.arg or 0),
                                                           g.RAISE: block.arg or 0}.get(block.end, 0) < floor:
             return False
-        found = [(s, depth - (block.end == g.BRANCH)) for s in block.successors]
+        edges = [(s, depth - (block.end == g.BRANCH)) for s in block.successors]
         if block.region is not None and block.region.handler in inside:
             if block.region.depth < floor:
                 return False
-            found.append((block.region.handler, block.region.depth + block.region.lasti + 1))
-        for target, there in found:
+            edges.append((block.region.handler, block.region.depth + block.region.lasti + 1))
+        for target, there in edges:
             if target not in depths:
                 depths[target] = there
                 pending.append(target)

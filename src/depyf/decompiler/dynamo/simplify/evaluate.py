@@ -50,13 +50,13 @@ class PartialEvaluator:
         del self.stack[len(self.stack) - count :]
         return taken
 
-    def define(self, op: Op, operands: Sequence[Value], silent: bool = False) -> SsaValue:
+    def define(self, op: Op, operands: Sequence[Value], unobservable: bool = False) -> SsaValue:
         """Append an SSA value to the plan; unless ``silent``, it may change what objects hold."""
         escaped = [self.escape(value) for value in operands]
         result = SsaValue(op, escaped, self.block.id)
         result.epochs = self.state.epochs
         self.plan.values.append(result)
-        if not silent and op.kind not in UNOBSERVABLE:
+        if not unobservable and op.kind not in UNOBSERVABLE:
             self.happened(op.kind in ONLY_READ)
         return result
 
@@ -70,7 +70,7 @@ class PartialEvaluator:
         lasting = self.owner.facts.reading(path) if path is not None else ""
         if not lasting:
             return False
-        result = self.define(op, operands, silent=True)
+        result = self.define(op, operands, unobservable=True)
         result.path, result.lasting, result.optional = path, lasting, True
         self.stack.append(result)
         return True
@@ -94,9 +94,9 @@ class PartialEvaluator:
         assert self.op is not None
         if value.kind in ("dict", "ordered", "object"):
             value.built = _BEING_BUILT
-            made = value.built = objects.built(self, value)
-            self.state.replace(value, made)
-            return made
+            result = value.built = objects.built(self, value)
+            self.state.replace(value, result)
+            return result
         items = [self.escape(item) for item in list(value.items)]
         kind = {"list": o.BUILD_LIST, "tuple": o.BUILD_TUPLE, "slice": o.BUILD_SLICE}[value.kind]
         if value.kind == "tuple" and not items:
@@ -173,10 +173,10 @@ class PartialEvaluator:
         if not count:
             return
         base = block.floor
-        made_before = len(self.plan.values)
+        count_before = len(self.plan.values)
         for slot in range(base, base + count):
             self.materialise(self.stack[slot])
-        self.move_before_the_rest(made_before, self.stack[base + count :])
+        self.move_before_the_rest(count_before, self.stack[base + count :])
         values = self.stack[base : base + count]
         del self.stack[base : base + count]
         for successor in block.successors:
@@ -199,13 +199,13 @@ class PartialEvaluator:
         An iterator has no name: nothing may come between making it and its loop.
         """
         values = self.plan.values
-        made, staying = values[start:], {id(value) for value in rest}
+        latest, staying = values[start:], {id(value) for value in rest}
         place = next((i for i, result in enumerate(values[:start]) if id(result) in staying), start)
         while 0 < place < start and any(values[place - 1] is operand for operand in values[place].operands):
             place -= 1
         later = {id(result) for result in values[place:start]}
-        if not any(id(operand) in later for result in made for operand in result.operands):
-            self.plan.values[:] = [*values[:place], *made, *values[place:start]]
+        if not any(id(operand) in later for result in latest for operand in result.operands):
+            self.plan.values[:] = [*values[:place], *latest, *values[place:start]]
 
     # --- constants, locals ---
     def op_CONST(self, op: Op) -> None:
@@ -392,15 +392,15 @@ class PartialEvaluator:
         key = _key(index)
         if items is not None and key is not None and isinstance(owner, Container):
             try:
-                found = items[key]
+                element = items[key]
             except (IndexError, ValueError):
                 self.generic(op)
                 return
             self.pop(2)
-            self.stack.append(Container(owner.kind, found) if isinstance(found, list) else found)
+            self.stack.append(Container(owner.kind, element) if isinstance(element, list) else element)
             return
         if type(key) is int and _is_graph_result(owner):
-            result = self.define(op, self.pop(2), silent=True)
+            result = self.define(op, self.pop(2), unobservable=True)
             result.pure = result.optional = result.graph_item = True
             self.stack.append(result)
             return
@@ -474,7 +474,7 @@ class PartialEvaluator:
         """Push a global; one of Dynamo's own may be read later, or never."""
         path = (("global", op.arg),)
         if op.arg.startswith(OWN_GLOBALS):
-            result = self.define(op, (), silent=True)
+            result = self.define(op, (), unobservable=True)
             result.optional = result.pure = True
             result.path = path
             if self.owner.facts.reading(path):
@@ -550,7 +550,7 @@ class PartialEvaluator:
                 self.stack.append(known)
                 return
         marks = isinstance(function, SsaValue) and _is_marker(function)
-        result = self.define(op, operands, silent=marks)
+        result = self.define(op, operands, unobservable=marks)
         self.stack.append(result)
         if not isinstance(function, SsaValue) or function.op is None:
             return
@@ -600,20 +600,20 @@ def _same_value(left: Value, right: Value) -> bool:
 
 def _locals_named(state: State, name: str) -> list[Local]:
     """Return the mentions of a local's value on the stack, in locals and inside containers."""
-    found: list[Local] = []
+    result: list[Local] = []
     seen: set[int] = set()
 
     def inside(items: Sequence[Value]) -> None:
         for value in items:
             if isinstance(value, Local) and value.name == name:
-                found.append(value)
+                result.append(value)
             elif isinstance(value, Container) and id(value) not in seen:
                 seen.add(id(value))
                 inside(value.items)
 
     inside(state.stack)
     inside(list(state.variables.values()))
-    return found
+    return result
 
 
 def _is_graph_result(value: Value) -> bool:

@@ -76,10 +76,10 @@ def _components(graph: Cfg, joins: set[int]) -> list[set[int]]:
             together.append(block.id)
         for other in together[1:]:
             leader[find(other)] = find(together[0])
-    found: dict[int, set[int]] = {}
+    components: dict[int, set[int]] = {}
     for id in joins:
-        found.setdefault(find(id), set()).add(id)
-    return list(found.values())
+        components.setdefault(find(id), set()).add(id)
+    return list(components.values())
 
 
 def _slots(graph: Cfg) -> dict[int, tuple[Slot, ...]]:

@@ -64,7 +64,7 @@ def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> boo
     elif facts.element(path[:-2], key) == path:
         read, operands = Op(o.GETITEM, None, *place), [module, Const(key)]
     elif facts.unshadowed(path) and facts.well_known((("global", "getattr"),)) == GETATTR:
-        function = evaluator.define(Op(o.LOAD_GLOBAL, "getattr", *place), (), silent=True)
+        function = evaluator.define(Op(o.LOAD_GLOBAL, "getattr", *place), (), unobservable=True)
         function.lasting, function.optional = ALWAYS, True
         read, operands = Op(o.CALL, (2, ()), *place), [function, module, Const(key)]
     else:

@@ -118,8 +118,8 @@ def _described_object(function: Value, rename: Mapping[str, str], depth: int) ->
     """Return ``new_Layer`` for what ``Layer.__new__`` gives; empty for other functions."""
     if not _is_attribute(function) or function.op is None or function.op.arg != "__new__":
         return ""
-    made = _described(function.operands[0], rename, False, depth + 1)
-    return _short(f"new_{made}") if made else ""
+    described = _described(function.operands[0], rename, False, depth + 1)
+    return _short(f"new_{described}") if described else ""
 
 
 def _described_item(owner: Value, key: object, rename: Mapping[str, str], long: bool, depth: int) -> str:

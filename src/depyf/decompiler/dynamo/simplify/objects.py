@@ -51,7 +51,7 @@ def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
             return False
         role = ("bound",)
     evaluator.pop(1)
-    result = evaluator.define(op, [owner], silent=True)
+    result = evaluator.define(op, [owner], unobservable=True)
     result.optional, result.lasting, result.role = True, facts.ALWAYS, role
     if role == ("bound",) and isinstance(owner, SsaValue) and owner.lasting:
         result.lasting, result.epochs = owner.lasting, owner.epochs
@@ -79,12 +79,12 @@ def read_item(evaluator: PartialEvaluator, op: Op) -> bool:
     if not (isinstance(owner, SsaValue) and owner.role[:1] == ("mro",) and isinstance(index, Const)
             and type(index.value) is int):
         return False
-    found = evaluator.owner.facts.ancestor(owner.role[1], index.value)
-    if not found:
+    ancestor = evaluator.owner.facts.ancestor(owner.role[1], index.value)
+    if not ancestor:
         return False
     evaluator.pop(2)
-    result = evaluator.define(op, [owner, index], silent=True)
-    result.optional, result.lasting, result.role = True, facts.ALWAYS, ("ancestor", found)
+    result = evaluator.define(op, [owner, index], unobservable=True)
+    result.optional, result.lasting, result.role = True, facts.ALWAYS, ("ancestor", ancestor)
     evaluator.stack.append(result)
     return True
 
@@ -95,7 +95,7 @@ def call(evaluator: PartialEvaluator, op: Op, function: SsaValue, operands: Sequ
     kind = function.role[0] if function.role else ""
     first = operands[0] if operands else None
     if kind == "new":
-        return _made(evaluator, function, operands)
+        return _virtual_object(evaluator, function, operands)
     if kind == "set attribute" and len(operands) == 3 and isinstance(first, Container) and is_key(operands[1]) \
             and set_attribute(evaluator, first, _constant(operands[1]), operands[2], generic=False):
         return _NONE
@@ -112,7 +112,7 @@ def _call_known(evaluator: PartialEvaluator, op: Op, function: SsaValue, operand
             and isinstance(_constant(operands[1]), str):
         return _set_entry(evaluator, op, first, _constant(operands[1]), operands[2])
     if known == facts.SIZE and len(operands) == 2:
-        size = evaluator.define(op, [function, *operands], silent=True)
+        size = evaluator.define(op, [function, *operands], unobservable=True)
         size.role = ("size",)
         evaluator.happened(only_read=True)
         return size
@@ -128,7 +128,7 @@ def _is_virtual(value: Value | None, kind: str) -> TypeGuard[Container]:
     return isinstance(value, Container) and value.kind == kind and value.built is None
 
 
-def _made(evaluator: PartialEvaluator, function: SsaValue, operands: Sequence[Value]) -> Value | None:
+def _virtual_object(evaluator: PartialEvaluator, function: SsaValue, operands: Sequence[Value]) -> Value | None:
     """Return the virtual object that ``cls.__new__(cls)`` makes; ``None`` if the class may do anything else there."""
     cls = operands[0] if operands else None
     if not isinstance(cls, SsaValue) or cls.path is None or cls.path != function.role[1]:
@@ -136,8 +136,8 @@ def _made(evaluator: PartialEvaluator, function: SsaValue, operands: Sequence[Va
     kind = evaluator.owner.facts.allocates(cls.path, len(operands) > 1)
     if not kind:
         return None
-    made = Container("object", [cls], [("class", kind)])
-    return made
+    result = Container("object", [cls], [("class", kind)])
+    return result
 
 
 def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: str, value: Value) -> Value | None:
@@ -154,10 +154,10 @@ def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: s
     if kind is not None and known.stores_plainly(kind, name, True):
         evaluator.define(Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler), [value, owner])
         return _NONE
-    entries = evaluator.define(Op(o.LOAD_GLOBAL, forms.ENTRIES, op.offset, op.line), (), silent=True)
+    entries = evaluator.define(Op(o.LOAD_GLOBAL, forms.ENTRIES, op.offset, op.line), (), unobservable=True)
     entries.lasting, entries.optional = facts.ALWAYS, True
     call = Op(o.CALL, (1, ()), op.offset, op.line, -1, op.handler)
-    dictionary = evaluator.define(call, [entries, owner], silent=True)
+    dictionary = evaluator.define(call, [entries, owner], unobservable=True)
     evaluator.define(Op(o.SETITEM, None, op.offset, op.line, -1, op.handler), [value, dictionary, Const(name)])
     return _NONE
 
@@ -176,24 +176,24 @@ def set_attribute(evaluator: PartialEvaluator, owner: Container, name: str, valu
 
 def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
     """Carry out a method of ``dict`` or ``list`` on a virtual object; ``None`` for other objects and arguments."""
-    made = operands[0] if operands else None
-    if not isinstance(made, Container) or made.kind != "object" or made.built is not None \
-            or made.slots[0][1] != ("list" if kind == "list" else "dict"):
+    owner = operands[0] if operands else None
+    if not isinstance(owner, Container) or owner.kind != "object" or owner.built is not None \
+            or owner.slots[0][1] != ("list" if kind == "list" else "dict"):
         if name == forms.UPDATE:
             raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
         return None
     if name == "clear" and len(operands) == 1:
-        kept = [at for at, slot in enumerate(made.slots) if slot[0] in ("class", "attr")]
-        made.items[:], made.slots[:] = [made.items[at] for at in kept], [made.slots[at] for at in kept]
+        kept = [at for at, slot in enumerate(owner.slots) if slot[0] in ("class", "attr")]
+        owner.items[:], owner.slots[:] = [owner.items[at] for at in kept], [owner.slots[at] for at in kept]
     elif name == "__setitem__" and len(operands) == 3 and is_key(operands[1]) and kind != "list":
-        put(made, ("item", _constant(operands[1])), operands[2])
+        put(owner, ("item", _constant(operands[1])), operands[2])
     elif name == forms.UPDATE and isinstance(operands[1], Container) and operands[1].kind in ("dict", "ordered"):
         entries = operands[1].items[operands[1].kind == "ordered" :]
         for key, value in zip(entries[::2], entries[1::2]):
-            put(made, ("item", _constant(key)), value)
+            put(owner, ("item", _constant(key)), value)
     elif name == "extend" and isinstance(operands[1], Container) and operands[1].kind in ("list", "tuple"):
-        made.items += operands[1].items
-        made.slots += [("element", 0)] * len(operands[1].items)
+        owner.items += operands[1].items
+        owner.slots += [("element", 0)] * len(operands[1].items)
     elif name == forms.UPDATE:
         raise CannotDecompile(SIMPLIFY, "a dictionary is filled with what is not known")
     else:
@@ -201,14 +201,14 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
     return _NONE
 
 
-def put(made: Container, slot: tuple[str, Any], value: Value) -> None:
+def put(owner: Container, slot: tuple[str, Any], value: Value) -> None:
     """Set an entry of a virtual object; one that is there already keeps its place."""
-    for place, known in enumerate(made.slots):
+    for place, known in enumerate(owner.slots):
         if known == slot and type(known[1]) is type(slot[1]):
-            made.items[place] = value
+            owner.items[place] = value
             return
-    made.slots.append(slot)
-    made.items.append(value)
+    owner.slots.append(slot)
+    owner.items.append(value)
 
 
 def _constant(value: Value) -> Any:
@@ -226,10 +226,10 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
     if value.kind == "ordered":
         entries = _dictionary(evaluator, value.items[1:])
         call = Op(o.CALL, (1, ()), op.offset, op.line)
-        return _optional(evaluator.define(call, [value.items[0], entries], silent=True))
+        return _optional(evaluator.define(call, [value.items[0], entries], unobservable=True))
     cls = value.items[0]
     assert isinstance(cls, SsaValue)
-    new = evaluator.define(Op(o.LOAD_GLOBAL, forms.NEW, op.offset, op.line), (), silent=True)
+    new = evaluator.define(Op(o.LOAD_GLOBAL, forms.NEW, op.offset, op.line), (), unobservable=True)
     new.lasting, new.optional = facts.ALWAYS, True
     attributes = [(slot[1], item) for slot, item in zip(value.slots, value.items) if slot[0] == "attr"]
     if not all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in attributes):
@@ -249,7 +249,7 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
             seen.hints.append(name)
         operands.append(seen)
     call = Op(o.CALL, (1 + len(inside), tuple(name for name, _ in attributes)), op.offset, op.line)
-    result = _optional(evaluator.define(call, [new, cls, *inside, *operands], silent=True))
+    result = _optional(evaluator.define(call, [new, cls, *inside, *operands], unobservable=True))
     result.role = ("instance", cls.path)
     return result
 

@@ -22,7 +22,7 @@ def ordinary_with(graph: Cfg) -> Cfg:
     for _ in range(len(graph.blocks)):
         handlers = {block.region.handler for block in graph.blocks.values() if block.region}
         # Inner ones first make the outer ones plain.
-        changed = next((made for h in sorted(handlers) if (made := _one(graph, h)) is not None), None)
+        changed = next((candidate for h in sorted(handlers) if (candidate := _one(graph, h)) is not None), None)
         if changed is None:
             break
         graph = changed
@@ -55,16 +55,16 @@ def _one(graph: Cfg, handler: int) -> Cfg | None:
 
 def _doomed(graph: Cfg, id: int) -> Block | None:
     """Return the block that ends the handling, if nothing but leaving contexts and ``raise None`` follows."""
-    found: Block | None = None
+    ending: Block | None = None
     for _ in range(len(graph.blocks)):
         block = graph.blocks[id]
         if any(op.kind not in _HARMLESS for op in block.ops):
             return None
-        if found is None and any(op.kind is o.POP_EXCEPT for op in block.ops):
-            found = block
+        if ending is None and any(op.kind is o.POP_EXCEPT for op in block.ops):
+            ending = block
         if block.end == g.RAISE:
             last: Op | None = block.ops[-1] if block.ops else None
-            return found if block.arg == 1 and last is not None and last.kind is o.CONST and last.arg is None else None
+            return ending if block.arg == 1 and last is not None and last.kind is o.CONST and last.arg is None else None
         if block.end != g.JUMP:
             return None
         (id,) = block.successors
@@ -73,7 +73,7 @@ def _doomed(graph: Cfg, id: int) -> Block | None:
 
 def _behind(graph: Cfg, handler: int) -> int | None:
     """Return the only block that leaves the context after a body without exception and goes on, else ``None``."""
-    found: set[int] = set()
+    targets: set[int] = set()
     for block in graph.blocks.values():
         if block.region is None or block.region.handler != handler:
             continue
@@ -83,5 +83,5 @@ def _behind(graph: Cfg, handler: int) -> int | None:
             leaves = [(op.kind, op.arg) for op in other.ops[: len(_LEAVES)]] == _LEAVES
             # ``return`` in the body leaves the context too, with the value under the call; nothing comes after.
             if outside and leaves and (other.end == g.JUMP or len(other.ops) > len(_LEAVES)):
-                found.add(successor)
-    return found.pop() if len(found) == 1 else None
+                targets.add(successor)
+    return targets.pop() if len(targets) == 1 else None

@@ -25,13 +25,13 @@ def meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
     Having no value is one of the values for that. Bound in one and unbound in the other: maybe bound.
     """
     def index(relation: frozenset[Any]) -> dict[Any, tuple[int, str]]:
-        found: dict[Any, tuple[int, str]] = {}
+        result: dict[Any, tuple[int, str]] = {}
         for number, members in enumerate(relation):
             kind = next((m[1] for m in members if m[0] == "kind"), "")
             for member in members:
                 if member[0] != "kind":
-                    found[member] = (number, kind)
-        return found
+                    result[member] = (number, kind)
+        return result
 
     first, second = index(known), index(arrived)
     classes: dict[Any, set[Any]] = {}
@@ -60,7 +60,7 @@ def merge(prover: Prover, left: State, right: State) -> bool:
     that has been walked already.
     """
     key = (left.at, right.at)
-    prover.pairs_here = pair_containers(left, right)
+    prover.pairs_at_merge = pair_containers(left, right)
     values: dict[Any, set[tuple[str, Any]]] = {}
     for tag, state in (("p", left), ("q", right)):
         for name in prover.names[tag]:
@@ -107,8 +107,8 @@ def identify(prover: Prover, value: Value, tag: str) -> Any:
         return ("constant", type(value.value).__name__, repr(value.value))
     if value.kind in ("tuple", "slice"):
         return (value.kind, *[identify(prover, item, tag) for item in value.items])
-    if id(value) in prover.pairs_here:
-        return ("pair", prover.pairs_here[id(value)])
+    if id(value) in prover.pairs_at_merge:
+        return ("pair", prover.pairs_at_merge[id(value)])
     return (tag, "container", id(value))  # equal to nothing of the other program
 
 

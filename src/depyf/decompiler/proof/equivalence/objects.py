@@ -67,9 +67,9 @@ def ancestor(prover: Prover, owner: Value, index: int | slice | None) -> Symbol 
     """Return ``cls.__mro__[index]`` if that is a built-in container."""
     owner = resolve(owner)
     if isinstance(owner, Symbol) and owner.key[0] == "mro" and type(index) is int:
-        found = prover.facts.ancestor(prover.paths[owner.key[1]], index)
-        if found:
-            return Symbol(("ancestor", found))
+        container = prover.facts.ancestor(prover.paths[owner.key[1]], index)
+        if container:
+            return Symbol(("ancestor", container))
     return None
 
 
@@ -108,10 +108,10 @@ def _set_attribute(prover: Prover, state: State, operands: Sequence[Value], op: 
     owner, name, value = operands
     if not is_key(name):
         return None
-    made = own_object(owner)
-    if made is None:
+    instance = own_object(owner)
+    if instance is None:
         return Event(STORE_IN_DICT, constant_of(name), [value, owner], op)
-    put(made, 2, constant_of(name), value)
+    put(instance, 2, constant_of(name), value)
     return _NONE
 
 
@@ -120,8 +120,8 @@ def _size(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Ev
 
 
 def _type(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Value | None:
-    made = own_object(operands[0])
-    return made.items[0] if made is not None else None
+    instance = own_object(operands[0])
+    return instance.items[0] if instance is not None else None
 
 
 def _getattr(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Symbol | None:
@@ -174,14 +174,14 @@ def entry(owner: Value, key: Value, value: Value, op: Op) -> Event | None:
     return None
 
 
-def put(made: Allocation, start: int, name: Any, value: Value) -> None:
+def put(allocation: Allocation, start: int, name: Any, value: Value) -> None:
     """Set an entry of the names and values from ``start`` on. One that is there already keeps its place."""
-    for place in range(start, len(made.items), 2):
-        known = constant_of(made.items[place])
+    for place in range(start, len(allocation.items), 2):
+        known = constant_of(allocation.items[place])
         if type(known) is type(name) and known == name:
-            made.items[place + 1] = value
+            allocation.items[place + 1] = value
             return
-    made.items += [Constant(name), value]
+    allocation.items += [Constant(name), value]
 
 
 def _make(prover: Prover, function: Symbol, operands: Sequence[Value]) -> Allocation | None:
@@ -199,20 +199,20 @@ def _make(prover: Prover, function: Symbol, operands: Sequence[Value]) -> Alloca
 
 def _set(prover: Prover, owner: Value, name: Value, value: Value, generic: bool) -> Constant | None:
     """Set an attribute of an object that was made here, if nothing else comes of that."""
-    made = own_object(owner)
-    if made is None or not is_key(name):
+    instance = own_object(owner)
+    if instance is None or not is_key(name):
         return None
-    path = path_of(prover, made.items[0])
+    path = path_of(prover, instance.items[0])
     if path is None or not prover.facts.stores_plainly(path, constant_of(name), generic):
         return None
-    put(made, 2, constant_of(name), value)
+    put(instance, 2, constant_of(name), value)
     return _NONE
 
 
 def _fill(kind: str, name: str, operands: Sequence[Value]) -> Constant | None:
     """Call a method of ``dict`` or ``list`` on the contents of an object that was made here."""
-    made = own_object(operands[0]) if operands else None
-    contents = made.items[1] if made is not None else None
+    instance = own_object(operands[0]) if operands else None
+    contents = instance.items[1] if instance is not None else None
     if not isinstance(contents, Allocation) or contents.kind != ("list" if kind == "list" else "dict"):
         return None
     if name == "clear" and len(operands) == 1:

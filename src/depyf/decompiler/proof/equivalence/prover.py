@@ -57,7 +57,7 @@ class Prover:
         self.relations: dict[tuple[int, int], frozenset[frozenset[tuple[str, Any]]]] = {}
         #: Pairs of merge points at which values have been forgotten.
         self.forgotten: set[tuple[int, int]] = set()
-        self.pairs_here: dict[int, int] = {}
+        self.pairs_at_merge: dict[int, int] = {}
         self.pending: list[tuple[State, State]] = []
         self.steps = 0
 
@@ -145,8 +145,9 @@ class Prover:
         if isinstance(x, Allocation) and isinstance(y, Allocation):
             return x.kind == y.kind and self._equal_allocations(x, y)
         # A constant and a tuple or slice made of constants?
-        made = x if isinstance(x, Allocation) else y
-        parts = {"tuple": sequence, "slice": slice_parts}.get(made.kind if isinstance(made, Allocation) else "")
+        allocation = x if isinstance(x, Allocation) else y
+        kind = allocation.kind if isinstance(allocation, Allocation) else ""
+        parts = {"tuple": sequence, "slice": slice_parts}.get(kind)
         return parts is not None and self._all_equal(parts(x), parts(y))
 
     def _equal_allocations(self, x: Allocation, y: Allocation) -> bool:
@@ -272,15 +273,15 @@ class Prover:
         kept = KEPT.get(kind, 0)
         if kept:
             return [*taken[:kept], Symbol(("event", self.events))]
-        found = [Symbol(("event", self.events, i)) for i in range(count)]
+        given = [Symbol(("event", self.events, i)) for i in range(count)]
         if event.negated:
-            found = [Symbol(("not", found[0].key))]
-        if kind is o.CALL and found:
+            given = [Symbol(("not", given[0].key))]
+        if kind is o.CALL and given:
             function = resolve(event.operands[0])
             if isinstance(function, Symbol) and function.key[0] == "own" \
                     and function.key[1].startswith(GRAPH_PREFIX):
-                self.graphs.add(found[0].key)
-        return list(found)
+                self.graphs.add(given[0].key)
+        return list(given)
 
     def handlers(self, left: State, right: State, a: Event, b: Event) -> None:
         """Follow the handlers of an event that can raise; it must lie under corresponding ones."""

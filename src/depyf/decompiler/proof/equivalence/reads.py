@@ -64,11 +64,11 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
         return None
     if kind == ALWAYS:
         prover.notes.add(ALWAYS_NOTE)
-        found = Symbol(("read", "always", path, step))
+        symbol = Symbol(("read", "always", path, step))
     else:
-        found = Symbol(("read", state.epochs[kind == MODULES], owned, step))
-    prover.paths[found.key] = path
-    return found
+        symbol = Symbol(("read", state.epochs[kind == MODULES], owned, step))
+    prover.paths[symbol.key] = path
+    return symbol
 
 
 def _in_dictionaries(prover: Prover, base: Path, step: tuple[str, Any]) -> Iterator[Path]:

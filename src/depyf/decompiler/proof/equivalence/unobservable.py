@@ -141,14 +141,14 @@ def _rotate(prover: Prover, state: State, op: Op) -> Event | None:
 def _load_global(prover: Prover, state: State, op: Op) -> Event | None:
     name = op.arg
     if name in PROFILER_MARKERS or name in PROFILER_FLAGS:
-        found = Symbol(("module", name))
-        prover.paths[found.key] = (("global", name),)
+        symbol = Symbol(("module", name))
+        prover.paths[symbol.key] = (("global", name),)
     elif name.startswith(OWN_GLOBALS):
-        found = Symbol(("own", prover.rename.get(name, name) if state.program is prover.p else name))
-        prover.paths[found.key] = (("global", prover.real_name(state, name)),)
+        symbol = Symbol(("own", prover.rename.get(name, name) if state.program is prover.p else name))
+        prover.paths[symbol.key] = (("global", prover.real_name(state, name)),)
     else:
         return _read_variable(prover, state, op, "global", prover.real_name(state, name))
-    state.stack.append(found)
+    state.stack.append(symbol)
     return None
 
 
@@ -159,10 +159,10 @@ def _load_cell(prover: Prover, state: State, op: Op) -> Event | None:
 
 def _read_variable(prover: Prover, state: State, op: Op, kind: str, name: str) -> Event | None:
     """Read a global or a cell; one that is known to have a value is read unobserved."""
-    found = read(prover, state, None, (kind, name))
-    if found is None:
+    symbol = read(prover, state, None, (kind, name))
+    if symbol is None:
         return event_of(prover, state, op)
-    state.stack.append(found)
+    state.stack.append(symbol)
     return None
 
 
@@ -177,14 +177,14 @@ def _load_attribute(prover: Prover, state: State, op: Op) -> Event | None:
     owner = state.stack[-1]
     if op.arg == "cell_contents" and cell_of(owner) is not None:
         return Event(o.LOAD_DEREF, cell_of(owner), [], op)
-    found: Value | None = _marker(prover, owner, op.arg)
-    if found is None:
-        found = objects.attribute(prover, owner, op.arg)
-    if found is None:
-        found = read(prover, state, owner, ("attr", op.arg))
-    if found is None:
+    value: Value | None = _marker(prover, owner, op.arg)
+    if value is None:
+        value = objects.attribute(prover, owner, op.arg)
+    if value is None:
+        value = read(prover, state, owner, ("attr", op.arg))
+    if value is None:
         return event_of(prover, state, op)
-    state.stack[-1] = found
+    state.stack[-1] = value
     return None
 
 
@@ -194,13 +194,13 @@ def _marker(prover: Prover, owner: Value, name: str) -> Symbol | None:
     if not isinstance(owner, Symbol) or owner.key[0] != "module":
         return None
     if name in PROFILER_MARKERS.get(owner.key[1], ()):
-        found = Symbol(("marker", name))
+        symbol = Symbol(("marker", name))
     elif name in PROFILER_FLAGS.get(owner.key[1], ()):
-        found = Symbol(("profiler flag",))
+        symbol = Symbol(("profiler flag",))
     else:
         return None
     prover.notes.add(PROFILER_NOTE)
-    return found
+    return symbol
 
 
 @rule(o.STORE_ATTR)
@@ -258,12 +258,12 @@ def _build_set(prover: Prover, state: State, op: Op) -> Event | None:
 def _update_set(prover: Prover, state: State, op: Op) -> Event | None:
     """Fill a new set with constants: how the compiler writes ``{1, 2, 3}``, and ``{*()}`` for an empty set."""
     items = constants_of(state.stack[-1])
-    made = state.stack[-2]
-    if op.arg != 1 or items is None or not is_new(made, "set"):
+    allocation = state.stack[-2]
+    if op.arg != 1 or items is None or not is_new(allocation, "set"):
         return event_of(prover, state, op)
-    assert isinstance(made, Allocation)
+    assert isinstance(allocation, Allocation)
     state.stack.pop()
-    made.items = items
+    allocation.items = items
     return None
 
 
@@ -282,29 +282,29 @@ def _merge_keywords(prover: Prover, state: State, op: Op) -> Event | None:
 
 @rule(o.LIST_TO_TUPLE)
 def _list_to_tuple(prover: Prover, state: State, op: Op) -> Event | None:
-    made = own_list(state.stack[-1])
-    if made is None:
+    own = own_list(state.stack[-1])
+    if own is None:
         return event_of(prover, state, op)
-    state.stack[-1] = Allocation("tuple", list(made.items))
+    state.stack[-1] = Allocation("tuple", list(own.items))
     return None
 
 
 @rule(o.LIST_APPEND)
 def _append(prover: Prover, state: State, op: Op) -> Event | None:
-    made = own_list(state.stack[-1 - op.arg])
-    if made is None:
+    own = own_list(state.stack[-1 - op.arg])
+    if own is None:
         return event_of(prover, state, op)
-    made.items.append(state.stack.pop())
+    own.items.append(state.stack.pop())
     return None
 
 
 @rule(o.LIST_EXTEND)
 def _extend(prover: Prover, state: State, op: Op) -> Event | None:
-    made, more = own_list(state.stack[-1 - op.arg]), sequence(state.stack[-1])
-    if made is None or more is None:
+    own, more = own_list(state.stack[-1 - op.arg]), sequence(state.stack[-1])
+    if own is None or more is None:
         return event_of(prover, state, op)
     state.stack.pop()
-    made.items.extend(more)
+    own.items.extend(more)
     return None
 
 
@@ -322,14 +322,14 @@ def _unpack(prover: Prover, state: State, op: Op) -> Event | None:
 def _get_item(prover: Prover, state: State, op: Op) -> Event | None:
     owner, subscript = resolve(state.stack[-2]), state.stack[-1]
     index = index_of(subscript)
-    found: Value | None = objects.ancestor(prover, owner, index)
-    if found is None and item_key(subscript) is not ...:
-        found = read(prover, state, owner, ("item", item_key(subscript)))
-    if found is None and index is not None:
-        found = _item_of_graph(prover, state, owner, index) or _item_of_sequence(owner, index)
-    if found is None:
+    item: Value | None = objects.ancestor(prover, owner, index)
+    if item is None and item_key(subscript) is not ...:
+        item = read(prover, state, owner, ("item", item_key(subscript)))
+    if item is None and index is not None:
+        item = _item_of_graph(prover, state, owner, index) or _item_of_sequence(owner, index)
+    if item is None:
         return event_of(prover, state, op)
-    state.stack[-2:] = [found]
+    state.stack[-2:] = [item]
     return None
 
 
@@ -338,9 +338,9 @@ def _item_of_graph(prover: Prover, state: State, owner: Value, index: int | slic
     if not isinstance(owner, Symbol) or owner.key not in prover.graphs or type(index) is not int or index < 0:
         return None
     prover.notes.add(ITEMS_NOTE)
-    found = Symbol(("item", owner.key, index))
-    prover.items[state.program is prover.p].setdefault(found.key, state.program.ops[state.at].offset)
-    return found
+    symbol = Symbol(("item", owner.key, index))
+    prover.items[state.program is prover.p].setdefault(symbol.key, state.program.ops[state.at].offset)
+    return symbol
 
 
 def _item_of_sequence(owner: Value, index: int | slice) -> Value | None:
@@ -356,8 +356,8 @@ def _item_of_sequence(owner: Value, index: int | slice) -> Value | None:
 @rule(o.SETITEM)
 def _set_item(prover: Prover, state: State, op: Op) -> Event | None:
     subscript, owner, value = state.stack[-1], state.stack[-2], state.stack[-3]
-    made, index = own_list(owner), index_of(subscript)
-    if made is None or index is None or not _replace(made.items, index, value):
+    own, index = own_list(owner), index_of(subscript)
+    if own is None or index is None or not _replace(own.items, index, value):
         return objects.entry(owner, subscript, value, op) or event_of(prover, state, op)
     del state.stack[-3:]
     return None
@@ -379,12 +379,12 @@ def _replace(items: list[Value], index: int | slice, value: Value) -> bool:
 
 @rule(o.DELITEM)
 def _delete_item(prover: Prover, state: State, op: Op) -> Event | None:
-    made, index = own_list(state.stack[-2]), index_of(state.stack[-1])
-    if made is None or index is None or (
-        not isinstance(index, slice) and not -len(made.items) <= index < len(made.items)
+    own, index = own_list(state.stack[-2]), index_of(state.stack[-1])
+    if own is None or index is None or (
+        not isinstance(index, slice) and not -len(own.items) <= index < len(own.items)
     ):
         return event_of(prover, state, op)
-    del made.items[index]
+    del own.items[index]
     del state.stack[-2:]
     return None
 
@@ -408,16 +408,16 @@ def _call(prover: Prover, state: State, op: Op) -> Event | None:
     start = len(state.stack) - (1 + positional + len(keywords))
     operands = state.stack[start:]
     function = resolve(operands[0])
-    found: Value | Event | None = None
+    result: Value | Event | None = None
     if isinstance(function, Symbol) and function.key[0] == "marker":
-        found = Symbol(("marked",))
+        result = Symbol(("marked",))
     elif not keywords:
-        found = objects.call(prover, state, function, operands[1:], op)
-    if found is None:
+        result = objects.call(prover, state, function, operands[1:], op)
+    if result is None:
         return Event(o.CALL, (positional, keywords), operands, op)
-    if isinstance(found, Event):
-        return found
-    state.stack[start:] = [found]
+    if isinstance(result, Event):
+        return result
+    state.stack[start:] = [result]
     return None
 
 
