@@ -266,7 +266,7 @@ def forget_results():
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
-    faults._said.clear()  # of which mistakes the decompiler has warned
+    faults._warned.clear()  # of which mistakes the decompiler has warned
 
 
 def fails(*args, **kwargs):

@@ -22,7 +22,7 @@ def broken(self: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "_said", set())
+    monkeypatch.setattr(faults, "_warned", set())
 
 
 def test_a_mistake_is_said_in_the_note_and_in_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
