@@ -166,12 +166,14 @@ def line_map(verdict: Verdict, recompiled: CodeType) -> dict[int, int]:
 def same_instructions(a: Code, b: Code) -> bool:
     """Return whether two code objects have the same bytes, and tables that mean the same, nested code aside.
 
-    Nine of ten recompiled functions do: these need no walk, and theirs need not be made canonical.
+    Nine of ten recompiled functions do: these need no walk, and theirs need not be made canonical. (Before 3.11 the
+    qualified name of nested code is a constant beside it, and the canonical program has one that knows its name.)
     """
     return (a.bytecode == b.bytecode and a.version == b.version and a.exceptiontable == b.exceptiontable
             and a.names == b.names and a.varnames == b.varnames and a.cellvars == b.cellvars
             and a.freevars == b.freevars and len(a.consts) == len(b.consts)
-            and all(type(x) is type(y) is Code or same_constant(x, y) for x, y in zip(a.consts, b.consts)))
+            and all(type(x) is type(y) is Code and a.version >= (3, 11) or same_constant(x, y)
+                    for x, y in zip(a.consts, b.consts)))
 
 
 def _nested_pairs(program: Program, other: Code, name: str) -> list[Pair]:
