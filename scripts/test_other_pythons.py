@@ -1,12 +1,15 @@
 """Runs the part of the suite that needs no torch under other interpreters.
 
     python scripts/test_other_pythons.py 3.10 3.12 3.13
+    python scripts/test_other_pythons.py 3.10 3.12 -- tests/cases -k countdown
 
+What stands behind ``--`` is given to pytest instead of the suite; ``DEPYF_UPDATE_GOLDEN`` is passed on.
 Interpreters are looked for on PATH and under pyenv; one that is absent is left out, and said so.
 """
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -22,8 +25,12 @@ PACKAGES = ["pytest==9.2.0", "pytest-timeout==2.4.0", "hypothesis==6.168.5"]  # 
 
 
 def main() -> int:
+    arguments = [*sys.argv[1:], "--"]
+    versions, tests = arguments[: (end := arguments.index("--"))], arguments[end + 1 : -1]
+    environment = {"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"}
+    environment |= {name: os.environ[name] for name in ("DEPYF_UPDATE_GOLDEN",) if name in os.environ}
     failed = 0
-    for version in sys.argv[1:]:
+    for version in versions:
         found = find_interpreter(version)
         if found is None:
             print(f"Python {version} is not on this machine: left out")
@@ -39,8 +46,8 @@ def main() -> int:
                 failed += 1
                 continue
             print(f"Python {version}:", flush=True)
-            result = subprocess.run([python, "-m", "pytest", "-p", "no:cacheprovider", *SUITES], cwd=ROOT,
-                                    env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"})
+            result = subprocess.run([python, "-m", "pytest", "-p", "no:cacheprovider", *(tests or SUITES)], cwd=ROOT,
+                                    env=environment)
             failed += result.returncode != 0
     return failed
 

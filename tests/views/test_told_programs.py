@@ -3,6 +3,7 @@
 ``DEPYF_UPDATE_GOLDEN=1`` writes the texts in ``golden`` anew.
 """
 
+import difflib
 import functools
 import os
 import pathlib
@@ -208,7 +209,11 @@ def test_the_whole_text(program, told):
     path = GOLDEN / f"{program.__name__}.md"
     if os.environ.get("DEPYF_UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    expected = path.read_text(encoding="utf-8")
+    if text != expected:
+        lines = difflib.unified_diff(expected.splitlines(), text.splitlines(), "expected", "found", n=2, lineterm="")
+        pytest.fail("\n".join([f"{path}:", *lines, "(DEPYF_UPDATE_GOLDEN=1 makes what was found the expected text.)"]),
+                    pytrace=False)
 
 
 def steady(text):
