@@ -172,7 +172,7 @@ def same_instructions(a: Code, b: Code) -> bool:
     return (a.bytecode == b.bytecode and a.version == b.version and a.exceptiontable == b.exceptiontable
             and a.names == b.names and a.varnames == b.varnames and a.cellvars == b.cellvars
             and a.freevars == b.freevars and len(a.consts) == len(b.consts)
-            and all(type(x) is type(y) is Code and a.version >= (3, 11) or same_constant(x, y)
+            and all(a.version >= (3, 11) if type(x) is type(y) is Code else same_constant(x, y)
                     for x, y in zip(a.consts, b.consts)))
 
 
