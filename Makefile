@@ -11,7 +11,7 @@ OTHERS ?= 3.10 3.12 3.13
 DOCS_VENV := .venv-docs
 
 .PHONY: docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked models legible provenance bench large page page-assets roundtrip roundtrip-old \
-	behaviour passes bench-decompile fuzz-source fuzz clean matrix long-run
+	behaviour passes natural bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -131,6 +131,11 @@ roundtrip-old: $(VENV)/.ready
 # Each pass of the decompiler switched off: the cases that fail.
 passes: $(VENV)/.ready
 	$(PY) scripts/passes_switched_off.py 3.10 3.11 3.12 3.13 --write docs/measured/passes.md
+
+# How far the decompiled text is what its author wrote: whole standard libraries, and some packages.
+natural: $(VENV)/.ready
+	$(PY) benchmarks/natural.py --versions 3.7 3.8 3.9 3.10 3.11 3.12 3.13 --modes whole lines none \
+		--packages networkx sympy transformers torch pip --write docs/measured/natural.md
 
 # CPython's own tests on a standard library that was decompiled.
 behaviour: $(VENV)/.ready

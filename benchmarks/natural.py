@@ -5,8 +5,8 @@
                                  [--write docs/measured/natural.md]
 
 Each module of the standard library of each interpreter (and of packages, on the running one) is compiled by that
-interpreter and decompiled with proof, whole, as ``depyf decompile`` does.  For each function (those inside others belong
-to these) the source's tree and the text's are normalised for what bytecode does not hold
+interpreter and decompiled with proof, whole, as ``depyf decompile`` does.  For each function (those inside others
+belong to these) the source's tree and the text's are normalised for what bytecode does not hold
 (``as_written/normalise.py``) and compared.  *As written*: they are equal.  *Like lines*: the mean ratio of ``difflib``
 over their unparsed lines.  *check*: the same for the source unparsed and parsed again, which must be 100 %.
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import collections
 import dataclasses
+import inspect
 import json
 import multiprocessing
 import os
@@ -34,12 +35,13 @@ import tempfile
 import warnings
 from typing import Any
 
-import foreign
 from _shared import dated, find_interpreter, table
-from as_written.measure import Module, Row, measure
+from as_written.measure import UGLY, Module, Row, measure
+from as_written.normalise import RULES
 from as_written.stripped import MODES
 from roundtrip import corpus_files
 
+import foreign
 from depyf.decompiler.proof.interpreter import ForeignError, Interpreter
 
 HERE = pathlib.Path(__file__).parent
@@ -67,6 +69,7 @@ class Figures:
     rows: list[Row]
     modules: int = 0
     ugly: dict[str, int] = dataclasses.field(default_factory=dict)
+    author_ugly: dict[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def as_written(self) -> float:
@@ -119,16 +122,20 @@ def here(chosen: argparse.Namespace) -> list[Figures]:
         if chosen.modules:
             files = random.Random(chosen.seed).sample(files, min(chosen.modules, len(files)))
         for mode in chosen.modes:
+            if mode == "lines" and sys.version_info < (3, 11):
+                continue  # (that is what the version has)
             size = CHUNK if chosen.foreign else 1
             tasks = [Task(tuple(files[at:at + size]), mode, chosen.foreign) for at in range(0, len(files), size)]
             figures = Figures(python, corpus, mode, [])
             ugly: collections.Counter[str] = collections.Counter()
+            author_ugly: collections.Counter[str] = collections.Counter()
             for done in _in_processes(tasks, chosen.jobs):
                 for module in done:
                     figures.modules += 1
                     figures.rows += module.rows
                     ugly.update(module.ugly)
-            figures.ugly = dict(ugly)
+                    author_ugly.update(module.author_ugly)
+            figures.ugly, figures.author_ugly = dict(ugly), dict(author_ugly)
             result.append(figures)
     return result
 
@@ -173,11 +180,12 @@ def classes(rows: list[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def summary(found: list[Figures]) -> str:
-    ugly = sorted({name for figures in found for name in figures.ugly})
     return table(
-        ("Python", "corpus", "positions", "modules", "functions", "as written", "like lines", "check", *ugly),
+        ("Python", "corpus", "positions", "modules", "functions", "as written", "like lines", "check",
+         *(f"{name} (author's)" for name in UGLY)),
         [(f.python, f.corpus, f.mode, f.modules, len(f.rows), f"{f.as_written:.2f} %", f"{f.like_lines:.2f} %",
-          f"{f.check:.2f} %", *(f.ugly.get(name, 0) for name in ugly)) for f in found])
+          f"{f.check:.2f} %", *(f"{f.ugly.get(name, 0)} ({f.author_ugly.get(name, 0)})" for name in UGLY))
+         for f in found])
 
 
 def examples(found: list[Figures]) -> str:
@@ -210,7 +218,8 @@ def write_examples(path: str, found: list[Figures]) -> None:
 
 def document(found: list[Figures], command: str, modules: int) -> str:
     which = f"{modules} modules of each, chosen by a seed" if modules else "all modules"
-    rows = [row for figures in found if figures.mode == "whole" for row in figures.rows]
+    first = found[0].mode if found else MODES[0]
+    rows = [row for figures in found if figures.mode == first for row in figures.rows]
     ranked = classes(rows)
     shown = [(len(same_kind), name, f"`{_short(same_kind[0].file)}:{same_kind[0].line}` {same_kind[0].name}")
              for name, same_kind in ranked[:SHOWN]]
@@ -219,8 +228,10 @@ def document(found: list[Figures], command: str, modules: int) -> str:
         shown.append((sum(len(same_kind) for _, same_kind in left), f"{len(left)} others", ""))
     return "\n".join([
         f"{dated()}, {which}. Command: `{command}`.\n", summary(found),
-        "Functions that differ with positions whole, by their first difference, with the smallest function of each:\n",
-        table(("functions", "class: as written vs decompiled", "place"), shown)])
+        f"Functions that differ (positions: {first}), by their first difference, with the smallest function of each:\n",
+        table(("functions", "class: as written vs decompiled", "place"), shown),
+        "What is normalised in both trees, because bytecode and positions do not hold it:\n",
+        "".join(f"* {inspect.cleandoc(rule.__doc__ or '')}\n" for rule in RULES)])
 
 
 def _short(file: str) -> str:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from .normalise import OPPOSITE, TryStar, never_completes
+
 _EXITS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_OPPOSITE = {ast.Is: ast.IsNot, ast.In: ast.NotIn, ast.Eq: ast.NotEq, ast.Lt: ast.GtE, ast.Gt: ast.LtE}
-_OPPOSITE |= {value: key for key, value in _OPPOSITE.items()}
-_Tries = (ast.Try, getattr(ast, "TryStar", ast.Try))
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_TRIES = (ast.Try, TryStar)
 
 
 def difference(source: ast.AST, ours: ast.AST) -> str:
@@ -78,16 +79,10 @@ def block_difference(source: Sequence[ast.stmt], ours: Sequence[ast.stmt]) -> st
     if not left and not right:
         return ""
     if not left:
-        return f"added: {_with_context(right[0])}"
+        return f"added: {_name(right[0])}"
     if not right:
-        return f"left out: {_with_context(left[0])}"
+        return f"left out: {_name(left[0])}"
     return _of_rests(left, right)
-
-
-def _with_context(statement: ast.stmt) -> str:
-    if isinstance(statement, ast.Return):
-        return "return" if statement.value is None else "return of a value"
-    return _kind(statement).lower()
 
 
 def _of_rests(left: list[ast.stmt], right: list[ast.stmt]) -> str:
@@ -97,7 +92,7 @@ def _of_rests(left: list[ast.stmt], right: list[ast.stmt]) -> str:
         return _of_ifs(first, other, left[1:], right[1:])
     if isinstance(first, ast.While) and isinstance(other, ast.While):
         return _of_whiles(first, other)
-    if isinstance(first, _Tries) and isinstance(other, _Tries):
+    if isinstance(first, _TRIES) and isinstance(other, _TRIES):
         return _of_tries(first, other, left[1:], right[1:])
     if isinstance(first, ast.With | ast.AsyncWith) and type(first) is type(other):
         if len(first.items) != len(other.items):
@@ -109,6 +104,10 @@ def _of_rests(left: list[ast.stmt], right: list[ast.stmt]) -> str:
     if type(first) is type(other):
         if isinstance(first, ast.Return):
             return _of_returns(first, other)
+        if isinstance(first, ast.Import | ast.ImportFrom | ast.Delete):
+            count, ours = (len(getattr(node, "names", getattr(node, "targets", []))) for node in (first, other))
+            if count != ours:
+                return f"{_name(first)} of {'several vs one each' if count > ours else 'one each vs several'}"
         return _inside(first, other)
     return _of_statements(first, other)
 
@@ -117,24 +116,24 @@ def _of_statements(first: ast.stmt, other: ast.stmt) -> str:
     """The class of two statements of different types."""
     if isinstance(first, ast.If):
         if isinstance(other, _EXITS):
-            return f"if vs {_exit(other)}: an expression for the statement" if _has_choice(other) else \
-                f"if vs {_exit(other)}"
+            return f"if vs {_name(other)}: an expression for the statement" if _has_choice(other) else \
+                f"if vs {_name(other)}"
         if _has_choice(other):
             return f"if vs {_kind(other)} of a choice"
     if isinstance(other, ast.If):
         if _has_choice(first):
-            return f"{_exit(first)} of a choice vs if"
-        return f"{_exit(first)} vs if"
+            return f"{_name(first)} of a choice vs if"
+        return f"{_name(first)} vs if"
     if isinstance(first, _EXITS) and isinstance(other, _EXITS):
-        return f"exit: {_exit(first)} vs {_exit(other)}"
-    return f"statement: {_exit(first)} vs {_exit(other)}"
+        return f"exit: {_name(first)} vs {_name(other)}"
+    return f"statement: {_name(first)} vs {_name(other)}"
 
 
 def _has_choice(statement: ast.stmt) -> bool:
     return any(isinstance(node, ast.IfExp | ast.BoolOp) for node in ast.walk(statement))
 
 
-def _exit(statement: ast.stmt) -> str:
+def _name(statement: ast.stmt) -> str:
     if isinstance(statement, ast.Return):
         return "return" if statement.value is None else "return of a value"
     return _kind(statement).lower()
@@ -146,7 +145,7 @@ def _of_returns(first: ast.Return, other: ast.stmt) -> str:
         values = [value for value in (first.value, other.value) if value is not None]
         if all(isinstance(value, ast.Constant) and value.value is None for value in values):
             return "return vs return None" if first.value is None else "return None vs return"
-        return f"exit: {_exit(first)} vs {_exit(other)}"
+        return f"exit: {_name(first)} vs {_name(other)}"
     return difference(first.value, other.value)
 
 
@@ -158,8 +157,6 @@ def _of_ifs(first: ast.If, other: ast.If, rest: list[ast.stmt], other_rest: list
     found = _split_test(first, other)
     if found:
         return found
-    if same(_plain(first.test), _plain(other.test)):
-        return "test said otherwise: not and De Morgan"
     return difference(first.test, other.test)
 
 
@@ -169,18 +166,18 @@ def _turned(first: ast.If, other: ast.If, rest: list[ast.stmt]) -> str:
         return "pass in the branch"
     if _is_pass(first.body):
         return "author's pass in the branch"
-    exits, our_exits = isinstance(first.body[-1], _EXITS), isinstance(other.body[-1], _EXITS)
+    exits, our_exits = never_completes(first.body), never_completes(other.body)
     if not first.orelse and exits and not other.orelse:
-        guard = _exit(first.body[-1])
+        guard = _name(first.body[-1])
         return f"guard ({guard}) vs {'guard of the rest' if our_exits else 'the rest nested'}"
     if not first.orelse and exits:
-        return f"guard ({_exit(first.body[-1])}) vs if/else"
+        return f"guard ({_name(first.body[-1])}) vs if/else"
     if not first.orelse and not other.orelse:
-        return f"nested vs guard ({_exit(other.body[-1])})" if our_exits else "nested vs nested"
+        return f"nested vs guard ({_name(other.body[-1])})" if our_exits else "nested vs nested"
     if not first.orelse:
         return "if vs if/else"
     if not other.orelse:
-        return f"if/else vs guard ({_exit(other.body[-1])})" if our_exits else "if/else vs if"
+        return f"if/else vs guard ({_name(other.body[-1])})" if our_exits else "if/else vs if"
     if blocks_same(first.body, other.orelse) and blocks_same(first.orelse, other.body):
         return "branches swapped"
     return "branches swapped, and more"
@@ -189,17 +186,17 @@ def _turned(first: ast.If, other: ast.If, rest: list[ast.stmt]) -> str:
 def _of_branches(first: ast.If, other: ast.If, rest: list[ast.stmt], other_rest: list[ast.stmt]) -> str:
     """The class of two ``if`` with one test."""
     if blocks_same(first.body, other.body):
-        exits = isinstance(first.body[-1], _EXITS)
+        exits = never_completes(first.body)
         if not first.orelse and other.orelse:
             if not exits:
                 return "if vs if/else"
             chain = "elif chain" if len(other.orelse) == 1 and isinstance(other.orelse[0], ast.If) else "else"
-            return f"guard ({_exit(first.body[-1])}) vs {chain}"
+            return f"guard ({_name(first.body[-1])}) vs {chain}"
         if first.orelse and not other.orelse:
             if not exits:
                 return "if/else vs if"
             chain = "elif chain" if len(first.orelse) == 1 and isinstance(first.orelse[0], ast.If) else "else"
-            return f"{chain} vs guard ({_exit(first.body[-1])})"
+            return f"{chain} vs guard ({_name(first.body[-1])})"
         if first.orelse and _is_pass(other.orelse):
             return "else vs else: pass"
         return block_difference(first.orelse, other.orelse)
@@ -208,27 +205,34 @@ def _of_branches(first: ast.If, other: ast.If, rest: list[ast.stmt], other_rest:
 
 def _of_ends(body: Sequence[ast.stmt], other: Sequence[ast.stmt], where: str) -> str:
     """The class of two blocks of which one has more at its end."""
+    if _is_pass(body) and len(other) == 1 and isinstance(other[0], _EXITS):
+        return f"{where}: pass vs {_name(other[0])}"
+    if _is_pass(other) and len(body) == 1 and isinstance(body[0], _EXITS):
+        return f"{where}: {_name(body[0])} vs pass"
     shared = min(len(body), len(other))
     if len(body) == len(other) or not blocks_same(body[:shared], other[:shared]):
         return ""
     if len(other) == shared + 1 and isinstance(other[-1], _EXITS):
-        return f"{where} ends in a {_exit(other[-1])} that nobody wrote"
+        return f"{where} ends in a {_name(other[-1])} that nobody wrote"
     if len(body) == shared + 1 and isinstance(body[-1], _EXITS):
-        return f"{where} lost its {_exit(body[-1])}"
+        return f"{where} lost its {_name(body[-1])}"
     return f"{where} took in what follows" if len(other) > shared else f"end of the {where} moved out"
 
 
 def _split_test(first: ast.If, other: ast.If) -> str:
-    """``if a and b`` and ``if a: if b``, in both directions."""
-    if isinstance(first.test, ast.BoolOp) and same(first.test.values[0], other.test):
-        return "if and vs nested if" if isinstance(first.test.op, ast.And) else "if or vs two ifs"
-    if isinstance(other.test, ast.BoolOp) and same(other.test.values[0], first.test):
-        return "nested if vs if and" if isinstance(other.test.op, ast.And) else "two ifs vs if or"
-    if isinstance(other.test, ast.BoolOp) and same(_opposite(first.test), _plain(other.test.values[0])):
-        return "two ifs vs one test, turned"
-    if isinstance(first.test, ast.BoolOp) and same(_opposite(first.test.values[0]), _plain(other.test)):
-        return "one test vs two ifs, turned"
+    """``if a and b`` and ``if a: if b``, in both directions, and with tests turned."""
+    for opposite, turned in ((_plain, ""), (_opposite, ", turned")):
+        for op, name, split in ((ast.And, "and", "nested if"), (ast.Or, "or", "two ifs")):
+            ours, theirs = _values(_plain(other.test), op), _values(opposite(first.test), op)
+            if len(ours) < len(theirs) and blocks_same(ours, theirs[:len(ours)]):
+                return f"if {name} vs {split}{turned}"
+            if len(theirs) < len(ours) and blocks_same(theirs, ours[:len(theirs)]):
+                return f"{split} vs if {name}{turned}"
     return ""
+
+
+def _values(test: ast.expr, op: type[ast.boolop]) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, op) else [test]
 
 
 def _of_whiles(first: ast.While, other: ast.While) -> str:
@@ -249,7 +253,7 @@ def _choice_in_test(first: ast.expr, other: ast.expr) -> str:
 
 
 def _of_loop_ends(first: ast.stmt, other: ast.stmt) -> str:
-    assert isinstance(first, ast.For | ast.AsyncFor | ast.While) and isinstance(other, ast.For | ast.AsyncFor | ast.While)
+    assert isinstance(first, _LOOPS) and isinstance(other, _LOOPS)
     if not isinstance(first, ast.While) and not (
             same(first.target, other.target) and same(first.iter, other.iter)):  # type: ignore[union-attr]
         return ""
@@ -302,7 +306,8 @@ def _of_expressions(source: ast.expr, ours: ast.expr) -> str:
             return f"{_kind(source)} vs {_kind(ours)}: not"
     if any(isinstance(node, ast.BoolOp | ast.UnaryOp | ast.IfExp) for node in (source, ours)):
         if same(_plain(source), _plain(ours)):
-            return "test said otherwise: not and De Morgan"
+            grouped = same(_plain(source, inwards=False), _plain(ours, inwards=False))
+            return "and/or grouped otherwise" if grouped else "test said otherwise: not and De Morgan"
         if isinstance(source, ast.BoolOp) and isinstance(ours, ast.IfExp):
             return "and/or vs conditional expression"
         if isinstance(source, ast.IfExp) and isinstance(ours, ast.BoolOp):
@@ -324,9 +329,9 @@ def _stars(call: ast.Call) -> tuple[int, int, int]:
     return len(starred), shown, sum(keyword.arg is None for keyword in call.keywords)
 
 
-def _plain(test: ast.expr, negated: bool = False) -> ast.expr:
-    """A test with each ``not`` moved inwards as far as it goes, and ``and`` in ``and`` made one."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+def _plain(test: ast.expr, negated: bool = False, inwards: bool = True) -> ast.expr:
+    """A test with each ``not`` moved inwards as far as it goes (if it shall), and ``and`` in ``and`` made one."""
+    if inwards and isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _plain(test.operand, not negated)
     if isinstance(test, ast.BoolOp):
         op: ast.boolop = test.op
@@ -334,13 +339,13 @@ def _plain(test: ast.expr, negated: bool = False) -> ast.expr:
             op = ast.Or() if isinstance(op, ast.And) else ast.And()
         values: list[ast.expr] = []
         for value in test.values:
-            part = _plain(value, negated)
-            values += part.values if isinstance(part, ast.BoolOp) and type(part.op) is type(op) else [part]
+            values += _values(_plain(value, negated, inwards), type(op))
         return ast.BoolOp(op, values)
     if not negated:
         return test
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn):
-        return ast.Compare(test.left, [_OPPOSITE[type(test.ops[0])]()], test.comparators)
+    match test:
+        case ast.Compare(_, [ast.Is() | ast.IsNot() | ast.In() | ast.NotIn() as op], _):
+            return ast.Compare(test.left, [OPPOSITE[type(op)]()], test.comparators)
     return ast.UnaryOp(ast.Not(), test)
 
 
@@ -365,6 +370,6 @@ def _same_field(left: ast.AST | None, right: ast.AST | None) -> bool:
     return left is right if left is None or right is None else same(left, right)
 
 
-def blocks_same(left: Sequence[ast.stmt], right: Sequence[ast.stmt]) -> bool:
-    """Whether two blocks are equal."""
+def blocks_same(left: Sequence[ast.AST], right: Sequence[ast.AST]) -> bool:
+    """Whether two blocks (or lists of values) are equal."""
     return len(left) == len(right) and all(map(same, left, right))

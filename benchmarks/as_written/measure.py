@@ -21,6 +21,8 @@ from .functions import Pair, functions, paired
 from .normalise import Function, normalise
 from .stripped import stripped
 
+#: Forms that no text of ours shall have.
+UGLY = PASS_ELSE, NOT_IS, NOT_IN = "`if ...: pass` / `else`", "`not x is y`", "`not x in y`"
 MODULE_SECONDS = 120
 #: A text longer than this is not kept as an example.
 EXAMPLE_LINES = 60
@@ -46,10 +48,11 @@ class Row:
 
 @dataclass
 class Module:
-    """The rows of a module, and the forms in its text that nobody writes."""
+    """The rows of a module, and how often its text and its source have each form of ``UGLY``."""
 
     rows: list[Row]
     ugly: dict[str, int] = field(default_factory=dict)
+    author_ugly: dict[str, int] = field(default_factory=dict)
 
 
 def measure(file: str, code: CodeType | Code, text: bytes, mode: str = "whole",
@@ -74,7 +77,7 @@ def measure(file: str, code: CodeType | Code, text: bytes, mode: str = "whole",
         at = places[id(pair.source)]
         check = checks[at][1] if len(checks) == len(places) else None
         rows.append(row(file, pair, version, check))
-    return Module(rows, collections.Counter(ugly(ours)))
+    return Module(rows, collections.Counter(ugly(ours)), collections.Counter(ugly(tree)))
 
 
 def row(file: str, pair: Pair, version: tuple[int, int], check: Function | None) -> Row:
@@ -118,12 +121,12 @@ def unparsed(tree: ast.Module) -> ast.Module | None:
 
 
 def ugly(tree: ast.Module) -> Iterator[str]:
-    """The forms in a tree that nobody writes: a ``pass`` before an ``else``, ``not x is y``, ``not x in y``."""
+    """The forms of ``UGLY`` in a tree, each as often as it is there."""
     for node in ast.walk(tree):
         match node:
             case ast.If(_, [ast.Pass()], [_, *_]):
-                yield "`if ...: pass` / `else`"
+                yield PASS_ELSE
             case ast.UnaryOp(ast.Not(), ast.Compare(_, [ast.Is()], _)):
-                yield "`not x is y`"
+                yield NOT_IS
             case ast.UnaryOp(ast.Not(), ast.Compare(_, [ast.In()], _)):
-                yield "`not x in y`"
+                yield NOT_IN

@@ -16,13 +16,16 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Scope = Function | ast.ClassDef
 _Made = TypeVar("_Made", bound=ast.AST)
 
+#: ``except*`` came in 3.11.
+TryStar: type[ast.stmt] = getattr(ast, "TryStar", ast.Try)
+
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
     ast.RShift: operator.rshift, ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.BitAnd: operator.and_}
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.Invert: operator.invert, ast.Not: operator.not_, ast.UAdd: operator.pos, ast.USub: operator.neg}
-_OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
 #: More than the compiler folds in any version: what it leaves stands in both trees alike.
 _MOST_BITS, _MOST_ITEMS = 4096, 20000
@@ -45,12 +48,12 @@ class _Normaliser(ast.NodeTransformer):
             block = getattr(node, name, None)
             if isinstance(block, list):
                 setattr(node, name, self.block(block))
-        self.generic_visit_rest(node)
+        self.visit_rest(node)
         for rule in EXPRESSION_RULES:
             node = rule(node)
         return node
 
-    def generic_visit_rest(self, node: ast.AST) -> None:
+    def visit_rest(self, node: ast.AST) -> None:
         for name, value in ast.iter_fields(node):
             if isinstance(value, list) and not (value and isinstance(value[0], ast.stmt)):
                 setattr(node, name, [self.visit(item) if isinstance(item, ast.AST) else item for item in value])
@@ -73,7 +76,7 @@ class _Normaliser(ast.NodeTransformer):
         self.scopes.append(node)
         body = self.block(node.body)
         self.scopes.pop()
-        self.generic_visit_rest(node)
+        self.visit_rest(node)
         if in_function:
             body = without_last_return(body)
         node.body = body
@@ -174,10 +177,10 @@ def _sorted(items: list[ast.expr]) -> list[ast.expr]:
 
 
 def not_in(node: ast.AST) -> ast.AST:
-    """``not x in y`` is ``x not in y``, and ``not x is y`` is ``x is not y``."""
+    """``not x in y`` is ``x not in y``, and ``not x is y`` is ``x is not y``, which is always written."""
     match node:
-        case ast.UnaryOp(ast.Not(), ast.Compare(_, [op], _) as compare) if type(op) in _OPPOSITE:
-            compare.ops = [_OPPOSITE[type(op)]()]
+        case ast.UnaryOp(ast.Not(), ast.Compare(_, [op], _) as compare) if type(op) in OPPOSITE:
+            compare.ops = [OPPOSITE[type(op)]()]
             return compare
     return node
 
@@ -239,7 +242,7 @@ def endless_loops(node: ast.AST) -> ast.AST:
 
 def without_dead_else(node: ast.AST) -> ast.AST:
     """The ``else`` of a ``try`` whose body never gets to its end is dead."""
-    if isinstance(node, ast.Try) and node.orelse and never_completes(node.body):
+    if isinstance(node, ast.Try | TryStar) and node.orelse and never_completes(node.body):
         node.orelse = []
     return node
 
@@ -262,7 +265,7 @@ def decided_statements(block: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def without_dead_code(block: list[ast.stmt]) -> list[ast.stmt]:
-    """Behind ``return``, ``raise``, ``continue``, ``break`` and what always comes to one of them nothing is compiled."""
+    """Nothing is compiled behind ``return``, ``raise``, ``continue``, ``break`` and what always comes to one."""
     for at, statement in enumerate(block):
         if never_completes([statement]):
             return block[: at + 1]
@@ -276,7 +279,7 @@ def without_constants(block: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def without_declarations(block: list[ast.stmt]) -> list[ast.stmt]:
-    """``global`` and ``nonlocal`` hold for the whole scope: they stand at its head (see :func:`declarations`)."""
+    """``global`` and ``nonlocal`` hold for the whole scope: they stand at its head, in order."""
     return [statement for statement in block if not isinstance(statement, ast.Global | ast.Nonlocal)]
 
 
@@ -320,17 +323,19 @@ def never_completes(block: Sequence[ast.stmt]) -> bool:
             case ast.While(ast.Constant(value)) if value:
                 if not any(_breaks(statement.body)):
                     return True
-            case ast.Try():
+            case ast.Try() | TryStar():
                 if never_completes(statement.finalbody) or (
                         (never_completes(statement.body) or never_completes(statement.orelse))
                         and all(never_completes(handler.body) for handler in statement.handlers)):
                     return True
             case ast.Match():
-                last = statement.cases[-1]
-                all_end = all(never_completes(case.body) for case in statement.cases)
-                if all_end and last.guard is None and isinstance(last.pattern, ast.MatchAs) and not last.pattern.pattern:
+                if all(never_completes(case.body) for case in statement.cases) and _takes_all(statement.cases[-1]):
                     return True
     return False
+
+
+def _takes_all(case: ast.match_case) -> bool:
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
 
 
 def _breaks(block: Sequence[ast.stmt]) -> Iterator[bool]:
@@ -349,7 +354,7 @@ def _breaks(block: Sequence[ast.stmt]) -> Iterator[bool]:
 
 # --- scopes ---------------------------------------------------------------------------------------
 def take_docstring(scope: _Scope, version: tuple[int, int]) -> ast.stmt | None:
-    """Take the docstring from a scope; from 3.13 on the compiler strips its indentation."""
+    """A docstring has lost its indentation from 3.13 on. (It is taken from its scope here.)"""
     match scope.body:
         case [ast.Expr(ast.Constant(str(text))), *rest]:
             scope.body = rest
@@ -364,10 +369,7 @@ def declared(scope: _Scope) -> set[tuple[type[ast.stmt], str]]:
 
 
 def declarations(names: set[tuple[type[ast.stmt], str]], used: set[str] | None) -> list[ast.stmt]:
-    """``global`` and ``nonlocal`` at the head of a scope, in order.
-
-    In a function only names that it binds need one (``used``): the others are read the same without.
-    """
+    """In a function only names that it binds (``used``) need ``global``: the others are read the same without."""
     done: list[ast.stmt] = []
     for kind in (ast.Global, ast.Nonlocal):
         wanted = sorted(name for which, name in names if which is kind and (used is None or name in used))
@@ -411,3 +413,6 @@ EXPRESSION_RULES: tuple[Callable[[ast.AST], ast.AST], ...] = (
     sets_sorted, decided_expressions, targets_as_tuples, endless_loops, without_dead_else)
 BLOCK_RULES: tuple[Callable[[list[ast.stmt]], list[ast.stmt]], ...] = (
     without_declarations, decided_statements, without_dead_code, without_constants)
+#: All that is normalised, for the document.
+RULES: tuple[Callable[..., object], ...] = (
+    *EXPRESSION_RULES, *BLOCK_RULES, declarations, without_annotations, without_last_return, take_docstring)
