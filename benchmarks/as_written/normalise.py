@@ -369,7 +369,7 @@ def declared(scope: _Scope) -> set[tuple[type[ast.stmt], str]]:
 
 
 def declarations(names: set[tuple[type[ast.stmt], str]], used: set[str] | None) -> list[ast.stmt]:
-    """In a function only names that it binds (``used``) need ``global``: the others are read the same without."""
+    """In a function only names that it binds need ``global``: the others are read the same without."""
     done: list[ast.stmt] = []
     for kind in (ast.Global, ast.Nonlocal):
         wanted = sorted(name for which, name in names if which is kind and (used is None or name in used))
