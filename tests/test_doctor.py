@@ -83,7 +83,7 @@ def test_the_note_comes_once_and_stands_in_the_dump(tmp_path, monkeypatch, capsy
     import depyf
 
     monkeypatch.setattr(torch, "__version__", "9.1.0")
-    monkeypatch.setattr(versions, "_said", set())
+    monkeypatch.setattr(versions, "_warned", set())
     for name in ("a", "b"):
         with depyf.prepare_debug(str(tmp_path / name)):
             pass

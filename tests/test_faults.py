@@ -119,7 +119,7 @@ def whole(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def said_nothing(monkeypatch):
-    monkeypatch.setattr(versions, "_said", set())
+    monkeypatch.setattr(versions, "_warned", set())
     gc.collect()  # what other tests left lets go of its hooks now, not in between
     before = state_of_torch()
     yield

@@ -26,8 +26,8 @@ def code_in(obj: Any) -> CodeType | None:
     """Return the code object of ``obj`` itself, ``None`` where it has none."""
     if isinstance(obj, CodeType):
         return obj
-    found = (_own(obj, name) for name in _CODE)
-    return next((code for code in found if isinstance(code, CodeType)), None)
+    codes = (_own(obj, name) for name in _CODE)
+    return next((code for code in codes if isinstance(code, CodeType)), None)
 
 
 def unwrapped(obj: Any) -> Iterator[Any]:

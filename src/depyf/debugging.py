@@ -116,14 +116,14 @@ class _Misses:
     """Says once per function that it ran uncompiled."""
 
     def __init__(self) -> None:
-        self._said: dict[int, CodeType] = {}
+        self._reported: dict[int, CodeType] = {}
 
     def __call__(self, code: CodeType) -> None:
         from .capture.torch_private.private_api import DYNAMO
 
-        if id(code) in self._said or of_a_tool(code, DYNAMO):
+        if id(code) in self._reported or of_a_tool(code, DYNAMO):
             return
-        self._said[id(code)] = code
+        self._reported[id(code)] = code
         name = getattr(code, "co_qualname", code.co_name)
         print(
             f"depyf: {name} ({code.co_filename}:{code.co_firstlineno}) has no compiled version for these "

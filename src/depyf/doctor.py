@@ -108,8 +108,8 @@ def bug_report(report: Report) -> str:
 def _counts(report: Report) -> str:
     counts = {state: sum(each.state == state for each in report.findings)
               for state in ("present", "changed", "missing")}
-    said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    return f"Names of torch's that depyf uses: {said}"
+    text = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    return f"Names of torch's that depyf uses: {text}"
 
 
 def _table(findings: tuple[Finding, ...], width: int) -> list[str]:
@@ -117,7 +117,7 @@ def _table(findings: tuple[Finding, ...], width: int) -> list[str]:
     order = {"missing": 0, "changed": 1, "present": 2}
     beside = width >= _BESIDE + 40
     lines = []
-    for each in sorted(findings, key=lambda found: order[found.state]):
+    for each in sorted(findings, key=lambda finding: order[finding.state]):
         word = each.state if each.state == "present" else each.state.upper()
         head = f"{word:<9}{each.api.name}"
         if each.state != "present":

@@ -124,9 +124,9 @@ def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     code_of(fn)  # says what it is instead, if there is no code
     # Torch compiles the wrapper that it is given, not what that wraps; of modules of its own, a wrapper that it makes.
     ways = (fn, getattr(fn, "__dict__", {}).get("forward"))
-    found: list[tuple[Any, CodeType]] = [
+    codes: list[tuple[Any, CodeType]] = [
         (each, code) for way in ways for each in unwrapped(way) if (code := code_in(each)) is not None]
-    inner, code = next((each for each in found if hooks.cache_entries(each[1])), found[0])
+    inner, code = next((each for each in codes if hooks.cache_entries(each[1])), codes[0])
     namespace = vars(module) if module is not None else getattr(inner, "__globals__", {})
     function = getattr(inner, "__func__", inner)
     this = getattr(inner, "__self__", None)

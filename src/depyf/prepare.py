@@ -104,9 +104,9 @@ class prepare_debug:
         lacking = "" if not self._session.lacking else (
             f"torch {version} lacks {len(self._session.lacking)} of the names that depyf uses; `depyf doctor` shows "
             "what is lost")
-        for said in (untested, lacking):
-            if said:
-                self._session.attempt(functools.partial(self._warn_once, said), None)
+        for message in (untested, lacking):
+            if message:
+                self._session.attempt(functools.partial(self._warn_once, message), None)
         return self
 
     def _warn_once(self, text: str) -> None:
@@ -185,7 +185,7 @@ class prepare_debug:
 def _unlinked(capture: Capture, linker: Linker) -> dict[str, str]:
     """Return graphs that run without lines of a file: ``{"__compiled_fn_1, Forward_graph": why}``."""
     linked = {(each.graph, each.stage) for each in linker.functions}
-    found = {}
+    unlinked = {}
     called = {name for function in capture.functions for frame in function.frames for entry in frame.entries
               for name in entry.graph_names}
     for graph in capture.graphs:
@@ -198,11 +198,11 @@ def _unlinked(capture: Capture, linker: Linker) -> dict[str, str]:
             running = [stage for stage in ("Forward_graph", "Backward_graph") if stage in stages] or ["Captured_Graph"]
         for stage in running:
             if (graph.name, stage) not in linked:
-                said = [note for note in linker.notes if note.startswith(f"{graph.name} {stage}: ")]
-                found[f"{graph.name}, {stage}"] = said[-1].partition(": ")[2] if said else (
+                notes = [note for note in linker.notes if note.startswith(f"{graph.name} {stage}: ")]
+                unlinked[f"{graph.name}, {stage}"] = notes[-1].partition(": ")[2] if notes else (
                     f"the backend {graph.backend} runs it in a way of its own" if graph.backend
                     else "its backend runs it in a way of its own")
-    return found
+    return unlinked
 
 
 def _directory_of(args: tuple[Any, ...]) -> str:

@@ -38,11 +38,11 @@ def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, 
     Returns:
         ``None`` where the function continues behind no branch, or where the condition is not known.
     """
-    found = RESUME_NAME.fullmatch(resume_name)
-    if found is None or sys.version_info < (3, 11):
+    match = RESUME_NAME.fullmatch(resume_name)
+    if match is None or sys.version_info < (3, 11):
         return None
     blocks = build(canonicalise(Code.of(code))).blocks
-    wanted = _reached(blocks, int(found["offset"]))
+    wanted = _reached(blocks, int(match["offset"]))
     positions = list(code.co_positions())
     ways: set[tuple[str, bool]] = set()
     for block in blocks.values():

@@ -183,10 +183,10 @@ class Codes:
                 for name, code in builder.resumes:
                     resumed_by.setdefault(key, []).append(code)
                     children.setdefault(id(code), (builder.original, name))
-        found: list[CompiledFunction | None] = [
+        functions: list[CompiledFunction | None] = [
             self._attempt(lambda: self._function(builders[0], resumed_by, children), None)
             for builders in list(self._of.values()) if id(builders[0].original) not in children]
-        return tuple(filter(None, found))
+        return tuple(filter(None, functions))
 
     def _function(
         self, builder: CodeBuilder, resumed_by: dict[Key, list[CodeType]], children: dict[int, tuple[CodeType, str]]
@@ -248,8 +248,8 @@ class Codes:
 
     def _read_guards(self, ids: CompileId) -> tuple[Guard, ...]:
         text = self._recorder.read(self._guards[ids.key]).text if ids.key in self._guards else ""
-        found: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
-        return unread_guards(text) if found is None else found
+        guards: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
+        return unread_guards(text) if guards is None else guards
 
 
 _NOTHING: tuple[tuple[str, ...], Branch | None] = (), None
@@ -268,8 +268,8 @@ def _continued(broken: CodeType, name: str, resume: CodeType) -> tuple[tuple[str
     except private_api.MissingPrivateApi:
         return _NOTHING
     name, after = traced.name(name), resumed_function(resume.co_name)
-    found = branch_condition(traced.code, name, after[1]) if after else None
-    return expressions_on_stack(traced.code, name), Branch(*found) if found else None
+    branch = branch_condition(traced.code, name, after[1]) if after else None
+    return expressions_on_stack(traced.code, name), Branch(*branch) if branch else None
 
 
 def _key(original: CodeType, meant: Meant) -> Key:

@@ -37,10 +37,10 @@ def names_without_ids(code: CodeType) -> dict[str, str]:
     taken = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     shown = {}
     for name in code.co_names:
-        found = _NAME_WITH_ID.fullmatch(name)
-        if found is not None and found["name"] not in taken:
-            shown[name] = found["name"]
-            taken.add(found["name"])
+        match = _NAME_WITH_ID.fullmatch(name)
+        if match is not None and match["name"] not in taken:
+            shown[name] = match["name"]
+            taken.add(match["name"])
     return shown
 
 
@@ -92,11 +92,11 @@ def make_frame(code: CodeType, name: str, entries: tuple[CacheEntry, ...], meant
     if text:
         original = CodeText(text, "exact")
     else:
-        found = decompile_code(
+        decompiled = decompile_code(
             _named_like_its_function(code) if is_resume else meant.code, name=name if name.isidentifier() else None,
             simplify=is_resume, keep_variables=True,
             facts=NoFacts() if is_resume else None)
-        original = code_text(_laid_out(found))
+        original = code_text(_laid_out(decompiled))
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
     function = user_function(meant)

@@ -175,8 +175,8 @@ class Graphs:
     # --- names ------------------------------------------------------------------------------------
     def name(self, builder: GraphBuilder, torch_name: str) -> None:
         """Give a graph the name that it is shown by, after torch's, and record what waited for it."""
-        found = hooks.GRAPH_NAME.match(torch_name)
-        shown = free_name(found.group(1) if found else torch_name, self._taken, first=2)
+        match = hooks.GRAPH_NAME.match(torch_name)
+        shown = free_name(match.group(1) if match else torch_name, self._taken, first=2)
         self._taken.add(shown)
         builder.torch_name, builder.name = torch_name, shown
         self.names[torch_name] = shown

@@ -43,35 +43,37 @@ def capture_of(
     pending: list[tuple[str, CodeType]] = [(function_identifier(meant.name), code)]
     seen: set[int] = set()
     while pending:
-        name, here = pending.pop(0)
-        if id(here) in seen:
+        name, current = pending.pop(0)
+        if id(current) in seen:
             continue
-        seen.add(id(here))
+        seen.add(id(current))
         entries = []
-        for number, entry in enumerate(hooks.cache_entries(here)):
+        for number, entry in enumerate(hooks.cache_entries(current)):
             transformed, ids, print_guards = hooks.entry_facts(entry)
             resumes = hooks.resume_functions(transformed, namespace)
             pending += [(n, resume.code) for n, resume in resumes.items()]
             rename = names_without_ids(transformed)
             graph_names = []
             for torch_name in transformed.co_names:
-                found = hooks.GRAPH_NAME.match(torch_name)
-                if found is not None:
-                    rename[torch_name] = found.group(1)
-                    graph_names.append(found.group(1))
-                    graphs.setdefault(found.group(1), _graph(torch_name, found.group(1), namespace, ids))
+                match = hooks.GRAPH_NAME.match(torch_name)
+                if match is not None:
+                    rename[torch_name] = graph_name = match.group(1)
+                    graph_names.append(graph_name)
+                    graphs.setdefault(graph_name, _graph(torch_name, graph_name, namespace, ids))
             source = decompile_code(
                 transformed, name=f"__transformed_code_{number}_for_{legal_identifier(name)}", simplify=True,
                 rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
-                facts=LiveFacts(values or {} if here is code else {}, namespace))
+                facts=LiveFacts(values or {} if current is code else {}, namespace))
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]),
-                old_name=f"__transformed_code_{number}_for_{legal_identifier(here.co_name if here is code else name)}")
+                old_name=f"__transformed_code_{number}_for_"
+                         + legal_identifier(current.co_name if current is code else name))
             guards = parse_guards(without_ids(print_guards(), namespace, {}))
             entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
                                       tried=None if hooks.is_given_up(entry) else number))
-        frames.append(make_frame(here, name, tuple(entries), meant if here is code else of_frame(here, {}, {})))
+        frames.append(make_frame(
+            current, name, tuple(entries), meant if current is code else of_frame(current, {}, {})))
     return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
 
 

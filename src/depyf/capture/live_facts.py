@@ -34,24 +34,24 @@ class LiveFacts:
     def __init__(self, variables: Mapping[str, Any], globals: Mapping[str, Any]) -> None:
         self._variables = variables
         self._globals = globals
-        self._found: dict[Path, Any] = {}
+        self._objects: dict[Path, Any] = {}
         self._unshadowed: dict[Path, bool] = {}
         self._refused: dict[Path, str] = {}
 
     # --- objects ------------------------------------------------------------------------------------
     def _object(self, path: Path) -> Any:
-        found = self._found.get(path, MISSING)
-        if found is MISSING and path not in self._found:
-            found = self._found[path] = self._looked_up(path)
-        return found
+        value = self._objects.get(path, MISSING)
+        if value is MISSING and path not in self._objects:
+            value = self._objects[path] = self._looked_up(path)
+        return value
 
     def _looked_up(self, path: Path) -> Any:
         kind, key = path[-1]
         if len(path) == 1:
             if kind == "local":
                 return self._variables.get(key, MISSING)
-            found = self._globals.get(key, MISSING)
-            return getattr(builtins, key, MISSING) if found is MISSING else found
+            value = self._globals.get(key, MISSING)
+            return getattr(builtins, key, MISSING) if value is MISSING else value
         owner = self._object(path[:-1])
         if owner is MISSING:
             return MISSING
@@ -63,10 +63,10 @@ class LiveFacts:
 
     def reading(self, path: Path) -> str:
         """Return how long an unobservable read stays true, by what the object is and holds."""
-        found = self._object(path)
-        if found is MISSING:
+        value = self._object(path)
+        if value is MISSING:
             return ""
-        if is_of(found, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
+        if is_of(value, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
                 and self._is_of_a_module(path):
             return ALWAYS
         if path[-1][0] == "item":
@@ -154,10 +154,10 @@ class LiveFacts:
 
     def length(self, path: Path) -> int:
         """Return the number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
-        found = self._object(path)
-        if type(found) in (list, tuple):
-            return len(found)
-        return len(vars(found)["_modules"]) if self.indexable(path) else 0
+        value = self._object(path)
+        if type(value) in (list, tuple):
+            return len(value)
+        return len(vars(value)["_modules"]) if self.indexable(path) else 0
 
     # --- classes ------------------------------------------------------------------------------------
     def allocates(self, path: Path, arguments: bool = False) -> str:
@@ -183,8 +183,8 @@ class LiveFacts:
             return False
         if generic and class_entry(cls, "__setattr__") is not object.__setattr__:
             return False
-        found = class_entry(cls, name)
-        return found is MISSING or not has(type(found), "__set__") and not has(type(found), "__delete__")
+        entry = class_entry(cls, name)
+        return entry is MISSING or not has(type(entry), "__set__") and not has(type(entry), "__delete__")
 
     def class_path(self, path: Path) -> Path | None:
         """Return the path of an object's class; ``None`` where the object is not known."""
@@ -192,29 +192,29 @@ class LiveFacts:
 
     def well_known(self, path: Path) -> str:
         """Return ``"module.name"`` of a function or class that :data:`WELL_KNOWN` names; else ``""``."""
-        found = self._object(path)
-        if not is_of(found, type, types.FunctionType, types.BuiltinFunctionType):
+        value = self._object(path)
+        if not is_of(value, type, types.FunctionType, types.BuiltinFunctionType):
             return ""
-        module = str(getattr(found, "__module__", ""))
+        module = str(getattr(value, "__module__", ""))
         module = module.partition("._")[2] or module  # names of torch's own packages stand in the adapter only
-        name = f"{module}.{getattr(found, '__qualname__', '')}"
+        name = f"{module}.{getattr(value, '__qualname__', '')}"
         return name if name in WELL_KNOWN else ""
 
     def imported(self, path: Path) -> tuple[str, str] | None:
         """Return ``(module, name)`` by which an import gives an object now; ``None`` where none is known to."""
-        found = self._object(path)
-        if type(found) is types.ModuleType:
-            name = found.__name__
-            return (name, "") if sys.modules.get(name) is found else None
-        if not is_of(found, type, types.FunctionType, types.BuiltinFunctionType):
+        value = self._object(path)
+        if type(value) is types.ModuleType:
+            name = value.__name__
+            return (name, "") if sys.modules.get(name) is value else None
+        if not is_of(value, type, types.FunctionType, types.BuiltinFunctionType):
             return None
-        if is_of(found, type):
+        if is_of(value, type):
             # (What a metaclass has under these names is not asked.)
-            module, name = (type.__dict__[key].__get__(found) for key in ("__module__", "__name__"))
+            module, name = (type.__dict__[key].__get__(value) for key in ("__module__", "__name__"))
         else:
-            module, name = found.__module__, found.__name__
+            module, name = value.__module__, value.__name__
         home = sys.modules.get(module) if type(module) is str else None
-        gives_it = type(home) is types.ModuleType and vars(home).get(name) is found
+        gives_it = type(home) is types.ModuleType and vars(home).get(name) is value
         return (module, name) if gives_it else None
 
     def ancestor(self, path: Path, index: int) -> str:
@@ -222,8 +222,8 @@ class LiveFacts:
         cls = self._object(path)
         if not is_of(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
             return ""
-        found = cls.__mro__[index]
-        return found.__name__ if any(found is known for known in (dict, collections.OrderedDict, list)) else ""
+        base = cls.__mro__[index]
+        return base.__name__ if any(base is known for known in (dict, collections.OrderedDict, list)) else ""
 
     def builtin_method(self, path: Path, name: str) -> bool:
         """Return whether ``object.name`` is a method of a plain list, dict, set or ``OrderedDict``."""

@@ -193,10 +193,10 @@ class Session:
 
     def _on_lines(self) -> Callable[[tuple[str, int]], None] | None:
         """Return the function that takes lines of the present attempt: a plain ``set.add``, for there are thousands."""
-        found = hooks.compile_id()
-        if found is None:
+        current = hooks.compile_id()
+        if current is None:
             return None
-        ids = self.events.compile_id(*found)
+        ids = self.events.compile_id(*current)
         known = self.tracing.get(ids.key)
         if known is None or known[0] != ids.attempt:  # tracing began again
             known = self.tracing[ids.key] = ids.attempt, set()
@@ -205,8 +205,8 @@ class Session:
     # --- graphs -----------------------------------------------------------------------------------
     def _graph(self, new: bool = False) -> GraphBuilder | None:
         """Return the graph that this thread's compilation works on; ``None`` outside of one."""
-        found = hooks.compile_id()
-        return None if found is None else self.graphs.current(self.events.compile_id(*found), new)
+        current = hooks.compile_id()
+        return None if current is None else self.graphs.current(self.events.compile_id(*current), new)
 
     def _before_backend(self, gm: Any, backend: Any) -> None:
         graph = self._graph(new=True)

@@ -42,10 +42,10 @@ def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
     Returns:
         ``""`` for a value whose expression is not known; nothing where none is.
     """
-    found = RESUME_NAME.fullmatch(resume_name)
-    if found is None or sys.version_info < (3, 11):
+    match = RESUME_NAME.fullmatch(resume_name)
+    if match is None or sys.version_info < (3, 11):
         return ()
-    stack = _stack_at(build(canonicalise(Code.of(code))), int(found["offset"]))
+    stack = _stack_at(build(canonicalise(Code.of(code))), int(match["offset"]))
     positions = list(code.co_positions())
     texts = tuple(text_at(code.co_filename, positions[pushed // 2]) if pushed is not None else "" for pushed in stack)
     return texts if any(texts) else ()

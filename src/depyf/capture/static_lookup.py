@@ -23,10 +23,10 @@ def class_entry(kind: type, name: str, otherwise: Any = MISSING) -> Any:
 def own_attributes(value: Any) -> dict[str, Any]:
     """Return the dictionary of an instance; an empty one if it has none."""
     try:
-        found = object.__getattribute__(value, "__dict__")
+        attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return {}
-    return found if type(found) is dict else {}
+    return attributes if type(attributes) is dict else {}
 
 
 def is_of(value: Any, *kinds: type) -> bool:
@@ -45,9 +45,9 @@ def has(kind: type, name: str) -> bool:
     return class_entry(kind, name) is not MISSING
 
 
-def is_data_descriptor(found: Any) -> bool:
+def is_data_descriptor(entry: Any) -> bool:
     """Return whether an entry of a class is a data descriptor, which goes before the instance's dictionary."""
-    return found is not MISSING and (has(type(found), "__set__") or has(type(found), "__delete__"))
+    return entry is not MISSING and (has(type(entry), "__set__") or has(type(entry), "__delete__"))
 
 
 def attribute(owner: Any, name: str) -> Any:
@@ -58,10 +58,10 @@ def attribute(owner: Any, name: str) -> Any:
     if is_of(owner, type):
         if kind.__getattribute__ is not type.__getattribute__ or is_data_descriptor(class_entry(kind, name)):
             return MISSING
-        found = class_entry(owner, name)
-        if found is not MISSING and not has(type(found), "__get__"):
-            return found
-        return found if is_of(found, types.FunctionType) else MISSING
+        entry = class_entry(owner, name)
+        if entry is not MISSING and not has(type(entry), "__get__"):
+            return entry
+        return entry if is_of(entry, types.FunctionType) else MISSING
     if kind.__getattribute__ is not object.__getattribute__:
         return MISSING
     if name == "__dict__" and kind.__dictoffset__:

@@ -81,10 +81,10 @@ def events(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
         metadata, payload = None, []
         begin = line.find("] {")
         try:
-            found = json.loads(line[begin + 2 :]) if begin >= 0 else None
+            value = json.loads(line[begin + 2 :]) if begin >= 0 else None
         except ValueError:
             continue
-        metadata = found if isinstance(found, dict) else None
+        metadata = value if isinstance(value, dict) else None
     if metadata is not None:
         yield metadata, "".join(payload).removesuffix("\n") if payload else None
 
@@ -100,10 +100,10 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
         reader.feed(metadata, payload)
         if isinstance(metadata.get("rank"), int):
             environment["rank"] = str(metadata["rank"])
-        found = metadata.get("compilation_metrics")
-        if isinstance(found, dict):
-            environment.update({key: str(found[name]) for key, name in
-                                (("torch", "pytorch_version"), ("python", "python_version")) if found.get(name)})
+        metrics = metadata.get("compilation_metrics")
+        if isinstance(metrics, dict):
+            environment.update({key: str(metrics[name]) for key, name in
+                                (("torch", "pytorch_version"), ("python", "python_version")) if metrics.get(name)})
         if not isinstance(metadata.get("frame_id"), int) or payload is None:
             continue
         ids = reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
@@ -161,8 +161,8 @@ def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
 
 def _full_path(shown: str, known: Iterable[str]) -> str:
     """Complete a path that torch cut within a name (``hooks.FullPaths``), where only one file of the log fits."""
-    found = {path for path in known if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
-    return found.pop() if len(found) == 1 and not os.path.isabs(shown) else shown
+    fitting = {path for path in known if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
+    return fitting.pop() if len(fitting) == 1 and not os.path.isabs(shown) else shown
 
 
 def _with_calls(graph: CompiledGraph) -> CompiledGraph:
@@ -182,8 +182,8 @@ class _Graph:
         if attempt > self.attempt:  # tracing began again
             self.attempt, self.stages, self.kernels = attempt, [], []
         text = legal_graph(text)
-        same = [found for found in self.stages if found.stage == stage]
-        if all(found.text != text for found in same):
+        same = [each for each in self.stages if each.stage == stage]
+        if all(each.text != text for each in same):
             self.stages.append(GraphStage(stage, len(same), text, False, self.ids))
 
     def kernel(self, text: str, path: str) -> None:

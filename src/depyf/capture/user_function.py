@@ -70,16 +70,16 @@ def of_frame(
     if resumed_function(code.co_name) is not None:
         return Meant(_name(code, values.get("self")), code)
     wrappers: list[tuple[str, CodeType]] = []
-    here = code
+    current = code
     while len(wrappers) < _MOST:
-        inner, owner = _inner(here, values, namespace, this, function)
+        inner, owner = _inner(current, values, namespace, this, function)
         if inner is None or inner.__code__ is code or any(inner.__code__ is known for _, known in wrappers):
             break
-        wrappers.append((_wrapper_name(here), here))
+        wrappers.append((_wrapper_name(current), current))
         this = owner if owner is not None else this
-        here, function = inner.__code__, inner
+        current, function = inner.__code__, inner
         values, namespace = _captured(inner), inner.__globals__
-    return Meant(_name(here, this, function), here, tuple(wrappers))
+    return Meant(_name(current, this, function), current, tuple(wrappers))
 
 
 def of_function(function: Any, this: Any = None) -> Meant:
@@ -107,13 +107,13 @@ def values_of(function: FunctionType, this: Any = None) -> dict[str, Any]:
 
 # --- names ----------------------------------------------------------------------------------------
 def _name(code: CodeType, this: Any, function: FunctionType | None = None) -> str:
-    found = getattr(code, "co_qualname", "")  # since 3.11
-    if not found and function is not None and "__wrapped__" not in function.__dict__:
-        found = function.__qualname__
-    if not found:
+    name = getattr(code, "co_qualname", "")  # since 3.11
+    if not name and function is not None and "__wrapped__" not in function.__dict__:
+        name = function.__qualname__
+    if not name:
         owner = _defining_class(code, this)
-        found = f"{owner.__qualname__}.{code.co_name}" if owner is not None else code.co_name
-    return readable_name(found, code.co_firstlineno, this, code)
+        name = f"{owner.__qualname__}.{code.co_name}" if owner is not None else code.co_name
+    return readable_name(name, code.co_firstlineno, this, code)
 
 
 def _wrapper_name(code: CodeType) -> str:
@@ -146,8 +146,8 @@ def readable_name(qualified: str, line: int, this: Any = None, code: CodeType | 
 
 def _defining_class(code: CodeType, this: Any) -> type | None:
     for cls in type(this).__mro__ if code.co_argcount else ():
-        found = _function(vars(cls).get(code.co_name))
-        if found is not None and found.__code__ is code:
+        function = _function(vars(cls).get(code.co_name))
+        if function is not None and function.__code__ is code:
             return cls
     return None
 
@@ -185,14 +185,14 @@ def _inner(
 
 def _leads_to(function: FunctionType, code: CodeType, this: Any) -> bool:
     """Return whether the name of a function is bound, in its class or module, to what wraps it by a code object."""
-    found = [vars(cls).get(function.__name__) for cls in type(this).__mro__] if this is not None else []
+    methods = [vars(cls).get(function.__name__) for cls in type(this).__mro__] if this is not None else []
     module = sys.modules.get(function.__module__ or "")
     value: Any = None
     holder: Mapping[str, Any] = own_attributes(module) if module is not None else {}
     for step in function.__qualname__.split("."):
         value = holder.get(step)
         holder = vars(value) if isinstance(value, type) else {}
-    for outer in (*found, value):
+    for outer in (*methods, value):
         for _ in range(_MOST):
             outer = _plain(outer)
             if not isinstance(outer, FunctionType):
@@ -231,9 +231,9 @@ def _maker(code: CodeType, namespace: Mapping[str, Any]) -> CodeType | None:
         values = [namespace.get(begin[0])]
     for value in values:
         for function in _functions_in(value, begin[1:]):
-            found = _enclosing(function.__code__, code)
-            if found is not None:
-                return found
+            maker = _enclosing(function.__code__, code)
+            if maker is not None:
+                return maker
     return None
 
 
@@ -255,9 +255,9 @@ def _enclosing(outer: CodeType, code: CodeType) -> CodeType | None:
     for const in outer.co_consts:
         if const is code:
             return outer
-        found = _enclosing(const, code) if isinstance(const, CodeType) else None
-        if found is not None:
-            return found
+        inner = _enclosing(const, code) if isinstance(const, CodeType) else None
+        if inner is not None:
+            return inner
     return None
 
 
@@ -307,17 +307,17 @@ def _bound_to(value: Any) -> Any:
 
 
 def _modules(held: Mapping[str, Any]) -> dict[str, Any]:
-    found = held.get("_modules")
-    return found if isinstance(found, dict) else {}
+    modules = held.get("_modules")
+    return modules if isinstance(modules, dict) else {}
 
 
 def _captured(function: Any) -> dict[str, Any]:
     """Return the values that the closure of a function holds, by name."""
     cells: tuple[CellType, ...] = function.__closure__ or ()
-    found = {}
+    values = {}
     for name, cell in zip(function.__code__.co_freevars, cells):
         try:
-            found[name] = cell.cell_contents
+            values[name] = cell.cell_contents
         except ValueError:
             pass  # not assigned yet
-    return found
+    return values

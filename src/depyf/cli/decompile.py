@@ -139,16 +139,16 @@ def _in_folder(folder: Path, output: str | None) -> list[Task]:
         compiled[path.relative_to(folder).parent / _plain_name(path, "")] = path
     for path in sorted(folder.rglob("*.py")):
         compiled.setdefault(path.relative_to(folder), path)
-    found: dict[Path, Path] = {}
+    modules: dict[Path, Path] = {}
     for place, path in compiled.items():
         # a.py and __pycache__/a.cpython-311.pyc are one module
         place = Path(*(part for part in place.parts if part != "__pycache__"))
-        if place not in found or path.suffix == ".pyc":
-            found[place] = path
-    if not found:
+        if place not in modules or path.suffix == ".pyc":
+            modules[place] = path
+    if not modules:
         raise BadInput(f"{folder}: holds no .pyc and no .py file")
     return [Task(str(path), str(path), "", None if output is None else str(Path(output) / place))
-            for place, path in sorted(found.items())]
+            for place, path in sorted(modules.items())]
 
 
 def _plain_name(path: Path, qualname: str) -> str:
@@ -270,18 +270,18 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
         from ..decompiler.proof.interpreter import Interpreter
 
         other = Interpreter(settings.interpreter)
-    found = decompile_code(code, verify=settings.verify, interpreter=other)
-    outcome.fidelity = found.fidelity.value
-    outcome.counts = Counter(part.fidelity.value for part in found.parts)
-    note = found.note
-    if found.fidelity.value == "unproven" and code.version != sys.version_info[:2]:
+    result = decompile_code(code, verify=settings.verify, interpreter=other)
+    outcome.fidelity = result.fidelity.value
+    outcome.counts = Counter(part.fidelity.value for part in result.parts)
+    note = result.note
+    if result.fidelity.value == "unproven" and code.version != sys.version_info[:2]:
         version = ".".join(map(str, code.version))
         note = "; ".join(filter(None, [f"code of Python {version}: give --interpreter to prove it", note]))
     head = [] if task.target is None else [f"{MARK} from {_comment(task.shown)}"]
-    if found.fidelity.value != "exact":
-        head.append(f"# fidelity: {found.fidelity.value}")
+    if result.fidelity.value != "exact":
+        head.append(f"# fidelity: {result.fidelity.value}")
         head += [f"# note: {_comment(part)}" for part in note.split("; ") if part]
-    outcome.text = "".join(line + "\n" for line in head) + found.text
+    outcome.text = "".join(line + "\n" for line in head) + result.text
 
 
 def _comment(text: str) -> str:
@@ -386,5 +386,5 @@ def summary(files: Counter[str], parts: Counter[str], errors: int) -> str:
 
     total, inside = sum(files.values()), sum(parts.values())
     how = ", ".join(f"{parts[each.value]} {each.value}" for each in Fidelity if parts[each.value])
-    said = f"{count(total, 'file')}, {count(inside, 'code object')}{': ' if how else ''}{how}"
-    return said + (f"; {errors} could not be decompiled" if errors else "")
+    text = f"{count(total, 'file')}, {count(inside, 'code object')}{': ' if how else ''}{how}"
+    return text + (f"; {errors} could not be decompiled" if errors else "")

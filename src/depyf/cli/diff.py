@@ -58,13 +58,13 @@ def diff(given: argparse.Namespace) -> int:
             print("\n".join(alone))
     console = console_on(sys.stdout, given.color)
     for folder, first, second in pairs:
-        found = difference(first, second, given.full)
-        if found:
+        result = difference(first, second, given.full)
+        if result:
             status = DIFFERENT
         if not given.quiet:
             names = (os.path.join(given.before, folder), os.path.join(given.after, folder)) if folder else (
                 given.before, given.after)
-            show(text(found, names), console)
+            show(text(result, names), console)
             if folder != pairs[-1][0]:
                 print()
     return status

@@ -72,8 +72,8 @@ def _files_to_read(path: str) -> list[str]:
     lines += [f"  {os.path.join(path, name)}" for name in full[:5]]
     if len(full) > 5:
         lines.append(f"  ... and {len(full) - 5} more full_code_for_*.py")
-    made = "" if page.FILE in names else " (which makes it first)"
-    lines.append(f"  in a browser: depyf open {path}{made}")
+    remark = "" if page.FILE in names else " (which makes it first)"
+    lines.append(f"  in a browser: depyf open {path}{remark}")
     runs = list(numbered(names, RUN).values())
     if runs:
         lines.append(f"  other runs or processes in it: {', '.join(runs[:6])}{' ...' if len(runs) > 6 else ''}")

@@ -71,6 +71,6 @@ def start_with(environment: MutableMapping[str, str]) -> None:
     places = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     if any(os.path.exists(os.path.join(place, PTH)) for place in places):
         return
-    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "program", "site")
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "program", "site")
     before = environment.get("PYTHONPATH", "")
-    environment["PYTHONPATH"] = here + (os.pathsep + before if before else "")
+    environment["PYTHONPATH"] = folder + (os.pathsep + before if before else "")

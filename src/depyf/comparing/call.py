@@ -36,7 +36,7 @@ class Call:
     def compare(self, wanted: Sequence[str], title: str) -> Comparison:
         """Run the call in eager Python and at the stages that are wanted, and compare what the runs leave."""
         expected, calls = self._in_eager_python()
-        with pipeline.apart():
+        with pipeline.isolated_compile():
             results = [self._at_stage(name, expected) for name in stages.NAMES if name in wanted]
             if self.backward and any(each.stage == "aot" and not each.equal and not each.failure for each in results):
                 self._record_gradients()
@@ -93,7 +93,7 @@ class Call:
         """Run the function, and return everything that it leaves, by name."""
         with mode if mode is not None else contextlib.nullcontext():
             result = function(*run.args, **run.kwargs)
-        found = {name: kept(value) for name, value in named_leaves(result, "result")}
+        values = {name: kept(value) for name, value in named_leaves(result, "result")}
         if self.backward:
             outputs = [value for _, value in named_leaves(result, "result")
                        if isinstance(value, torch.Tensor) and value.requires_grad]
@@ -103,10 +103,10 @@ class Call:
         for name, value in [*given, *run.held.items()]:
             if not isinstance(value, torch.Tensor):
                 continue
-            found[f"{name} afterwards"] = kept(value)
+            values[f"{name} afterwards"] = kept(value)
             if self.backward and value.requires_grad and value.is_leaf:
-                found[f"gradient of {name}"] = kept(value.grad)
-        return found
+                values[f"gradient of {name}"] = kept(value.grad)
+        return values
 
     def _runs(self, stage: str) -> list[Any]:
         return self._recorders[stage].runs if stage in self._recorders else []

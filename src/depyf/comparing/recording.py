@@ -81,30 +81,30 @@ class Recorder:
         results = _results(gm)
 
         def run(*args: Any) -> Any:
-            made = GraphRun(number, backward, text, results=results)
+            record = GraphRun(number, backward, text, results=results)
             if self.on:
-                self.runs.append(made)
-            return _Interpreter(gm, made if self.on else None).run(*args)
+                self.runs.append(record)
+            return _Interpreter(gm, record if self.on else None).run(*args)
 
         return run
 
 
 class _Interpreter(torch.fx.Interpreter):
-    def __init__(self, gm: Any, run: GraphRun | None) -> None:
+    def __init__(self, gm: Any, record: GraphRun | None) -> None:
         super().__init__(gm)
-        self.made = run
+        self.record = record
 
     def run_node(self, n: Any) -> Any:
         result = super().run_node(n)
-        if self.made is not None and n.op != "output":
-            self.made.values.append(Value(n.name, kept(result)))
+        if self.record is not None and n.op != "output":
+            self.record.values.append(Value(n.name, kept(result)))
         return result
 
 
 def _results(gm: Any) -> tuple[str, ...]:
     output = next(node for node in reversed(list(gm.graph.nodes)) if node.op == "output")
-    found = output.args[0]
-    items = found if isinstance(found, (tuple, list)) else (found,)
+    returned = output.args[0]
+    items = returned if isinstance(returned, (tuple, list)) else (returned,)
     return tuple(getattr(item, "name", "") for item in items)
 
 
@@ -134,13 +134,13 @@ class KernelRecorder:
             return
         with open(path, encoding="utf-8") as file:
             source = file.read()
-        made = _GeneratedModule(self.recorder, gm, source, self.number, self.backward)
+        generated = _GeneratedModule(self.recorder, gm, source, self.number, self.backward)
         groups_of = kernel_groups(source)
         tree = ast.parse(source)
         for function in functions_of(module):
             if groups_of(tree, function.__code__.co_firstlineno):
                 try:
-                    self.undo.append(observe(function, source, groups_of, lambda: _Kernels(made)))
+                    self.undo.append(observe(function, source, groups_of, lambda: _Kernels(generated)))
                 except CannotWatch as why:
                     self.recorder.notes.append(f"a generated module was not looked at: {why}")
 
@@ -228,9 +228,9 @@ def _copied_graph(gm: Any) -> Any:
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     value, old = output if isinstance(output, tuple) else (output, None)
-    made = graph.output(value)
+    copied = graph.output(value)
     if old is not None:
-        made.meta = dict(old.meta)
+        copied.meta = dict(old.meta)
     return graph
 
 

@@ -75,8 +75,8 @@ class Search:
             node = nodes.get(value.name)
             if node is None or not node.is_call:
                 continue
-            made = [found for name, found in values.items() if inner.get(name) != value.name]
-            if self._apart(value.value, made) is None:
+            candidates = [each for name, each in values.items() if inner.get(name) != value.name]
+            if self._apart(value.value, candidates) is None:
                 continue
             # What computes it there: the nodes that are tied to it, or else those of its line.
             own = [name for name, origin in stage.origins.items() if origin.captured == value.name and name in values]
@@ -104,17 +104,17 @@ class Search:
                 continue
             given, theirs = _of_lines(before), _of_lines(after)
             nodes, others = _nodes(before), _nodes(after)
-            made = [value.value for value in after.values if value.name in theirs]
+            candidates = [value.value for value in after.values if value.name in theirs]
             for value in before.values:
                 node = nodes.get(value.name)
                 if node is None or not node.is_call or value.name not in given:
                     continue
-                apart = self._apart(value.value, made)
+                apart = self._apart(value.value, candidates)
                 if apart is None:
                     continue
-                places = _found(nodes, value.name)
+                places = _locations(nodes, value.name)
                 there = [each.name for each in after.values if each.name in theirs and _alike(each.value, value.value)
-                         and others[each.name].is_call and _found(others, each.name) == places]
+                         and others[each.name].is_call and _locations(others, each.name) == places]
                 return Difference("aot", "node", there[-1] if there else value.name, after.number, True, (),
                                   f"{value.name} of the backward graph without decompositions", apart, _lines(places))
         return None
@@ -126,17 +126,18 @@ class Search:
             if before is None or not run.values or self._same_results(before, run):
                 continue
             values = {value.name: value.value for value in before.values}
-            made = list(values.values())
+            candidates = list(values.values())
             nodes = _nodes(run)
             for value in run.values:
                 node = nodes.get(value.name)
                 if node is None or not node.is_call:
                     continue
-                there = [values[value.name]] if value.name in values else made
+                there = [values[value.name]] if value.name in values else candidates
                 apart = self._apart(value.value, there)
-                if apart is not None and self._apart(value.value, made) is not None:
-                    return Difference("inductor", "node", value.name, run.number, run.backward, (),
-                                      "the graph before Inductor's passes", apart, _lines(_found(nodes, value.name)))
+                if apart is not None and self._apart(value.value, candidates) is not None:
+                    return Difference(
+                        "inductor", "node", value.name, run.number, run.backward, (),
+                        "the graph before Inductor's passes", apart, _lines(_locations(nodes, value.name)))
         return None
 
     def _same_results(self, before: GraphRun, after: GraphRun) -> bool:
@@ -144,8 +145,8 @@ class Search:
         first = {value.name: value.value for value in before.values}
         second = {value.name: value.value for value in after.values}
         return len(before.results) == len(after.results) and all(
-            difference(second.get(there), first.get(here), self.tolerance)[0]
-            for here, there in zip(before.results, after.results))
+            difference(second.get(other), first.get(one), self.tolerance)[0]
+            for one, other in zip(before.results, after.results))
 
     def kernels(self, runs: Sequence[GraphRun]) -> Difference | None:
         """Return the first kernel that writes what no node that it computes gives."""
@@ -154,13 +155,13 @@ class Search:
             if not values:
                 continue
             nodes = _nodes(run)
-            made = list(values.values())
+            candidates = list(values.values())
             for kernel in run.kernels:
                 own = [values[name] for name in kernel.call.nodes if name in values]
                 for written in kernel.written:
                     apart = self._apart(written.value, own)
-                    if apart is not None and self._apart(written.value, made) is not None:
-                        places = [place for name in kernel.call.nodes for place in _found(nodes, name)]
+                    if apart is not None and self._apart(written.value, candidates) is not None:
+                        places = [place for name in kernel.call.nodes for place in _locations(nodes, name)]
                         return Difference(
                             "inductor", "kernel", kernel.call.name, run.number, run.backward, kernel.call.nodes,
                             f"its nodes in eager PyTorch, in {written.name}", apart, _lines(places))
@@ -203,15 +204,15 @@ def _nodes(run: GraphRun) -> dict[str, Node]:
     return {node.name: node for node in read_graph(run.text).nodes}
 
 
-def _found(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
+def _locations(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
     """Return the node's line; where torch names none, that of the nearest node that it takes."""
     pending, seen = [name], set()
     while pending:
-        here = pending.pop(0)
-        node = nodes.get(here)
-        if node is None or here in seen:
+        current = pending.pop(0)
+        node = nodes.get(current)
+        if node is None or current in seen:
             continue
-        seen.add(here)
+        seen.add(current)
         if node.location is not None:
             return [node.location]
         pending += node.inputs

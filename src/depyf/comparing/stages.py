@@ -27,10 +27,10 @@ def backend(stage: str, recorder: Recorder) -> Iterator[Callable[..., Any]]:
         recorder: takes what their nodes (kernels) give.
     """
     make = {"captured": _captured, "aot": _aot, "inductor": _inductor, "plain": _plain}[stage]
-    with make(recorder) as found:
+    with make(recorder) as compiler:
         # (torch wraps a backend; what is said on the function goes along)
-        found.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
-        yield found
+        compiler.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
+        yield compiler
 
 
 @contextlib.contextmanager
@@ -109,7 +109,7 @@ def _inductor(recorder: Recorder) -> Iterator[Callable[..., Any]]:
         yield inductor
 
 
-def compiled(function: Any, found: Callable[..., Any], dynamic: bool | None) -> Any:
+def compiled(function: Any, compiler: Callable[..., Any], dynamic: bool | None) -> Any:
     """Return the function as the backend runs it; torch compiles when it is called.
 
     What is compiled is a copy (the same instructions in a code object of its own), as torch keeps what it compiled with
@@ -119,8 +119,8 @@ def compiled(function: Any, found: Callable[..., Any], dynamic: bool | None) -> 
         forward = function.forward
         if isinstance(forward, MethodType) and "forward" not in vars(function):
             vars(function)["forward"] = _copy(forward)
-        return torch.compile(function, backend=found, dynamic=dynamic)
-    return torch.compile(_copy(function), backend=found, dynamic=dynamic)
+        return torch.compile(function, backend=compiler, dynamic=dynamic)
+    return torch.compile(_copy(function), backend=compiler, dynamic=dynamic)
 
 
 def _copy(function: Any) -> Any:

@@ -53,9 +53,9 @@ class Start:
                                 names[".".join(part for part in (prefix, path, key) if part)] = held[key]
             for container, key, value in _loose_tensors(self.function):
                 cells.append((container, (key, value)))
-                made = copied(value, memo)
-                names[str(key)] = made
-                _put(container, key, made)
+                copy = copied(value, memo)
+                names[str(key)] = copy
+                _put(container, key, copy)
             args = copied(self.args, memo)
             kwargs = copied(self.kwargs, memo)
             yield Run(args, kwargs, names)

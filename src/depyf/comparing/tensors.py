@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private.quiet import undisturbed
+from ..capture.torch_private.quiet import without_side_effects
 
 _DEPTH = 12
 
@@ -81,7 +81,7 @@ def _tensor(value: torch.Tensor) -> torch.Tensor:
 
 def kept(value: Any) -> Any:
     """Return a copy to compare later: without gradients, numbers and tensors only."""
-    with undisturbed():
+    with without_side_effects():
         if isinstance(value, torch.Tensor):
             return value.detach().clone()
         if isinstance(value, (tuple, list)):
@@ -111,11 +111,11 @@ def difference(actual: Any, expected: Any, tolerance: Tolerance) -> tuple[bool, 
     That is their largest absolute difference, infinite where they cannot be subtracted.
     """
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
-        with undisturbed():
+        with without_side_effects():
             return _tensors(actual, expected, tolerance)
     if isinstance(expected, (tuple, list)) and isinstance(actual, (tuple, list)) and len(actual) == len(expected):
-        found = [difference(one, other, tolerance) for one, other in zip(actual, expected)]
-        return all(equal for equal, _ in found), max((apart for _, apart in found), default=0.0)
+        results = [difference(one, other, tolerance) for one, other in zip(actual, expected)]
+        return all(equal for equal, _ in results), max((apart for _, apart in results), default=0.0)
     if isinstance(expected, float) and isinstance(actual, float):
         wide = [torch.tensor(each, dtype=torch.float64) for each in (actual, expected)]
         return _tensors(wide[0], wide[1], tolerance)

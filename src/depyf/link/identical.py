@@ -57,9 +57,9 @@ def _qualified_names(code: CodeType) -> set[int]:
     names: set[int] = set()
     others: set[int] = set()
     instructions = list(dis.get_instructions(code))
-    for here, after in pairwise(instructions):
-        if here.opname == "LOAD_CONST":
-            (names if after.opname == "MAKE_FUNCTION" else others).add(here.arg or 0)
+    for instruction, following in pairwise(instructions):
+        if instruction.opname == "LOAD_CONST":
+            (names if following.opname == "MAKE_FUNCTION" else others).add(instruction.arg or 0)
     return names - others
 
 

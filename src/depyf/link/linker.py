@@ -117,12 +117,12 @@ class Linker:
             def make(original: CodeType, transformed: CodeType) -> CodeType | None:
                 if not packed:
                     return linked
-                said = len(self.notes)
+                noted = len(self.notes)
                 text, facts = pickle.loads(packed)
-                made = self.link_transformed(original, transformed, text, place, rename, facts)
-                for note in self.notes[said:]:
+                result = self.link_transformed(original, transformed, text, place, rename, facts)
+                for note in self.notes[noted:]:
                     print(f"depyf: {note}", file=sys.stderr)
-                return made
+                return result
 
             if not run_when_debugging(original, transformed, make):
                 return False
@@ -142,11 +142,11 @@ class Linker:
         """
         try:
             if isinstance(target, ModuleType):
-                linked, found = link_module(target, text, path)
+                linked, total = link_module(target, text, path)
                 done = bool(linked)
                 running: Iterable[FunctionType | None] = functions_of(target)
-                if linked < found:
-                    self._note(f"{name} {stage}: {found - linked} of {found} functions differ from the text")
+                if linked < total:
+                    self._note(f"{name} {stage}: {total - linked} of {total} functions differ from the text")
             else:
                 forward = _forward_of(target)
                 done = link_graph(forward, text, path) or link_function(forward, text, path)

@@ -60,8 +60,8 @@ def flag_modules() -> dict[str, ModuleType]:
 
     Dynamo puts them among a function's globals only where its own code asks; ours holds the module itself.
     """
-    found = {alias: sys.modules.get(module_of_import(alias) or "") for alias in PROFILER_FLAGS}
-    return {alias: module for alias, module in found.items()
+    modules = {alias: sys.modules.get(module_of_import(alias) or "") for alias in PROFILER_FLAGS}
+    return {alias: module for alias, module in modules.items()
             if module is not None and all(hasattr(module, flag) for flag in PROFILER_FLAGS[alias])}
 
 

@@ -54,10 +54,10 @@ def release_values(function: ast.FunctionDef, parameters: bool = False) -> None:
     values = {name.id for _, names in groups for name in names if isinstance(name.ctx, ast.Store)}
     values = values | given if parameters else values - given
     for last, names in reversed(groups):
-        found = dict.fromkeys(name.id for name in names if name.id in values)
-        values.difference_update(found)
-        if found and not isinstance(body[last], ast.Return) and not _takes_arguments(body[last]):
-            body.insert(last + 1, _release(list(found), body[last].lineno))
+        released = dict.fromkeys(name.id for name in names if name.id in values)
+        values.difference_update(released)
+        if released and not isinstance(body[last], ast.Return) and not _takes_arguments(body[last]):
+            body.insert(last + 1, _release(list(released), body[last].lineno))
 
 
 def running_graph(text: str, path: str, parameters: bool = False) -> ast.Module:

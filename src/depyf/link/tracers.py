@@ -68,7 +68,7 @@ def _places() -> Iterator[str]:
 def _codes(function: Any) -> Iterator[CodeType]:
     """Yield the code of a function, a method, or an object that is called."""
     calls = type(function).__call__ if callable(function) else None
-    for found in (function, calls):
-        code = getattr(getattr(found, "__func__", found), "__code__", None)
+    for each in (function, calls):
+        code = getattr(getattr(each, "__func__", each), "__code__", None)
         if isinstance(code, CodeType):
             yield code

@@ -105,9 +105,9 @@ def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
     return list(result.items())
 
 
-def merged(found: Iterable[Compiled]) -> Capture:
+def merged(functions: Iterable[Compiled]) -> Capture:
     """Return the records of these functions, as far as torch keeps them."""
-    captures = [capture_of(one.code, one.namespace, one.meant) for one in found]
+    captures = [capture_of(one.code, one.namespace, one.meant) for one in functions]
     return Capture(
         tuple(function for capture in captures for function in capture.functions),
         tuple({graph.name: graph for capture in captures for graph in capture.graphs}.values()),

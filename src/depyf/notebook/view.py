@@ -82,7 +82,7 @@ class View:
     def words(self) -> tuple[str, ...]:
         """A few lines of text on what happened."""
         if self._words is None:
-            self._words = tuple(line for run in pages.unpacked(self.page)["runs"] for line in _said(run))
+            self._words = tuple(line for run in pages.unpacked(self.page)["runs"] for line in _outline(run))
         return self._words
 
     @property
@@ -126,7 +126,7 @@ def _text(lines: Sequence[str]) -> str:
     return "".join(f"<p>{html.escape(line)}</p>" for line in lines)
 
 
-def _said(run: dict[str, Any]) -> list[str]:
+def _outline(run: dict[str, Any]) -> list[str]:
     """Return a run in a few lines: its numbers first, then what did not go well."""
     summary = run["summary"]
     name = f"{run['name']}: " if run["name"] else ""
@@ -146,10 +146,10 @@ def _said(run: dict[str, Any]) -> list[str]:
     for group in run["recompiles"][:_NAMED]:
         why = _sentence(group["rows"][0]["text"]) or "no compiled version matched a call"
         lines.append(f"recompiled {group['subject']}: {why}")
-    told = "\n".join(lines)
+    text = "\n".join(lines)
     for lost in run["lost"][:_NAMED]:
         why = _sentence(lost["text"]) or f"{lost['outcome']}: {lost['subject']}"
-        if why not in told:
+        if why not in text:
             lines.append(why)
     return [one_line(line) for line in lines]
 

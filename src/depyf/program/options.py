@@ -41,11 +41,11 @@ class Options:
     @classmethod
     def of(cls, given: argparse.Namespace) -> Options:
         """Return those that :func:`add_to` put into a parser."""
-        found: dict[str, Any] = {field.name: getattr(given, field.name) for field in fields(cls)}
-        for name, value in found.items():
+        values: dict[str, Any] = {field.name: getattr(given, field.name) for field in fields(cls)}
+        for name, value in values.items():
             if isinstance(value, list):
-                found[name] = tuple(value)
-        return cls(**found)
+                values[name] = tuple(value)
+        return cls(**values)
 
     @classmethod
     def read(cls, text: str) -> Options:

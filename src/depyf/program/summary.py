@@ -46,16 +46,16 @@ def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[
 
 
 def _folders(directory: str) -> list[str]:
-    found, pending = [], [directory]
+    folders, pending = [], [directory]
     while pending:
-        here = pending.pop(0)
-        found.append(here)
+        folder = pending.pop(0)
+        folders.append(folder)
         try:
-            names = [name for name in os.listdir(here) if _OURS.match(name)]
+            names = [name for name in os.listdir(folder) if _OURS.match(name)]
         except OSError:
             continue
-        pending += [os.path.join(here, name) for name in sorted(names, key=lambda name: (len(name), name))]
-    return found
+        pending += [os.path.join(folder, name) for name in sorted(names, key=lambda name: (len(name), name))]
+    return folders
 
 
 def _is_of(folder: str, launch: str) -> bool:
@@ -66,34 +66,34 @@ def _is_of(folder: str, launch: str) -> bool:
         return False
 
 
-def summary(found: Mapping[str, Capture]) -> list[str]:
+def summary(processes: Mapping[str, Capture]) -> list[str]:
     """Return the summary: what was not compiled, if anything.
 
     Then five lines: what was compiled, breaks, recompiles, where it is, where to start.
 
     Args:
-        found: what each process wrote, by folder; one at least.
+        processes: what each process wrote, by folder; one at least.
     """
-    runs = {folder: RunIndex(capture) for folder, capture in found.items()}
+    runs = {folder: RunIndex(capture) for folder, capture in processes.items()}
     totals = [Totals.of(run) for run in runs.values()]
     functions = {(each.title, each.location) for run in runs.values() for each in run.summaries if each.done}
     other = {word: sum(each.outcomes.get(outcome, 0) for each in totals) for outcome, word in OUTCOMES.items()}
-    ranks = [folder for folder in found if os.path.basename(folder).startswith(RANK)]
+    ranks = [folder for folder in processes if os.path.basename(folder).startswith(RANK)]
     where = ""
-    if len(found) > 1:
-        where = f" on {len(ranks)} ranks" if len(ranks) == len(found) else f" in {len(found)} processes"
-    said = list(dict.fromkeys(sentence for run in runs.values() for sentence in verdict(run)))
+    if len(processes) > 1:
+        where = f" on {len(ranks)} ranks" if len(ranks) == len(processes) else f" in {len(processes)} processes"
+    sentences = list(dict.fromkeys(sentence for run in runs.values() for sentence in verdict(run)))
     lines = [
-        *_sentences(said),
+        *_sentences(sentences),
         f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
         f"{count(len(functions), 'function')}{where}, {sum(each.seconds for each in totals):.1f} s of compiling"
         + "".join(f"; {number} {word}" for word, number in other.items() if number),
         "  graph breaks  " + _breaks(runs),
         "  recompiles    " + _recompiles(runs)]
-    top = os.path.dirname(ranks[0]) if ranks else next(iter(found))
-    names = [shown(folder) for folder in found]
-    written = shown(top) + os.sep + (f"{RANK}*" if len(ranks) == len(found) > 1 else "")
-    if len(found) > 1 and len(ranks) < len(found):
+    top = os.path.dirname(ranks[0]) if ranks else next(iter(processes))
+    names = [shown(folder) for folder in processes]
+    written = shown(top) + os.sep + (f"{RANK}*" if len(ranks) == len(processes) > 1 else "")
+    if len(processes) > 1 and len(ranks) < len(processes):
         written = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     lines.append(f"  written to    {written}")
     if os.path.exists(os.path.join(top, page.FILE)):
@@ -123,9 +123,9 @@ def shown(path: str) -> str:
     return path if near.startswith(os.pardir) else near
 
 
-def _sentences(said: list[str]) -> list[str]:
+def _sentences(sentences: list[str]) -> list[str]:
     """Return the sentences that have to be known first, in lines of a terminal."""
-    return [line for sentence in said
+    return [line for sentence in sentences
             for line in textwrap.wrap(f"depyf: {_unmarked(sentence)}", WIDTH, subsequent_indent="  ",
                                       break_long_words=False, break_on_hyphens=False)]
 
@@ -153,12 +153,12 @@ def _breaks(runs: Mapping[str, RunIndex]) -> str:
 
 def _recompiles(runs: Mapping[str, RunIndex]) -> str:
     run_of = {id(summary): run for run in runs.values() for summary in run.summaries}
-    found = [(summary, compilation) for run in runs.values() for summary in run.summaries
+    recompiles = [(summary, compilation) for run in runs.values() for summary in run.summaries
              for compilation in summary.recompiles]
-    if not found:
+    if not recompiles:
         return "none"
-    summary, compilation = found[0]
+    summary, compilation = recompiles[0]
     changed = run_of[id(summary)].changes(compilation)
     what = _unmarked(changed[0].sentence()) if changed else "no version matched a call"
     first = f"{summary.title}: {what}"
-    return f"{len(found)}, first of {first}" if len(found) > 1 else f"1, of {first}"
+    return f"{len(recompiles)}, first of {first}" if len(recompiles) > 1 else f"1, of {first}"

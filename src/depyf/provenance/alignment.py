@@ -185,11 +185,11 @@ class _Placement:
 
 def _align_group(
     runs: CapturedRuns, place: int, nodes: Sequence[Node], backward: bool, saved: Mapping[str, str],
-    shapes: Mapping[str, tuple[str, ...] | None], found: dict[str, str],
+    shapes: Mapping[str, tuple[str, ...] | None], aligned: dict[str, str],
 ) -> None:
     """Align nodes that belong to one run, and add them to those that were found."""
     positions = runs.runs[place]
-    chosen = {name: runs.positions[known[name]] for known in (saved, found) for node in nodes for name in node.inputs
+    chosen = {name: runs.positions[known[name]] for known in (saved, aligned) for node in nodes for name in node.inputs
               if name in known and runs.positions[known[name]] in positions}
     asked = {plain_operation(runs.nodes[position]) for position in positions}
     # What a backward graph computes once more stands where it is needed, in no order.
@@ -203,7 +203,7 @@ def _align_group(
                 or not _fit(runs, position, node, backward, shapes)):
             position = giver
         chosen[node.name] = position
-        found[node.name] = runs.names[position]
+        aligned[node.name] = runs.names[position]
 
 
 def _first_from(runs: Sequence[int], begin: int) -> int:
@@ -239,19 +239,19 @@ def _within(
     best: list[float] = [0.0] * len(order)
     came: list[list[int]] = []
     for node in nodes:
-        row, here, top, where = [], [], float("-inf"), 0
+        row, steps, top, where = [], [], float("-inf"), 0
         for column, position in enumerate(order):
             if best[column] > top:
                 top, where = best[column], column
             row.append(top + _fit(runs, position, node, backward, shapes))
-            here.append(where)
+            steps.append(where)
         best = row
-        came.append(here)
+        came.append(steps)
     column = max(range(len(order)), key=best.__getitem__)
     chosen = []
-    for here in reversed(came):
+    for steps in reversed(came):
         chosen.append(order[column])
-        column = here[column]
+        column = steps[column]
     return chosen[::-1]
 
 

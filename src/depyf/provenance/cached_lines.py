@@ -31,9 +31,9 @@ def relocated(graph: Graph, captured: Graph) -> Graph:
         or any(other.filename == place.filename for other in there.get(_words(place), ())))]
     if not moved and any(place in home for place in own):
         return graph
-    here = _by_text(own)
+    by_text = _by_text(own)
     table: dict[SourceLocation, SourceLocation | None] = {}
-    for words, places in here.items():
+    for words, places in by_text.items():
         # (the same text on several lines: in their order, where there are as many)
         table |= {place: place if place in home else None for place in places} | (
             dict(zip(places, there[words])) if len(there.get(words, ())) == len(places) else {})

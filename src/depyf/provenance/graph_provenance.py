@@ -91,7 +91,7 @@ class Provenance:
             name: caller.location for caller in (self.captured.record.callers if self.captured else ())
             for name in caller.nodes}
         self._module_of = {name: index for index, call in enumerate(self.modules) for name in call.nodes}
-        self._tie()
+        self._match()
 
     def stage(self, name: str, index: int = 0) -> StageNodes | None:
         """Return a stage by its name and number."""
@@ -99,11 +99,11 @@ class Provenance:
 
     def module_path(self, index: int) -> tuple[ModuleCall, ...]:
         """Return the calls that a call was made in, outermost first, itself last."""
-        found: list[ModuleCall] = []
-        while 0 <= index < len(self.modules) and len(found) <= len(self.modules):
-            found.append(self.modules[index])
+        path: list[ModuleCall] = []
+        while 0 <= index < len(self.modules) and len(path) <= len(self.modules):
+            path.append(self.modules[index])
             index = self.modules[index].outer
-        return tuple(reversed(found))
+        return tuple(reversed(path))
 
     def parameter(self, name: str) -> str:
         """Return the captured placeholder that a later stage calls ``primals_3`` or ``arg2_1``.
@@ -178,7 +178,7 @@ class Provenance:
             return (name,)
         if not origin.captured:
             return ()
-        return tuple(there for there, found in other.origins.items() if found.captured == origin.captured)
+        return tuple(node for node, theirs in other.origins.items() if theirs.captured == origin.captured)
 
     def lines_of(self, kernel: Kernel, call: KernelCall) -> tuple[SourceLocation, ...]:
         """Return the user's lines that a call computes, each once, in the order of the graph."""
@@ -197,7 +197,7 @@ class Provenance:
                     yield kernel, call
 
     # --- what ties the stages ---------------------------------------------------------------------
-    def _tie(self) -> None:
+    def _match(self) -> None:
         runs = self._runs = CapturedRuns(self.captured.graph if self.captured else Graph(""))
         saved: dict[str, str] = {}
         for stage in self.stages:
@@ -210,13 +210,13 @@ class Provenance:
                     before = place if node.is_call else before
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
-            found = align(runs, stage.graph, saved if stage.is_backward else {},
+            aligned = align(runs, stage.graph, saved if stage.is_backward else {},
                           trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
             if stage.record.stage == "Forward_graph":
-                saved = found  # the backward graph names saved values as this one does
+                saved = aligned  # the backward graph names saved values as this one does
             locations = _locations(stage.graph)
             for name, node in stage.nodes():
-                captured = found.get(name, "")
+                captured = aligned.get(name, "")
                 stage.origins[name] = Origin(
                     captured, self._module_of.get(captured, -1),
                     self.callers.get(captured) or node.location or locations.get(name))

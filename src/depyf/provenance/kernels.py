@@ -63,12 +63,12 @@ def _stage_of(module: Module, graphs: Sequence[Graph], taken: set[int]) -> int |
 def _with_calls(
     kernel: Kernel, module: Module, source: tuple[GraphStage, Graph] | None, captured: Mapping[str, str]
 ) -> Kernel:
-    found = assign(module, source[1], source[0].text, captured) if source is not None else [
+    assigned = assign(module, source[1], source[0].text, captured) if source is not None else [
         (launch.definition.nodes if launch.definition is not None else (), True) for launch in module.launches]
     calls = tuple(
         KernelCall(launch.name, _kind(launch), launch.definition.line if launch.definition is not None else 0,
                    launch.line, nodes, inferred, launch.sources)
-        for launch, (nodes, inferred) in zip(module.launches, found))
+        for launch, (nodes, inferred) in zip(module.launches, assigned))
     stage = "" if source is None else f"{source[0].stage}.{source[0].index}"
     return replace(kernel, stage=stage, calls=calls)
 

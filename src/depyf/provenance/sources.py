@@ -148,8 +148,8 @@ def _places(capture: Capture) -> Iterator[SourceLocation]:
 def _graph_places(capture: Capture) -> Iterator[SourceLocation]:
     for graph in capture.graphs:
         for stage in graph.stages[:1]:
-            for found in _LOCATION.finditer(stage.text):
-                yield SourceLocation(found["file"], int(found["line"]), found["function"], found["text"])
+            for match in _LOCATION.finditer(stage.text):
+                yield SourceLocation(match["file"], int(match["line"]), match["function"], match["text"])
 
 
 def _pieces(capture: Capture, path: str, known: dict[int, str]) -> str:

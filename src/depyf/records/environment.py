@@ -11,12 +11,12 @@ import time
 def environment() -> dict[str, str]:
     """Versions, the command and the date; ``rank`` and ``world_size`` where there are several ranks."""
     torch = sys.modules.get("torch")
-    found = {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none")),
+    facts = {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none")),
              "command": command(), "date": time.strftime("%Y-%m-%d %H:%M")}
     ranks = rank_and_world()
     if ranks is not None:
-        found["rank"], found["world_size"] = map(str, ranks)
-    return found
+        facts["rank"], facts["world_size"] = map(str, ranks)
+    return facts
 
 
 def command() -> str:
@@ -52,9 +52,9 @@ def launch() -> str:
     """
     names = ["TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID",
              "SLURM_STEP_ID", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"]
-    found = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    parts = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
         error_file = os.environ.get("TORCHELASTIC_ERROR_FILE", "")  # .../<launch>/attempt_0/<rank>/error.json
         if error_file:
-            found.append("logs=" + os.path.dirname(os.path.dirname(os.path.dirname(error_file))))
-    return " ".join(found)
+            parts.append("logs=" + os.path.dirname(os.path.dirname(os.path.dirname(error_file))))
+    return " ".join(parts)

@@ -79,8 +79,8 @@ class RecordLog:
         if not isinstance(recorded, int):
             return recorded
         with self._lock:
-            found, _ = self._recent.get(recorded) or (store.read_line(self._line_at(recorded)), 0)
-        return found  # type: ignore[return-value]  # what was appended there
+            record, _ = self._recent.get(recorded) or (store.read_line(self._line_at(recorded)), 0)
+        return record  # type: ignore[return-value]  # what was appended there
 
     def _line_at(self, place: int) -> str:
         if self._file is None:

@@ -94,14 +94,14 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
         return value
     defaults = _defaults(kind)
     if defaults is not None:
-        found = known.get(id(value))
-        if found is None:
-            found = known[id(value)] = {}
+        fields = known.get(id(value))
+        if fields is None:
+            fields = known[id(value)] = {}
             for name, default in defaults:
                 item = getattr(value, name)
                 if item != default or type(item) is not type(default):
-                    found[name] = item if type(item) in _ATOMS else _plain(item, known)
-        return found
+                    fields[name] = item if type(item) in _ATOMS else _plain(item, known)
+        return fields
     if kind in (tuple, list):
         return [_plain(item, known) for item in value]
     if kind is dict:
@@ -186,7 +186,7 @@ def _without(function: CompiledFunction, known: set[CompileId]) -> CompiledFunct
 def _read(path: str, file: Iterable[str]) -> Capture:
     environment: dict[str, str] = {}
     notes: list[str] = []
-    found: dict[str, dict[Any, Any]] = {kind: {} for kind in _KINDS}
+    by_kind: dict[str, dict[Any, Any]] = {kind: {} for kind in _KINDS}
     ended, number = False, 0
     pending = iter(file)
     for number, text in enumerate(pending, 1):
@@ -212,24 +212,24 @@ def _read(path: str, file: Iterable[str]) -> Capture:
                 record = _built(_KINDS[kind], value)
             except (TypeError, ValueError, KeyError) as error:
                 raise RecordsError(f"{path}:{number}: this {kind} cannot be read ({error}).") from error
-            found[kind][_identity(record, number)] = record
+            by_kind[kind][_identity(record, number)] = record
     if number == 0:
         raise RecordsError(f"{path} is empty: the run ended before anything was compiled.")
     if not ended:
         notes.append(NOT_ENDED)
     return Capture(
-        tuple(found["function"].values()), tuple(map(_put_together(found), found["graph"].values())), tuple(notes),
-        environment, tuple(found["compilation"].values()), tuple(found["source"].values()),
-        tuple(map(_with_guards(found["guards"]), found["code"].values())))
+        tuple(by_kind["function"].values()), tuple(map(_put_together(by_kind), by_kind["graph"].values())),
+        tuple(notes), environment, tuple(by_kind["compilation"].values()), tuple(by_kind["source"].values()),
+        tuple(map(_with_guards(by_kind["guards"]), by_kind["code"].values())))
 
 
-def _put_together(found: Mapping[str, Mapping[Any, Any]]) -> Callable[[CompiledGraph], CompiledGraph]:
+def _put_together(by_kind: Mapping[str, Mapping[Any, Any]]) -> Callable[[CompiledGraph], CompiledGraph]:
     """Make a function that adds to a graph what came in lines of its own while the run went on."""
     stages: dict[str, dict[Any, GraphStage]] = {}
     kernels: dict[str, list[Kernel]] = {}
-    for each in found["stage"].values():
+    for each in by_kind["stage"].values():
         stages.setdefault(each.graph, {})[each.stage.stage, each.stage.index] = each.stage
-    for each in found["kernel"].values():
+    for each in by_kind["kernel"].values():
         kernels.setdefault(each.graph, []).append(each.kernel)
     return lambda graph: dataclasses.replace(
         graph, stages=(*graph.stages, *stages.get(graph.name, {}).values()),

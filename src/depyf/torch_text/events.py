@@ -146,7 +146,7 @@ class _Builder:
             if _LIMIT.search(self.failure.reason) or _LIMIT.search(self.failure.kind):
                 return "limit"
             if self.failure.kind in ("SkipFrame", "SkipCodeRecursiveException") or any(
-                    found.skips_function for found in self.breaks):
+                    broken.skips_function for broken in self.breaks):
                 return "skipped"
             return "failed"
         return "skipped" if self.finished else "unknown"
@@ -189,8 +189,8 @@ class EventReader:
 
     def _read(self, key: tuple[int, int, int]) -> Compilation:
         assert self._spill is not None
-        found: Compilation = self._spill.read(self._recorded[key])
-        return found
+        compilation: Compilation = self._spill.read(self._recorded[key])
+        return compilation
 
     def ended(self, compile_id: CompileId) -> None:
         """Keep the record of a compilation that is over, or whose backward one is, as far as the run has come."""
@@ -373,19 +373,19 @@ class EventReader:
         users = [place for place in stack if not is_library(place.filename)] or stack
         location = users[-1] if users else None
         if kind == "create_symbol":
-            found = SymbolDecision("created", str(event.get("symbol", "")), str(event.get("source", "")),
+            decision = SymbolDecision("created", str(event.get("symbol", "")), str(event.get("source", "")),
                                    str(event.get("val", "")), str(event.get("vr", "")), "", location)
         elif kind == "create_unbacked_symbol":
-            found = SymbolDecision("unbacked", str(event.get("symbol", "")), "", "", str(event.get("vr", "")), "",
+            decision = SymbolDecision("unbacked", str(event.get("symbol", "")), "", "", str(event.get("vr", "")), "",
                                    location)
         elif kind == "symbolic_shape_specialization":
             sources = event.get("sources") or ()
-            found = SymbolDecision("fixed", str(event.get("symbol", "")), ", ".join(map(str, sources)),
+            decision = SymbolDecision("fixed", str(event.get("symbol", "")), ", ".join(map(str, sources)),
                                    str(event.get("value", "")), "", str(event.get("reason", "")), location)
         else:
-            found = SymbolDecision("guarded", str(event.get("expr", "")), location=location)
-        if found not in builder.symbols:
-            builder.symbols.append(found)
+            decision = SymbolDecision("guarded", str(event.get("expr", "")), location=location)
+        if decision not in builder.symbols:
+            builder.symbols.append(decision)
 
     def _artifact(
         self, builder: _Builder, name: str, payload: str, seen: Seen | None,
@@ -396,9 +396,9 @@ class EventReader:
             builder.caches.append(CacheLookup(cache["cache"], cache["outcome"], _bypass_reason(payload)))
         elif name == "dynamo_graph_break_reason":
             inner = [SourceLocation(*place) for place in broken_at()] if broken_at is not None else []
-            found = graph_break(builder.ids, payload, inner)
-            if all(known.raw != found.raw for known in builder.breaks):
-                builder.breaks.append(found)
+            broken = graph_break(builder.ids, payload, inner)
+            if all(known.raw != broken.raw for known in builder.breaks):
+                builder.breaks.append(broken)
         elif name == "recompile_reasons":
             builder.guard_failures = tuple(
                 replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
@@ -431,10 +431,10 @@ def _failure(event: Mapping[str, Any]) -> Failure | None:
 
 def _bypass_reason(payload: str) -> str:
     try:
-        found = json.loads(payload)
+        value = json.loads(payload)
     except ValueError:
         return ""
-    return str(found.get("cache_bypass_reason") or "") if isinstance(found, dict) else ""
+    return str(value.get("cache_bypass_reason") or "") if isinstance(value, dict) else ""
 
 
 # --- graph breaks ---------------------------------------------------------------------------------
@@ -472,8 +472,8 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     tail = text[end.end() :] if end else ""
     tail = tail.split("\nTraceback (most recent call last)")[0]
     stack = tuple(
-        SourceLocation(found["file"], int(found["line"]), found["function"].strip(), (found["text"] or "").strip())
-        for found in FRAME.finditer(tail))
+        SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
+        for frame in FRAME.finditer(tail))
     return GraphBreak(
         compile_id, fields["reason"][0] if fields["reason"] else "",
         "\n".join(fields["explanation"]), tuple(fields["hint"]), "\n".join(fields["context"]),
@@ -499,12 +499,12 @@ def _fields(account: str) -> dict[str, list[str]]:
     marks = re.compile(r"^\s*(Explanation|Hint|Developer debug context|For more details about this graph break)"
                        r"(?:: ?|, )", re.M)
     parts = marks.split(account.partition(_ANOTHER)[0])
-    found: dict[str, list[str]] = {"reason": [_plain(parts[0])], "explanation": [], "hint": [], "context": []}
+    fields: dict[str, list[str]] = {"reason": [_plain(parts[0])], "explanation": [], "hint": [], "context": []}
     names = {"Explanation": "explanation", "Hint": "hint", "Developer debug context": "context"}
     for kind, body in zip(parts[1::2], parts[2::2]):
         if kind in names and _plain(body):
-            found[names[kind]].append(_plain(body))
-    return found
+            fields[names[kind]].append(_plain(body))
+    return fields
 
 
 def _plain(text: str) -> str:

@@ -144,9 +144,9 @@ class _Reader:
         tree = ast.parse(text)
         for statement in tree.body:
             self._definition(statement)
-        functions = {found.name: found for found in ast.walk(tree) if isinstance(found, ast.FunctionDef)}
-        self.partitions = {int(found[1]): functions[name] for name in functions
-                           if (found := _PARTITION.match(name)) is not None}
+        functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        self.partitions = {int(match[1]): functions[name] for name in functions
+                           if (match := _PARTITION.match(name)) is not None}
         self.functions = functions
         if "call" in functions:
             self._body(functions["call"].body, outermost=True)
@@ -162,8 +162,8 @@ class _Reader:
             source = next((item.value for item in reversed(statement.value.args)
                            if isinstance(item, ast.Constant) and isinstance(item.value, str)), "")
         elif isinstance(statement, ast.FunctionDef) and any(
-                "triton" in dotted_name(found.func if isinstance(found, ast.Call) else found)
-                for found in statement.decorator_list):
+                "triton" in dotted_name(decorator.func if isinstance(decorator, ast.Call) else decorator)
+                for decorator in statement.decorator_list):
             name, compiler, source = statement.name, "triton", ast.unparse(statement)
         else:
             return
@@ -176,10 +176,10 @@ class _Reader:
         """Return the sources, operations and nodes that torch names in the comments right above a definition."""
         above = []
         for number in range(line - 2, -1, -1):
-            found = self.lines[number].strip()
-            if not found.startswith("#"):
+            text = self.lines[number].strip()
+            if not text.startswith("#"):
                 break
-            above.append(found)
+            above.append(text)
         sources: tuple[str, ...] = ()
         aten: tuple[str, ...] = ()
         nodes: dict[str, None] = {}
@@ -255,10 +255,10 @@ class _Reader:
         """Return a part of ``call`` that stands in a function of its own; it has the same names."""
         function = ast.unparse(call.func)
         number = re.search(r"partitions?(?:\[|_)(\d+)\]?$", function)
-        found = self.partitions.get(int(number[1])) if number else None
-        if found is None:
+        part = self.partitions.get(int(number[1])) if number else None
+        if part is None:
             return False
-        self._body(found.body, outermost=False)
+        self._body(part.body, outermost=False)
         return True
 
     def _renamed(self, name: str, source: ast.expr, line: int) -> None:
@@ -360,8 +360,8 @@ class _Reader:
         return tuple(writes)
 
     def _names_buffer(self, expression: ast.AST) -> bool:
-        found = next(_names(expression), "")
-        return found in self.values or found in self.types
+        name = next(_names(expression), "")
+        return name in self.values or name in self.types
 
     def _read(self, expressions: Sequence[ast.AST]) -> tuple[int, ...]:
         result: dict[int, None] = {}
@@ -372,12 +372,12 @@ class _Reader:
     def _comment(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return source nodes and ATen operations that the comment above a call names."""
         for number in range(line - 2, max(-1, line - 6), -1):
-            found = self.lines[number].strip()
-            named = _SOURCES.match(found)
+            text = self.lines[number].strip()
+            named = _SOURCES.match(text)
             if named is not None:
                 return _items(named["nodes"]), _items(named["aten"])
             # Allocations stand between; another call, or the end of a value, ends what is above this one.
-            if not found.startswith("#") and not re.match(r"(?:assert_|stream\d+ = |\w+ = empty_strided)", found):
+            if not text.startswith("#") and not re.match(r"(?:assert_|stream\d+ = |\w+ = empty_strided)", text):
                 break
         return (), ()
 
@@ -385,11 +385,11 @@ class _Reader:
 def _parameters(source: str, kind: str) -> tuple[str, ...]:
     """Return how a kernel uses each of its buffers, by the names that torch gives its parameters."""
     pattern = _CPP_PARAMETERS if kind == "C++" else _TRITON_PARAMETERS
-    found = list(pattern.finditer(source))
-    if not found:
+    matches = list(pattern.finditer(source))
+    if not matches:
         return ()
     uses = []
-    for parameter in found[-1]["parameters"].split(","):
+    for parameter in matches[-1]["parameters"].split(","):
         named = _BUFFER.search(parameter)
         if named is None:
             continue
@@ -410,8 +410,8 @@ def _allocated(function: str, call: ast.Call) -> Buffer | None:
     if not function.rpartition(".")[2].startswith("empty") or not call.args:
         return None
     sizes = call.args[0]
-    dtype = next((found for found in (*call.args[1:], *(item.value for item in call.keywords))
-                  if dotted_name(found).startswith("torch.")), None)
+    dtype = next((value for value in (*call.args[1:], *(item.value for item in call.keywords))
+                  if dotted_name(value).startswith("torch.")), None)
     if not isinstance(sizes, (ast.Tuple, ast.List)):
         return Buffer((), "")
     return Buffer(tuple(map(ast.unparse, sizes.elts)), dotted_name(dtype).rpartition(".")[2] if dtype else "")

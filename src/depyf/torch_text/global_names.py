@@ -49,11 +49,11 @@ def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mappin
 
 def _distinct(wanted: str, taken: Any) -> str:
     names = set(taken)
-    found, number = wanted, 0
-    while found in names:
+    name, number = wanted, 0
+    while name in names:
         number += 1
-        found = f"{wanted[:-1]}_{number})" if wanted.endswith(")") else f"{wanted}_{number}"
-    return found
+        name = f"{wanted[:-1]}_{number})" if wanted.endswith(")") else f"{wanted}_{number}"
+    return name
 
 
 def _name_of(value: Any, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:

@@ -164,15 +164,15 @@ def _read(text: str) -> Graph:
     return _damaged(lines)
 
 
-def _class(found: ast.ClassDef, lines: list[str]) -> Graph:
+def _class(definition: ast.ClassDef, lines: list[str]) -> Graph:
     nodes: tuple[Node, ...] = ()
     inner = []
-    for item in found.body:
+    for item in definition.body:
         if isinstance(item, ast.FunctionDef) and not nodes:
             nodes = _Reader(lines).function(item)
         elif isinstance(item, ast.ClassDef):
             inner.append(_class(item, lines))
-    return Graph(found.name, nodes, tuple(inner))
+    return Graph(definition.name, nodes, tuple(inner))
 
 
 def _damaged(lines: list[str]) -> Graph:
@@ -223,12 +223,12 @@ class _Reader:
         self.flattened = False
 
     # --- a function as a whole --------------------------------------------------------------------
-    def function(self, found: ast.FunctionDef) -> tuple[Node, ...]:
-        self.parameters(found)
+    def function(self, definition: ast.FunctionDef) -> tuple[Node, ...]:
+        self.parameters(definition)
         # Comments are lines of their own between statements.
-        reached = found.body[0].lineno if found.body else found.lineno
-        reached = min(reached, found.lineno + 1)
-        for statement in found.body:
+        reached = definition.body[0].lineno if definition.body else definition.lineno
+        reached = min(reached, definition.lineno + 1)
+        for statement in definition.body:
             for number in range(reached, statement.lineno):
                 line = self.lines[number - 1].lstrip()
                 if line.startswith("#"):
@@ -237,8 +237,8 @@ class _Reader:
             self.statement(statement, statement.lineno)
         return self.done()
 
-    def parameters(self, found: ast.FunctionDef) -> None:
-        arguments = found.args
+    def parameters(self, definition: ast.FunctionDef) -> None:
+        arguments = definition.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         if arguments.vararg is not None:
             every.append(arguments.vararg)
@@ -456,7 +456,7 @@ def tensor_type(text: str) -> TensorType:
 
 def _sizes(text: str, begin: int) -> tuple[tuple[str, ...] | None, int]:
     """Return the sizes in the bracket that begins there, and where it ends. Sizes may be expressions with commas."""
-    depth, item, found = 0, begin + 1, []
+    depth, item, sizes = 0, begin + 1, []
     for index in range(begin, len(text)):
         letter = text[index]
         if letter in "[(":
@@ -466,8 +466,8 @@ def _sizes(text: str, begin: int) -> tuple[tuple[str, ...] | None, int]:
         if depth == 0 or (depth == 1 and letter == ","):
             size = text[item:index].strip()
             if size:
-                found.append(size)
+                sizes.append(size)
             item = index + 1
         if depth == 0:
-            return tuple(found), index + 1
+            return tuple(sizes), index + 1
     return None, begin

@@ -133,12 +133,12 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
         cause = SourceLocation(full_path(comment["file"]), int(comment["line"]),
                                comment["function"], comment["code"].strip())
     condition = (text[: comment.start()] if comment else text).strip()
-    found = comparison(condition, seen)
+    compared = comparison(condition, seen)
     shown = _TYPE_ID.sub(lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
     shown = _OBJECT_ID.sub(
         lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), shown)
-    return GuardFailure(compile_id, shown, _source(found.subject), found.expected, found.seen, cause,
-                        found.subject, hint)
+    return GuardFailure(compile_id, shown, _source(compared.subject), compared.expected, compared.seen, cause,
+                        compared.subject, hint)
 
 
 def comparison(condition: str, seen: Seen) -> Comparison:
@@ -184,7 +184,7 @@ def _of_dispatch_keys(source: str, expected: list[str], actual: list[str]) -> Co
         return Comparison(f"{source}.is_inference()", str(bool(new)), str(bool(lost)))
     devices = [[key.lower() for key in keys if key in ("CPU", "CUDA", "XPU", "MPS", "Meta", "HPU", "XLA")]
                for keys in (lost, new)]
-    if all(len(found) == 1 for found in devices):
+    if all(len(names) == 1 for names in devices):
         return Comparison(f"{source}.device.type", repr(devices[0][0]), repr(devices[1][0]))
     return Comparison(f"the dispatch keys of {source}", ", ".join(lost) or "without " + ", ".join(new),
                       ", ".join(new) or "without " + ", ".join(lost))

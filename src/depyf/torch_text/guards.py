@@ -114,8 +114,8 @@ _NOBODY = _Node(-1, "", "", "", "")
 
 
 def _node(line: str) -> _Node | None:
-    depth, sign, found = line.partition("+- ")
-    kind, separator, rest = found.partition(": ")
+    depth, sign, body = line.partition("+- ")
+    kind, separator, rest = body.partition(": ")
     if not sign or not separator or depth.strip("| ") or not kind.isidentifier():
         return None
     source = _SOURCE.match(rest) if rest.startswith("source=") else None
@@ -251,34 +251,34 @@ def _global_state(condition: str) -> str:
     """Torch's state as arguments: ``grad_mode=False, autocast={}, default_dtype=torch.float32, ...``."""
     try:
         state = json.loads(condition.partition(" against ")[2])
-        found = {name: repr(value) for name, value in state.items() if isinstance(value, bool | int | str)}
-        if "default_dtype" in found:
-            found["default_dtype"] = _DTYPES.get(state["default_dtype"], found["default_dtype"])
+        settings = {name: repr(value) for name, value in state.items() if isinstance(value, bool | int | str)}
+        if "default_dtype" in settings:
+            settings["default_dtype"] = _DTYPES.get(state["default_dtype"], settings["default_dtype"])
         cast = state.get("autocast_state") or {}
         on = [(device, number) for device, number, enabled
               in zip(_AUTOCAST_DEVICES, cast.get("dtype", ()), cast.get("enabled", ())) if enabled]
         casts = ", ".join(f"{device!r}: {_DTYPES.get(number, number)}" for device, number in on)
-        found["autocast"] = f"{{{casts}}}"
+        settings["autocast"] = f"{{{casts}}}"
     except (ValueError, TypeError, AttributeError):
         return ""
-    order = sorted(found, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
-    return ", ".join(f"{name}={found[name]}" for name in order if name.isidentifier())
+    order = sorted(settings, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
+    return ", ".join(f"{name}={settings[name]}" for name in order if name.isidentifier())
 
 
 _FIRST = ("grad_mode", "autocast", "default_dtype")
 
 
-def _tensor(found: re.Match[str]) -> str:
-    device = next((_DEVICES[k.strip()] for k in found["keys"].split(",") if k.strip() in _DEVICES), "")
-    if found["device"] not in ("None", ""):
-        device = f"{device}:{found['device']}"
-    cls = "" if found["cls"] == "Tensor" else f", cls={found['cls']!r}"
-    text = (f"check_tensor({found['source']}, dtype={found['dtype']}, device={device!r}, "
-            f"size={_tuple(found['size'])}, stride={_tuple(found['stride'])}, "
-            f"requires_grad={found['grad']}{cls})")
+def _tensor(match: re.Match[str]) -> str:
+    device = next((_DEVICES[k.strip()] for k in match["keys"].split(",") if k.strip() in _DEVICES), "")
+    if match["device"] not in ("None", ""):
+        device = f"{device}:{match['device']}"
+    cls = "" if match["cls"] == "Tensor" else f", cls={match['cls']!r}"
+    text = (f"check_tensor({match['source']}, dtype={match['dtype']}, device={device!r}, "
+            f"size={_tuple(match['size'])}, stride={_tuple(match['stride'])}, "
+            f"requires_grad={match['grad']}{cls})")
     # What is ours in the text is Python, and so are numbers: no need to parse it.
-    plain = _NUMBERS.fullmatch(found["size"]) and _NUMBERS.fullmatch(found["stride"])
-    return text if is_expression(found["source"] if plain else text) else f"torch_guard({found.group(0)!r})"
+    plain = _NUMBERS.fullmatch(match["size"]) and _NUMBERS.fullmatch(match["stride"])
+    return text if is_expression(match["source"] if plain else text) else f"torch_guard({match.group(0)!r})"
 
 
 def _tuple(items: str) -> str:

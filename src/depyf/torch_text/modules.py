@@ -23,7 +23,7 @@ def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -
             ``path`` is as torch writes it.
     """
     numbers: dict[tuple[str, ...], int] = {}
-    found: list[tuple[str, str, int, list[str]]] = []
+    calls: list[tuple[str, str, int, list[str]]] = []
     for node, stack in stacks:
         outer = -1
         keys: tuple[str, ...] = ()
@@ -31,12 +31,12 @@ def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -
             keys = (*keys, key)
             number = numbers.get(keys)
             if number is None:
-                number = numbers[keys] = len(found)
-                found.append((module_path(path), cls.rpartition(".")[2], outer, []))
+                number = numbers[keys] = len(calls)
+                calls.append((module_path(path), cls.rpartition(".")[2], outer, []))
             outer = number
         if outer >= 0:
-            found[outer][3].append(node)
-    return tuple(ModuleCall(path, cls, outer, tuple(nodes)) for path, cls, outer, nodes in found)
+            calls[outer][3].append(node)
+    return tuple(ModuleCall(path, cls, outer, tuple(nodes)) for path, cls, outer, nodes in calls)
 
 
 def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Caller, ...]:
@@ -45,10 +45,10 @@ def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Ca
     Args:
         places: ``(node, (file, line, function, text))``.
     """
-    found: dict[tuple[str, int, str, str], list[str]] = {}
+    nodes_of: dict[tuple[str, int, str, str], list[str]] = {}
     for node, place in places:
-        found.setdefault(place, []).append(node)
-    return tuple(Caller(SourceLocation(*place), tuple(nodes)) for place, nodes in found.items())
+        nodes_of.setdefault(place, []).append(node)
+    return tuple(Caller(SourceLocation(*place), tuple(nodes)) for place, nodes in nodes_of.items())
 
 
 def module_path(expression: str) -> str:

@@ -17,5 +17,5 @@ def resumed_function(code_name: str) -> tuple[str, int] | None:
 
 def plain_name(code_name: str) -> str:
     """Return the name of the user's function: ``f`` for ``f`` and for ``torch_dynamo_resume_in_f_at_9``."""
-    found = resumed_function(code_name)
-    return found[0] if found else code_name
+    resumed = resumed_function(code_name)
+    return resumed[0] if resumed else code_name

@@ -49,13 +49,13 @@ def with_size_names(line: str, names: Mapping[str, str]) -> str:
         return line
     longest_first = sorted(names.items(), key=lambda each: -len(each[0]))
 
-    def renamed(found: re.Match[str]) -> str:
-        shape = ", ".join(names.get(size, size) for size in wrapping.items(found["shape"]))
-        rest = found["rest"]
+    def renamed(match: re.Match[str]) -> str:
+        shape = ", ".join(names.get(size, size) for size in wrapping.items(match["shape"]))
+        rest = match["rest"]
         for size, name in longest_first:
             if size in rest:
                 rest = re.sub(rf"(?<=[\[ ]){re.escape(size)}(?=[\],])", name, rest.replace(f"({size})", name))
-        return f"{found['type']}[{shape}]{rest}"
+        return f"{match['type']}[{shape}]{rest}"
 
     return _ANNOTATION.sub(renamed, line)
 

@@ -74,8 +74,8 @@ def _plain(source: str) -> str | None:
         parts += source[at : path.start()], words
         at = path.end()
     parts.append(source[at:])
-    found = "".join(parts)
-    return None if _OTHER_MEMBER.search(found) else found
+    text = "".join(parts)
+    return None if _OTHER_MEMBER.search(text) else text
 
 
 @lru_cache(maxsize=16384)
@@ -84,9 +84,9 @@ def _plain_path(path: str) -> str | None:
     scope = _SCOPE.match(path)
     assert scope is not None
     members = path[scope.end() :]
-    if any(keyword.iskeyword(found["member"] or "") for found in _MEMBER.finditer(members)):
+    if any(keyword.iskeyword(match["member"] or "") for match in _MEMBER.finditer(members)):
         return None
-    members = _MEMBER.sub(lambda found: f".{found['member']}" if found["member"] else f"[{found['index']}]", members)
+    members = _MEMBER.sub(lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
     name, builtin = scope["name"], scope["builtin"]
     if builtin and name.startswith(BUILTINS_PREFIX) and scope["scope"] == "G":
         return builtin + members

@@ -90,13 +90,13 @@ def top_level(text: str) -> Iterator[tuple[str, int]]:
 
 def items(text: str) -> list[str]:
     """Return the parts of a text between commas that lie in no bracket."""
-    found, begin = [], 0
+    parts, begin = [], 0
     for letter, place in top_level(text):
         if letter == ",":
-            found.append(text[begin:place].strip())
+            parts.append(text[begin:place].strip())
             begin = place + 1
     last = text[begin:].strip()
-    return [*found, last] if last else found
+    return [*parts, last] if last else parts
 
 
 def _in_brackets(code: str, indent: int) -> list[str]:

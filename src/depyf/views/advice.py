@@ -57,8 +57,8 @@ class Adviser:
 
         A tensor's properties are left out: they are what they are.
         """
-        new, found = self.run.version(compilation), self.run.changes(compilation)
-        if new is None or not found[0].lasts:
+        new, changes = self.run.version(compilation), self.run.changes(compilation)
+        if new is None or not changes[0].lasts:
             return
         for failure in compilation.guard_failures[:_COMPARED]:
             old = self.run.version_of(failure.entry)
@@ -80,10 +80,10 @@ class Adviser:
 
     def _fixed(self, compilation: Compilation) -> dict[str, str]:
         """Return the sizes that a version of the function holds for one value, with the place that fixed them."""
-        return {in_words(source, self.run.stack_names(each)): code(self.run.short_place(found.location))
+        return {in_words(source, self.run.stack_names(each)): code(self.run.short_place(decision.location))
                 for each in self._of_frame(compilation)
-                for found in each.symbols if found.kind == "fixed" and found.location is not None
-                for source in found.source.split(", ") if source}
+                for decision in each.symbols if decision.kind == "fixed" and decision.location is not None
+                for source in decision.source.split(", ") if source}
 
     def _of_modules(self, compilation: Compilation, fixed: Mapping[str, str]) -> dict[str, int]:
         """Return the fixed sizes that changed along with those of ``self``'s tensors.
@@ -100,17 +100,17 @@ class Adviser:
 
     def _ranges(self, compilation: Compilation) -> dict[str, str]:
         """Return the sizes that a version of the same function leaves open, with the range that its guards leave."""
-        found = ((in_words(source, self.run.stack_names(each)), self.run.range_of(each, source))
+        ranges = ((in_words(source, self.run.stack_names(each)), self.run.range_of(each, source))
                  for each in self._of_frame(compilation)
                  for decision in each.symbols if decision.kind == "created"
                  for source in decision.source.split(", ") if source)
-        return {what: f"all sizes {range_in_sentence(known)}" for what, known in found if known}
+        return {what: f"all sizes {range_in_sentence(known)}" for what, known in ranges if known}
 
     def _calls(self, compilation: Compilation) -> dict[str, str]:
         """Return calls of bound methods whose arguments break the graph, written in two steps."""
         summary = self.run.summary_of.get(compilation.compile_id.key)
-        found = (in_two_steps(broken) for each in (summary.compilations if summary else ()) for broken in each.breaks)
-        return dict(filter(None, found))
+        steps = (in_two_steps(broken) for each in (summary.compilations if summary else ()) for broken in each.breaks)
+        return dict(filter(None, steps))
 
     def _is_called_by_library(self, compilation: Compilation) -> bool:
         caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
@@ -149,7 +149,7 @@ def advice(change: Change, at: Circumstances) -> str:
 
 
 def _advice(change: Change, at: Circumstances) -> str:
-    hint = next((CLOSURE_HINT.sub("", found.hint).strip() for found in change.failures if found.hint), "")
+    hint = next((CLOSURE_HINT.sub("", failure.hint).strip() for failure in change.failures if failure.hint), "")
     if hint and not hint.startswith("type "):
         return prose(hint)
     size = re.fullmatch(r"(?P<tensor>.+)\.shape\[(?P<index>\d+)\]", change.subject)

@@ -20,17 +20,17 @@ _SHORT = 24
 _QUOTED = r"`(?P<what>[^`]+)`"
 
 
-def cause(found: GraphBreak) -> str:
+def cause(broken: GraphBreak) -> str:
     """Return why the graph broke, as the end of a sentence: "its branch depends on values in a tensor".
 
     Names of the program stand in backticks, as in torch's sentences.
     """
     for heading, say in _KINDS:
-        if re.search(heading, found.reason):
-            said = say(found)
-            if said:
-                return said
-    return found.reason.rstrip(".") or "torch gives no reason"
+        if re.search(heading, broken.reason):
+            sentence = say(broken)
+            if sentence:
+                return sentence
+    return broken.reason.rstrip(".") or "torch gives no reason"
 
 
 def statement(line: str) -> str:
@@ -39,39 +39,39 @@ def statement(line: str) -> str:
     return text[:-1].rstrip() if text.endswith(":") else text
 
 
-def operation(found: GraphBreak) -> str:
+def operation(broken: GraphBreak) -> str:
     """Return the call of the user's line that torch could not trace, ``"loss.item()"``.
 
     ``""`` where the line has none that torch's explanation or its heading names, or several.
     """
-    text, node = _parsed(found)
-    call = _breaking(found, node)
+    text, node = _parsed(broken)
+    call = _breaking(broken, node)
     return (ast.get_source_segment(text, call) or "") if call is not None else ""
 
 
-def in_plain_python(found: GraphBreak) -> str:
+def in_plain_python(broken: GraphBreak) -> str:
     """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``, ``print(...)``.
 
     ``""`` where torch does not tell.
     """
-    text, node = _parsed(found)
-    if re.search(r"^Data-dependent (branching|jump)", found.reason):
+    text, node = _parsed(broken)
+    if re.search(r"^Data-dependent (branching|jump)", broken.reason):
         tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
         return f"the choice by {code(ast.get_source_segment(text, tests[0]) or '')}" if len(tests) == 1 else ""
-    call = _breaking(found, node)
+    call = _breaking(broken, node)
     whole = call and ast.get_source_segment(text, call)
     if call is None or not whole:
         return ""
     return code(whole if len(whole) <= _SHORT else f"{ast.get_source_segment(text, call.func)}(...)")
 
 
-def in_two_steps(found: GraphBreak) -> tuple[str, str] | None:
+def in_two_steps(broken: GraphBreak) -> tuple[str, str] | None:
     """Return the method that the user's line calls with what breaks the graph, and the line in two steps.
 
     ``"self.log.append"``, "first `value = x.item()`, then `self.log.append(value)`".
     """
-    text, node = _parsed(found)
-    inner = operation(found)
+    text, node = _parsed(broken)
+    inner = operation(broken)
     match node:
         case ast.Module([ast.Expr(ast.Call(ast.Attribute() as method) as call)]) if inner:
             name = free_name("value", {each.id for each in ast.walk(call) if isinstance(each, ast.Name)})
@@ -80,17 +80,17 @@ def in_two_steps(found: GraphBreak) -> tuple[str, str] | None:
     return None
 
 
-def _breaking(found: GraphBreak, node: ast.Module) -> ast.Call | None:
-    name = next((name for heading, name in _CALLS if re.search(heading, found.reason)), None)
-    wanted = name or _in(r"function `(?P<what>[^`]+)`", found.explanation) or _in(_QUOTED, found.explanation)
+def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
+    name = next((name for heading, name in _CALLS if re.search(heading, broken.reason)), None)
+    wanted = name or _in(r"function `(?P<what>[^`]+)`", broken.explanation) or _in(_QUOTED, broken.explanation)
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)
              and _called(each) == wanted.rpartition(".")[2]]
     return calls[0] if wanted and len(calls) == 1 else None
 
 
-def _parsed(found: GraphBreak) -> tuple[str, ast.Module]:
+def _parsed(broken: GraphBreak) -> tuple[str, ast.Module]:
     """Return the user's line and what it says, where it is a statement by itself."""
-    text = found.location.text.strip() if found.location else ""
+    text = broken.location.text.strip() if broken.location else ""
     for each in (text, f"{text} pass"):
         try:
             return each, ast.parse(each)
@@ -119,30 +119,30 @@ def _in(pattern: str, text: str) -> str:
 def _named(template: str, pattern: str = _QUOTED) -> Callable[[GraphBreak], str]:
     """Return a sentence with the name that torch's explanation gives; none where it gives none."""
 
-    def say(found: GraphBreak) -> str:
-        name = _in(pattern, found.explanation)
+    def say(broken: GraphBreak) -> str:
+        name = _in(pattern, broken.explanation)
         return template.format(name) if name else ""
 
     return say
 
 
 def _always(sentence: str) -> Callable[[GraphBreak], str]:
-    return lambda found: sentence
+    return lambda broken: sentence
 
 
-def _graph_break(found: GraphBreak) -> str:
-    message = found.explanation.partition("Message: ")[2].strip().rstrip(".")
+def _graph_break(broken: GraphBreak) -> str:
+    message = broken.explanation.partition("Message: ")[2].strip().rstrip(".")
     asked = "the program asks for a graph break here (`torch._dynamo.graph_break()`)"
     return asked if message in ("", "None") else f"{asked}: {message}"
 
 
-def _method(found: GraphBreak) -> str:
-    names = re.search(r"method `([^`]+)` of class `([^`]+)`", found.explanation)
+def _method(broken: GraphBreak) -> str:
+    names = re.search(r"method `([^`]+)` of class `([^`]+)`", broken.explanation)
     return f"torch cannot trace the method `{names[1]}` of `{names[2]}`" if names else ""
 
 
-def _builtin(found: GraphBreak) -> str:
-    name = _in(_QUOTED, found.explanation)
+def _builtin(broken: GraphBreak) -> str:
+    name = _in(_QUOTED, broken.explanation)
     if name == "print":
         return "a graph cannot `print`"
     return f"torch cannot trace the built-in `{name}`" if name else ""

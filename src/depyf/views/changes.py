@@ -34,10 +34,10 @@ _MOST = 3
 _BOUND = ("builtin_function_or_method", "method", "method-wrapper")
 
 
-def is_made_anew(found: GuardFailure) -> bool:
+def is_made_anew(failure: GuardFailure) -> bool:
     """Return whether a value failed to be a certain object that Python makes anew each time: a bound method."""
-    return found.expected == "the same object" and (
-        found.seen == "gone" or any(found.seen.endswith(f" {kind}") for kind in _BOUND))
+    return failure.expected == "the same object" and (
+        failure.seen == "gone" or any(failure.seen.endswith(f" {kind}") for kind in _BOUND))
 
 
 def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
@@ -45,8 +45,8 @@ def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
 
     The recompiles for them tell. A version that wants one of them serves no call but the one that it was compiled for.
     """
-    return {name[0] for compilation in compilations for found in compilation.guard_failures
-            if is_made_anew(found) and (name := _STACK_VALUE.fullmatch(user_expression(found.source)))}
+    return {name[0] for compilation in compilations for failure in compilation.guard_failures
+            if is_made_anew(failure) and (name := _STACK_VALUE.fullmatch(user_expression(failure.source)))}
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Change:
     @property
     def entries(self) -> str:
         """The versions that failed for it, as Markdown."""
-        return some(list(dict.fromkeys(code(str(found.entry)) for found in self.failures if found.entry)), 3)
+        return some(list(dict.fromkeys(code(str(failure.entry)) for failure in self.failures if failure.entry)), 3)
 
     @property
     def lasts(self) -> bool:
@@ -118,11 +118,11 @@ class Change:
         return code(self.subject) if _is_python(self.subject) else prose(self.subject)
 
 
-def row(found: Sequence[Change]) -> str:
+def row(changed: Sequence[Change]) -> str:
     """Return the changes as Markdown: where versions failed for different things, each of them with its versions."""
-    if len(found) < 2 or not found[0].lasts:
-        return found[0].row() if found else ""
-    rows = [change.row() + (f" (of {change.entries})" if change.entries and change.lasts else "") for change in found]
+    if len(changed) < 2 or not changed[0].lasts:
+        return changed[0].row() if changed else ""
+    rows = [change.row() + (f" (of {change.entries})" if change.entries and change.lasts else "") for change in changed]
     return "; ".join(rows[:_MOST]) + (f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else "")
 
 
@@ -141,26 +141,26 @@ def changes(
     """
     known = set() if known is None else known
     groups: dict[str, list[GuardFailure]] = {}
-    for found in compilation.guard_failures:
-        groups.setdefault(_subject(found, names), []).append(found)
+    for failure in compilation.guard_failures:
+        groups.setdefault(_subject(failure, names), []).append(failure)
 
     def weight(subject: str) -> tuple[bool, int]:
         return (subject, groups[subject][0].seen) in known, -len(groups[subject])
 
     order = sorted(groups, key=weight)  # (stable: the version used last comes first in torch's list)
     for subject, members in groups.items():
-        known.update((subject, value) for found in members for value in (found.expected, found.seen) if value)
+        known.update((subject, value) for failure in members for value in (failure.expected, failure.seen) if value)
     return tuple(
-        Change(subject, tuple(found.expected for found in groups[subject]), groups[subject][0].seen,
+        Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]),
-               tuple(found for found in compilation.guard_failures if found not in groups[subject]),
-               any(_STACK.search(found.subject) for found in groups[subject]))
+               tuple(failure for failure in compilation.guard_failures if failure not in groups[subject]),
+               any(_STACK.search(failure.subject) for failure in groups[subject]))
         for subject in order)
 
 
-def _subject(found: GuardFailure, names: Mapping[str, str]) -> str:
-    subject = found.subject or comparison(found.text, lambda expression: "").subject  # (of an older dump)
-    closure = CLOSURE_HINT.search(found.hint)
+def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
+    subject = failure.subject or comparison(failure.text, lambda expression: "").subject  # (of an older dump)
+    closure = CLOSURE_HINT.search(failure.hint)
     if closure is not None:
         subject = _CELL.sub(lambda _: closure["name"], subject)
     return in_words(subject, names)
@@ -171,11 +171,11 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
     text = _KEYWORD.sub(r"\g<name>", one_line(user_expression(expression)))
     text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
 
-    def named(found: re.Match[str]) -> str:
-        place, part = found[0].rstrip(".["), found["part"] or ""
+    def named(match: re.Match[str]) -> str:
+        place, part = match[0].rstrip(".["), match["part"] or ""
         known = names.get(place, "")
         if not known:
-            return found[0]
+            return match[0]
         return (f"({known})" if part and not _is_atom(known) else known) + part
 
     return _STACK.sub(named, text)

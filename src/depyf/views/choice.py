@@ -89,10 +89,10 @@ def _words(what: str, items: Iterable[str]) -> str:
 
 def files_of(capture: Capture) -> set[str]:
     """Return the names of the files that the records of a run name."""
-    found = {function.file for function in capture.functions}
-    found |= {entry.transformed.file for function in capture.functions for frame in function.frames
+    names = {function.file for function in capture.functions}
+    names |= {entry.transformed.file for function in capture.functions for frame in function.frames
               for entry in frame.entries}
     for graph in capture.graphs:
-        found |= {name for stage in graph.stages for name in (stage.file, stage.outline)}
-        found |= {name for kernel in graph.kernels for name in (kernel.file, kernel.outline)}
-    return found - {""}
+        names |= {name for stage in graph.stages for name in (stage.file, stage.outline)}
+        names |= {name for kernel in graph.kernels for name in (kernel.file, kernel.outline)}
+    return names - {""}

@@ -36,10 +36,10 @@ def breaks_by_place(
     return list(result.values())
 
 
-def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
+def path_to(broken: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
     """Return the stack from the user's function to the break; longer than one if functions were inlined."""
     meant = compilation.user_function
-    path = path_from_frame(found, compilation)
+    path = path_from_frame(broken, compilation)
     if meant is not None and meant.location is not None and meant.wrappers:
         for at, place in enumerate(path):
             if (place.function, place.filename) == (meant.location.function, meant.location.filename):
@@ -47,11 +47,11 @@ def path_to(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation
     return path
 
 
-def path_from_frame(found: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
+def path_from_frame(broken: GraphBreak, compilation: Compilation) -> tuple[SourceLocation, ...]:
     """Return the stack from what torch compiled, which may be a wrapper."""
-    stack = found.stack
-    if 0 < found.depth <= len(stack):
-        return stack[-found.depth :]
+    stack = broken.stack
+    if 0 < broken.depth <= len(stack):
+        return stack[-broken.depth :]
     own = plain_name(compilation.function)
     for at in range(len(stack) - 1, -1, -1):
         if plain_name(stack[at].function) == own and (
@@ -60,13 +60,13 @@ def path_from_frame(found: GraphBreak, compilation: Compilation) -> tuple[Source
     return stack[-1:]
 
 
-def kind_of_failure(found: GuardFailure) -> str:
+def kind_of_failure(failure: GuardFailure) -> str:
     """Return the text of the guard that failed, values left out."""
-    text = one_line(found.text)
-    for value in (found.expected, found.seen):
+    text = one_line(failure.text)
+    for value in (failure.expected, failure.seen):
         if value and not value.isnumeric():
             text = text.replace(one_line(value), "_")
-    return VALUES.sub(lambda m: m[0] if m[0] == f"'{found.source}'" or m[0] in found.source else "_", text)
+    return VALUES.sub(lambda m: m[0] if m[0] == f"'{failure.source}'" or m[0] in failure.source else "_", text)
 
 
 def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
@@ -78,8 +78,8 @@ def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]
     """Group the failures of guards: those that differ in values only are one kind."""
     kinds: dict[str, list[GuardFailure]] = {}
     for compilation in members:
-        for found in compilation.guard_failures:
-            kinds.setdefault(kind_of_failure(found), []).append(found)
+        for failure in compilation.guard_failures:
+            kinds.setdefault(kind_of_failure(failure), []).append(failure)
     return list(kinds.values())
 
 

@@ -73,7 +73,7 @@ def _breaks(text: str) -> tuple[tuple[int, int], ...]:
 
 def _with_short_strings(text: str, longest: int) -> str:
     """Return an expression with long strings as several, which Python reads as one."""
-    return _LONG_STRING.sub(lambda found: found[0] if len(found[0]) <= longest else _parts(found[0], longest), text)
+    return _LONG_STRING.sub(lambda match: match[0] if len(match[0]) <= longest else _parts(match[0], longest), text)
 
 
 _LONG_STRING = re.compile(r"(?<![\w'\"])(?P<quote>['\"])(?:\\.|(?!(?P=quote))[^\\\n])*(?P=quote)(?!['\"])")

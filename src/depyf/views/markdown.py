@@ -44,7 +44,7 @@ def prose(text: str, longest: int = 0) -> str:
     parts = re.split(r"(?<!`)`([^`]+)`(?!`)", text)
     return "".join(
         code(part) if index % 2 else
-        _ACTIVE.sub(lambda found: "\\" + found[0], part).replace("`", "\\`").replace("&", "&amp;")
+        _ACTIVE.sub(lambda match: "\\" + match[0], part).replace("`", "\\`").replace("&", "&amp;")
         for index, part in enumerate(parts))
 
 
@@ -84,20 +84,20 @@ def spans(markdown: str, kind: str = "") -> list[list[str]]:
 
     ``"a **bold `x`**"`` is ``[["", "a "], ["bold", "bold "], ["code", "x"]]``.
     """
-    found: list[list[str]] = []
+    parts: list[list[str]] = []
     end = 0
     for match in _SPAN.finditer(markdown):
-        found.append([kind, markdown[end : match.start()]])
+        parts.append([kind, markdown[end : match.start()]])
         end = match.end()
         if match["code"] is not None:
             inner = match["code"]
-            found.append(["code", inner[1:-1] if inner[0] == inner[-1] == " " and inner.strip() else inner])
+            parts.append(["code", inner[1:-1] if inner[0] == inner[-1] == " " and inner.strip() else inner])
         elif match["bold"] is not None or match["link"] is not None:
-            found += spans(match["bold"], "bold") if match["bold"] is not None else spans(match["link"], kind)
+            parts += spans(match["bold"], "bold") if match["bold"] is not None else spans(match["link"], kind)
         else:
-            found.append([kind, match["escaped"] or "&"])
+            parts.append([kind, match["escaped"] or "&"])
     merged: list[list[str]] = []
-    for kind_of_part, text in (*found, (kind, markdown[end:])):
+    for kind_of_part, text in (*parts, (kind, markdown[end:])):
         if text and merged and merged[-1][0] == kind_of_part != "code":
             merged[-1][1] += text
         elif text:

@@ -219,18 +219,18 @@ def _differences(ranks: Sequence[Rank]) -> list[str]:
         return ["There is nothing to compare: fewer than two ranks left records."]
     lines: list[str] = []
     compared = {rank.number: _by_function(rank) for rank in readable}
-    names = {key[1] for found in compared.values() for key in found}
-    short = short_names([*names, *(
+    keys = dict.fromkeys(key for functions in compared.values() for key in functions)
+    short = short_names([*{key[1] for key in keys}, *(
         b.location.filename for rank in readable if rank.capture
         for c in rank.capture.compilations for b in c.breaks if b.location)])
-    for key in dict.fromkeys(key for found in compared.values() for key in found):
+    for key in keys:
         title = f"{code(key[0])}, {code(f'{short.get(key[1], key[1])}:{key[2]}')}"
-        found: list[str] = []
+        unequal: list[str] = []
         for facts in (_versions, _breaks, _recompiles, _not_compiled):
-            found += _unequal(facts, [(rank.number, compared[rank.number].get(key, [])) for rank in ended], short)
-        found += _unequal_graphs(readable, key, compared)
-        if found:
-            lines += [f"### {title}", "", *found, ""]
+            unequal += _unequal(facts, [(rank.number, compared[rank.number].get(key, [])) for rank in ended], short)
+        unequal += _unequal_graphs(readable, key, compared)
+        if unequal:
+            lines += [f"### {title}", "", *unequal, ""]
     total = sum(line.startswith("### ") for line in lines)
     if total > DIFFERENCES:
         at = [i for i, line in enumerate(lines) if line.startswith("### ")][DIFFERENCES]
@@ -311,13 +311,13 @@ def _graphs(rank: Rank, compilations: Sequence[Compilation]) -> list[tuple[str, 
     if rank.capture is None:
         return []
     order = {c.compile_id.key: i for i, c in enumerate(compilations)}
-    found = []
+    texts = []
     for graph in rank.capture.graphs:
         at = order.get(graph.compile_id.key)
         for stage in graph.stages:
             if at is not None and stage.stage == "Captured_Graph":
-                found.append((at, _IDS.sub("_", stage.text), stage.file))
-    return [(text, file) for _, text, file in sorted(found, key=lambda item: item[0])]
+                texts.append((at, _IDS.sub("_", stage.text), stage.file))
+    return [(text, file) for _, text, file in sorted(texts, key=lambda item: item[0])]
 
 
 def _first_difference(first: str, second: str) -> list[str]:

@@ -52,10 +52,10 @@ class RunIndex:
         self.source = UserSource(capture.sources)
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
-        self._tie()
+        self._match()
         self.short = short_names(files_of(capture))
 
-    def _tie(self) -> None:
+    def _match(self) -> None:
         of_compilation: dict[tuple[int, int, int], tuple[CompiledFunction, Frame]] = {}
         of_frame: dict[tuple[int, int], tuple[CompiledFunction, Frame]] = {}
         of_code: dict[tuple[str, str, int], tuple[CompiledFunction, Frame]] = {}
@@ -71,11 +71,11 @@ class RunIndex:
         summaries: dict[object, FunctionSummary] = {}
         for compilation in self.capture.compilations:
             place = compilation.location
-            found = of_compilation.get(compilation.compile_id.key) or of_frame.get(
+            pair = of_compilation.get(compilation.compile_id.key) or of_frame.get(
                 compilation.compile_id.frame_key) or (
                 place and of_code.get((compilation.function, place.filename, place.line)))
-            if found and _same_function(found[1], compilation):
-                summary = summaries.setdefault(id(found[0]), FunctionSummary.of_function(found[0]))
+            if pair and _same_function(pair[1], compilation):
+                summary = summaries.setdefault(id(pair[0]), FunctionSummary.of_function(pair[0]))
             else:
                 summary = FunctionSummary.of_compilation(compilation)
                 place = summary.location
@@ -91,18 +91,18 @@ class RunIndex:
 
     def entry(self, compilation: Compilation) -> CacheEntry | None:
         """Return the cache entry that a compilation made."""
-        found = self.entries.get(compilation.compile_id.key)
-        return found[1] if found else None
+        pair = self.entries.get(compilation.compile_id.key)
+        return pair[1] if pair else None
 
     def resume_names(self, compilation: Compilation) -> tuple[str, ...]:
         """Return the names of resume functions that the code of a compilation calls."""
-        found = self.entry(compilation)
-        return found.resume_names if found else ()
+        entry = self.entry(compilation)
+        return entry.resume_names if entry else ()
 
     def graph_names(self, compilation: Compilation) -> tuple[str, ...]:
         """Return the names of graphs that the code of a compilation calls."""
-        found = self.entry(compilation)
-        return found.graph_names if found else ()
+        entry = self.entry(compilation)
+        return entry.graph_names if entry else ()
 
     def name_of(self, compilation: Compilation) -> str:
         """Its function in the user's words, as Markdown: ``Block.forward``, ``f`` from line 9 on."""
@@ -134,8 +134,8 @@ class RunIndex:
 
         ``{"___stack0": "self.log.append"}``.
         """
-        found = self.frame_of(compilation)
-        stack = found.stack if found else ()
+        frame = self.frame_of(compilation)
+        stack = frame.stack if frame else ()
         return {f"___stack{number}": text for number, text in enumerate(stack) if text}
 
     @cached_property
@@ -168,13 +168,13 @@ class RunIndex:
 
     def version_of(self, compile_id: CompileId | None) -> Version | None:
         """Return the version with an id, with its guards; ``None`` where it is not known."""
-        found = self.entries.get(compile_id.key) if compile_id else None
-        if found is None:
+        if compile_id is None or compile_id.key not in self.entries:
             return None
-        known = self._versions.get(id(found[0]))
+        frame, entry = self.entries[compile_id.key]
+        known = self._versions.get(id(frame))
         if known is None:
-            known = self._versions[id(found[0])] = versions(found[0], by_compile_id(self.capture.compilations))
-        return next((each for each in known if each.entry is found[1]), None)
+            known = self._versions[id(frame)] = versions(frame, by_compile_id(self.capture.compilations))
+        return next((each for each in known if each.entry is entry), None)
 
     def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
         """Return the version that served last before a recompile (torch names it first), and what was compiled then."""
@@ -185,8 +185,8 @@ class RunIndex:
     def differences(self, compilation: Compilation) -> list[Difference]:
         """Return in what else a version differs from the one that served before it."""
         pair = self._before(compilation)
-        told = {change.subject for change in self.changes(compilation)}
-        return version_differences(*pair, self.stack_names(compilation), told) if pair else []
+        reported = {change.subject for change in self.changes(compilation)}
+        return version_differences(*pair, self.stack_names(compilation), reported) if pair else []
 
     def besides(self, compilation: Compilation) -> str:
         """In what else the version that served before differs from what was compiled then, as a clause of Markdown.
@@ -204,9 +204,9 @@ class RunIndex:
     def symbols_in(self, graph: str) -> frozenset[str]:
         """Return the names of symbols in the texts of a graph."""
         if graph not in self._symbols:
-            found = self.graphs.get(graph)
+            record = self.graphs.get(graph)
             self._symbols[graph] = frozenset(
-                word for stage in (found.stages if found else ()) for word in SYMBOL.findall(stage.text))
+                word for stage in (record.stages if record else ()) for word in SYMBOL.findall(stage.text))
         return self._symbols[graph]
 
     def short_place(self, location: SourceLocation) -> str:
@@ -239,8 +239,8 @@ class RunIndex:
 
     def knows_code(self, compilation: Compilation) -> bool:
         """Return whether the transformed code was recorded, and with it what it continues in."""
-        found = self.entry(compilation)
-        return found is not None and found.transformed.known
+        entry = self.entry(compilation)
+        return entry is not None and entry.transformed.known
 
 
 def _same_function(frame: Frame, compilation: Compilation) -> bool:

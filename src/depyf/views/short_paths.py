@@ -32,9 +32,9 @@ def files_of(capture: Capture) -> Iterable[str]:
         places = [compilation.location, compilation.failure and compilation.failure.location]
         if compilation.user_function is not None:
             places += [compilation.user_function.location, *compilation.user_function.wrappers]
-        places += [place for found in compilation.breaks for place in found.stack]
-        places += [found.cause for found in compilation.guard_failures]
-        places += [found.location for found in compilation.symbols]
+        places += [place for broken in compilation.breaks for place in broken.stack]
+        places += [failure.cause for failure in compilation.guard_failures]
+        places += [decision.location for decision in compilation.symbols]
         yield from (place.filename for place in places if place)
     for function in capture.functions:
         for frame in function.frames:

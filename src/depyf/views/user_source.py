@@ -36,18 +36,18 @@ class UserSource:
 
     def function_at(self, place: SourceLocation) -> Definition | None:
         """Return the innermost function around a place; a decorator counts as a part of its function."""
-        around = [found for found in self._of(place.filename) if found.first <= place.line <= found.last]
-        return max(around, key=lambda found: found.first, default=None)
+        around = [each for each in self._of(place.filename) if each.first <= place.line <= each.last]
+        return max(around, key=lambda each: each.first, default=None)
 
     def name_at(self, place: SourceLocation, name: str = "") -> str:
         """Return ``Block.forward`` for a place in that method.
 
         ``name`` (torch's) where the text does not tell, or tells of another function.
         """
-        found = self.function_at(place)
-        if found is None or name and found.name.rpartition(".")[2] != name:
+        definition = self.function_at(place)
+        if definition is None or name and definition.name.rpartition(".")[2] != name:
             return name
-        return found.name
+        return definition.name
 
     def loop_around(self, place: SourceLocation) -> int | None:
         """Return the line of the innermost loop of its function that a place is repeated in."""

@@ -76,8 +76,8 @@ def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
     first = [c for c in summary.compilations if not resumed_function(c.function)]
     lost = [c for c in first if c.outcome in ("skipped", "failed", "limit")]
     if lost and not is_library(lost[0].location.filename if lost[0].location else ""):
-        found = lost[0]
-        return [f"{why_plain(run, found)}.{_what_is_compiled(run, summary) if found.outcome != 'limit' else ''}"]
+        compiled = _what_is_compiled(run, summary) if lost[0].outcome != "limit" else ""
+        return [f"{why_plain(run, lost[0])}.{compiled}"]
     if summary.done and not any(run.graph_names(c) for c in summary.compilations) and not wrappers_of(run, summary):
         broken = next(((b, c) for c in first for b in c.breaks), None)
         if broken is not None and run.knows_code(broken[1]):
@@ -122,8 +122,8 @@ def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> s
 def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
     summary = run.summary_of[compilation.compile_id.key]
     versions = sum(c.compile_id.frame_key == compilation.compile_id.frame_key for c in summary.done)
-    found = run.changes(compilation)
-    why = f": {found[0].sentence()}" if found else ""
+    changes = run.changes(compilation)
+    why = f": {changes[0].sentence()}" if changes else ""
     calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
     return f"{name} reached the recompile limit. {calls} run in plain Python{why}"
 
@@ -166,13 +166,13 @@ def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
 
 def wrappers_of(run: RunIndex, summary: FunctionSummary) -> list[str]:
     """Return the wrappers that all breaks of a function are in."""
-    names = [wrapper_of(c, found) for c in summary.compilations for found in c.breaks]
+    names = [wrapper_of(c, broken) for c in summary.compilations for broken in c.breaks]
     return list(dict.fromkeys(names)) if all(names) else []
 
 
 def _wrapped(run: RunIndex) -> list[str]:
     names = list(dict.fromkeys(filter(None, (
-        wrapper_of(c, found) for c in run.capture.compilations for found in c.breaks))))
+        wrapper_of(c, broken) for c in run.capture.compilations for broken in c.breaks))))
     if not names:
         return []
     wrapper = names[0]

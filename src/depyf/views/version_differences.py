@@ -58,7 +58,7 @@ def _open(text: str) -> str:
 
 
 def version_differences(
-    old: Version, new: Version, names: Mapping[str, str], told: Collection[str]
+    old: Version, new: Version, names: Mapping[str, str], reported: Collection[str]
 ) -> list[Difference]:
     """Return what the older version asks of arguments and objects and the newer one does not.
 
@@ -68,14 +68,14 @@ def version_differences(
         old: the version that served before.
         new: what was compiled because it did not fit.
         names: expressions of values that torch names by place.
-        told: subjects that torch's own reasons tell of.
+        reported: subjects that torch's own reasons tell of.
     """
     failing, asked = [], []
     for change in changes(old, new):
         if not change.subject or change.seen_by or INTERNALS.search(change.subject):
             continue
         subject = in_words(change.subject, names)
-        if subject in told or change.now == NOTHING or _NO_VALUE.match(change.was):
+        if subject in reported or change.now == NOTHING or _NO_VALUE.match(change.was):
             continue
         if change.was != NOTHING:
             failing.append(Difference(subject, change.was, change.now, change.loops))
@@ -104,12 +104,12 @@ def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], .
 
 def _looked_at(version: Version) -> list[str]:
     return list(dict.fromkeys(
-        found["name"] for one in version.conditions for found in _KEYWORD.finditer(one.subject)))
+        match["name"] for one in version.conditions for match in _KEYWORD.finditer(one.subject)))
 
 
-def as_row(old: Version, new: Version, found: Iterable[Difference]) -> str:
+def as_row(old: Version, new: Version, differences: Iterable[Difference]) -> str:
     """Return the differences as a clause; ``""`` where there are none."""
-    rows = [each.row() for each in found]
+    rows = [each.row() for each in differences]
     if not rows:
         return ""
     shown = rows if len(rows) <= MOST + 1 else rows[:MOST]

@@ -127,9 +127,9 @@ def _observed(
         top = compile(tree, running.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CannotWatch(f"its text cannot be compiled ({type(error).__name__}: {error})") from None
-    found = [code for code in nested_codes(top)
+    codes = [code for code in nested_codes(top)
              if code.co_firstlineno == running.co_firstlineno and _MARK in code.co_consts]
-    for code in found:
+    for code in codes:
         count = running.co_argcount + running.co_kwonlyargcount
         if code.co_varnames[:count] == running.co_varnames[:count] and code.co_freevars == running.co_freevars \
                 and code.co_argcount == running.co_argcount:
@@ -138,8 +138,8 @@ def _observed(
 
 
 def _body_at(tree: ast.AST, line: int) -> list[ast.stmt] | None:
-    found = find_function(tree, line)
-    return None if found is None else found.body
+    function = find_function(tree, line)
+    return None if function is None else function.body
 
 
 def _with_constant(code: CodeType, value: Any) -> CodeType:
@@ -154,8 +154,8 @@ def _begin(body: list[ast.stmt]) -> None:
     """
     at = 1 if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else 0
     place = body[at]
-    made = ast.parse(f"{LOCAL} = {_MARK!r}\n{LOCAL} = {LOCAL}()").body
-    body[at:at] = [_at_line(each, place.lineno) for each in made]
+    check = ast.parse(f"{LOCAL} = {_MARK!r}\n{LOCAL} = {LOCAL}()").body
+    body[at:at] = [_at_line(each, place.lineno) for each in check]
 
 
 def _insert(groups: Sequence[Group]) -> None:

@@ -69,11 +69,11 @@ class Group:
 
 def find_function(tree: ast.AST, line: int) -> ast.FunctionDef | None:
     """Return the function that begins at a line (a decorator's counts)."""
-    for found in ast.walk(tree):
-        if isinstance(found, ast.FunctionDef):
-            first = min([found.lineno, *(each.lineno for each in found.decorator_list)])
-            if line in (first, found.lineno):
-                return found
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            if line in (first, node.lineno):
+                return node
     return None
 
 
@@ -161,11 +161,11 @@ def _overwritten(value: ast.expr | None, names: Collection[str]) -> set[str]:
     """Return the names whose values the operation writes to without reading them."""
     if not isinstance(value, ast.Call):
         return set()
-    found = {name.id for keyword in value.keywords if keyword.arg == "out" for name in _names(keyword.value)}
+    written = {name.id for keyword in value.keywords if keyword.arg == "out" for name in _names(keyword.value)}
     if _OVERWRITE & set(names):
         first = value.args[0] if value.args and ast.unparse(value.func).startswith("torch.") else value.func
-        found.update(name.id for name in _names(first))
-    return found - {name.id for argument in value.args[1:] for name in _names(argument)}
+        written.update(name.id for name in _names(first))
+    return written - {name.id for argument in value.args[1:] for name in _names(argument)}
 
 
 def _literals(statements: Sequence[ast.AST]) -> frozenset[str]:

@@ -42,8 +42,10 @@ class BadValueFound(RuntimeError):
         user_lines: the user's lines that these nodes come from; each has ``location`` and ``module``.
     """
 
-    def __init__(self, story: str, watched: LinkedFunction, line: int, names: tuple[str, ...], origin: Origin) -> None:
-        super().__init__(story)
+    def __init__(
+        self, message: str, watched: LinkedFunction, line: int, names: tuple[str, ...], origin: Origin
+    ) -> None:
+        super().__init__(message)
         self.graph = watched.graph
         self.stage = watched.stage
         self.filename = watched.path
@@ -68,7 +70,7 @@ class Watch:
         self.can_pause = can_pause
         self._sessions = sessions
         self._undo: list[Callable[[], None]] = []
-        self._said: set[object] = set()
+        self._reported: set[object] = set()
         self._lock = threading.Lock()
 
     def __enter__(self) -> Watch:
@@ -102,17 +104,17 @@ class Watch:
     def say(self, key: object, text: str) -> None:
         """Print one line on standard error, once."""
         with self._lock:
-            if key in self._said:
+            if key in self._reported:
                 return
-            self._said.add(key)
+            self._reported.add(key)
         print(f"depyf: {text}", file=sys.stderr, flush=True)
 
     def once(self, key: object) -> bool:
         """Return whether this is the first call with a key."""
         with self._lock:
-            if key in self._said:
+            if key in self._reported:
                 return False
-            self._said.add(key)
+            self._reported.add(key)
             return True
 
     def _observe(self, linked: LinkedFunction, function: FunctionType) -> Callable[[], None]:
@@ -156,8 +158,8 @@ def kernel_groups(text: str) -> Callable[[ast.Module, int], Sequence[Group]]:
 
     def groups(tree: ast.Module, line: int) -> Sequence[Group]:
         function = find_function(tree, line)
-        found = [] if function is None else kernel_steps(function, lines, parameters)
-        return found if any(group.step.kind == "call" for group in found) else []
+        result = [] if function is None else kernel_steps(function, lines, parameters)
+        return result if any(group.step.kind == "call" for group in result) else []
 
     return groups
 
@@ -189,28 +191,28 @@ class _InFunction(Observation):
         key = ("given", self.linked.path, name)
         if not self.watch.once(key):
             return
-        told = self.origins.argument(name)
-        also = f" ({told})" if told else ""
+        argument = self.origins.argument(name)
+        also = f" ({argument})" if argument else ""
         print(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} held "
               f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
               f"that\n  {described(name, value, self.watch.condition)}{_callers()}", file=sys.stderr, flush=True)
 
-    def found(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]) -> bool:
+    def _stop_at(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]) -> bool:
         """Stop at a line that is at fault: raise, or say so and have the frame pause."""
         origin = self.origins.at(step.line)
         if self.watch.condition.is_literal(step.literals | origin.literals):
             return False
-        story = self._story(step, origin, bad, reads)
+        message = self._message(step, origin, bad, reads)
         if not self.watch.can_pause():
-            raise BadValueFound(story, self.linked, step.line, tuple(name for name, _ in bad), origin)
+            raise BadValueFound(message, self.linked, step.line, tuple(name for name, _ in bad), origin)
         if not self.watch.once(("found", self.linked.path, step.line)):
             return False
-        print(f"depyf: {story}", file=sys.stderr, flush=True)
+        print(f"depyf: {message}", file=sys.stderr, flush=True)
         print("  paused in that line, before it releases anything: look at its names; `next` continues",
               file=sys.stderr, flush=True)
         return True
 
-    def _story(
+    def _message(
         self, step: Step, origin: Origin, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]
     ) -> str:
         condition = self.watch.condition
@@ -272,7 +274,7 @@ class _InGraph(_InFunction):
         if not bad or was_bad:
             return False
         changed = {name for name, _ in bad}
-        return self.found(step, bad, [pair for pair in zip(step.reads, reads) if pair[0] not in changed])
+        return self._stop_at(step, bad, [pair for pair in zip(step.reads, reads) if pair[0] not in changed])
 
     def _know(self, name: str, value: Any, bad: bool) -> None:
         self.bad[name], self.versions[name] = bad, _version(value)
@@ -289,8 +291,8 @@ def _version(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return version(value)
     if isinstance(value, (tuple, list)):
-        found = tuple(map(_version, value))
-        return None if None in found else found
+        versions = tuple(map(_version, value))
+        return None if None in versions else versions
     return 0
 
 
@@ -314,7 +316,7 @@ class _InModule(_InFunction):
             if self.bad[name] if name in step.changes else self.holds(name, value):
                 return False
         changed = {name for name, _ in bad}
-        return self.found(step, bad, [pair for pair in zip(step.reads, reads) if pair[0] not in changed])
+        return self._stop_at(step, bad, [pair for pair in zip(step.reads, reads) if pair[0] not in changed])
 
 
 def _callers() -> str:

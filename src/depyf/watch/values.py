@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..capture.torch_private.quiet import holds_data, inner_tensors, undisturbed
+from ..capture.torch_private.quiet import holds_data, inner_tensors, without_side_effects
 
 #: What ``stop_on`` may be.
 StopOn = Literal["nan", "inf"] | Callable[[str, Any], bool]
@@ -45,7 +45,7 @@ class Condition:
 
     def holds(self, name: str, value: Any) -> bool:
         """Return whether a value, or a part of it, is bad."""
-        with undisturbed():
+        with without_side_effects():
             return any(self._leaf(name, leaf) for leaf in leaves(value))
 
     def _leaf(self, name: str, leaf: Any) -> bool:
@@ -99,19 +99,19 @@ def leaves(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def described(name: str, value: Any, condition: Condition | None = None) -> str:
     """Return one line on a value: ``x: float32[4, 4], 3 of 16 elements, the first at [0, 2]``."""
-    found = []
-    with undisturbed():
+    parts = []
+    with without_side_effects():
         for leaf in leaves(value):
             if not isinstance(leaf, torch.Tensor):
-                found.append(repr(leaf))
+                parts.append(repr(leaf))
                 continue
             text = f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}"
             try:
                 text += _counted(leaf, condition) if condition is not None else _range(leaf)
             except (RuntimeError, NotImplementedError, TypeError):
                 pass  # only a description
-            found.append(text)
-    shown = "; ".join(found[:4]) + ("; ..." if len(found) > 4 else "")
+            parts.append(text)
+    shown = "; ".join(parts[:4]) + ("; ..." if len(parts) > 4 else "")
     return f"{name}: {shown}" if shown else f"{name}: {type(value).__name__}"
 
 

@@ -45,8 +45,8 @@ def compile_id() -> tuple[int, int, int] | None:
     """Return ``(frame, recompile, attempt)`` of the compilation that this thread is in."""
     try:
         trace_id = private_api.COMPILE_ID.get()()
-        found = trace_id.compile_id
-        return int(found.frame_id), int(found.frame_compile_id), int(trace_id.attempt)
+        current = trace_id.compile_id
+        return int(current.frame_id), int(current.frame_compile_id), int(trace_id.attempt)
     except (AttributeError, TypeError):
         return None
 
@@ -135,12 +135,12 @@ def callers() -> list[tuple[str, int, str]]:
         if frame.f_globals.get("__name__") == module:
             caller = frame
         frame = frame.f_back
-    found = []
+    places = []
     frame = caller.f_back if caller is not None else None
     while frame is not None:
-        found.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
+        places.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
         frame = frame.f_back
-    return found[::-1]
+    return places[::-1]
 
 
 class Resume(NamedTuple):
@@ -158,20 +158,20 @@ class Resume(NamedTuple):
 
 def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[str, Resume]:
     """Return the resume functions that transformed code calls, by name."""
-    found = {}
+    resumes = {}
     for name in transformed.co_names:
         if name.startswith(private_api.RESUME_NAME.key):
             value = namespace.get(name)
             value = getattr(value, private_api.ORIGINAL_CALLABLE.key, value)
             if isinstance(value, FunctionType):
                 parameters = value.__code__.co_varnames[: value.__code__.co_argcount]
-                found[name] = Resume(_made_by(value) or value.__code__, parameters)
+                resumes[name] = Resume(_made_by(value) or value.__code__, parameters)
             elif isinstance(value, functools.partial) and value.func is FunctionType:
-                found[name] = Resume(value.args[0], ("closure",))
+                resumes[name] = Resume(value.args[0], ("closure",))
     for value in transformed.co_consts:
         if isinstance(value, CodeType) and is_resume(value):
-            found.setdefault(value.co_name, Resume(value, value.co_varnames[: value.co_argcount]))
-    return found
+            resumes.setdefault(value.co_name, Resume(value, value.co_varnames[: value.co_argcount]))
+    return resumes
 
 
 class TracedCode(NamedTuple):
@@ -187,9 +187,9 @@ class TracedCode(NamedTuple):
 
     def name(self, resume: str) -> str:
         """Return a resume function's name with the offset in :attr:`code`; ``""`` if no instruction is there."""
-        found = RESUME_NAME.fullmatch(resume)
-        offset = self.offsets.get(int(found["offset"])) if found is not None else None
-        return f"{private_api.RESUME_NAME.key}{offset}_{found['number']}" if found and offset is not None else ""
+        match = RESUME_NAME.fullmatch(resume)
+        offset = self.offsets.get(int(match["offset"])) if match is not None else None
+        return f"{private_api.RESUME_NAME.key}{offset}_{match['number']}" if match and offset is not None else ""
 
 
 def traced_code(code: CodeType) -> TracedCode:
@@ -203,9 +203,10 @@ def traced_code(code: CodeType) -> TracedCode:
     def number(instructions: list[Any], options: dict[str, Any]) -> None:
         before.extend((each.offset, each) for each in instructions)
 
-    made = private_api.TRACED_CODE.get()(code, number)
+    result = private_api.TRACED_CODE.get()(code, number)
     # (The instructions know their final offsets now. Up to 2.8 there is no second result.)
-    return TracedCode(made[0] if isinstance(made, tuple) else made, {offset: each.offset for offset, each in before})
+    traced = result[0] if isinstance(result, tuple) else result
+    return TracedCode(traced, {offset: each.offset for offset, each in before})
 
 
 def _made_by(factory: FunctionType) -> CodeType | None:
@@ -318,17 +319,17 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     outermost first (torch/_dynamo/variables/nn_module.py, ``record_nn_module_stack``). The key tells two calls of the
     same module apart. A node of a graph within the graph is named with that graph's name: ``"wrap_body_0.linear"``.
     """
-    found = []
+    modules = []
     for node in gm.graph.nodes:
         stack = node.meta.get(private_api.MODULE_STACK.key)
         if stack:
-            found.append((str(node.name), [
+            modules.append((str(node.name), [
                 (str(key), str(path), cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls)))
                 for key, (path, cls) in stack.items()]))
     for name, inner in gm.named_children():
         if hasattr(inner, "graph"):
-            found += [(f"{name}.{node}", stack) for node, stack in node_modules(inner)]
-    return found
+            modules += [(f"{name}.{node}", stack) for node, stack in node_modules(inner)]
+    return modules
 
 
 _PLACE = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)(?:\n *(?P<text>.*))?')
@@ -348,10 +349,10 @@ def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
     def outside(stack: str) -> tuple[str, int, str, str] | None:
         if torchs not in stack[stack.rfind('File "') :]:
             return None
-        found = [place for place in _PLACE.finditer(stack) if not place["file"].startswith(torchs)]
-        if not found:
+        places = [place for place in _PLACE.finditer(stack) if not place["file"].startswith(torchs)]
+        if not places:
             return None
-        return found[-1]["file"], int(found[-1]["line"]), found[-1]["function"], (found[-1]["text"] or "").strip()
+        return places[-1]["file"], int(places[-1]["line"]), places[-1]["function"], (places[-1]["text"] or "").strip()
 
     result = []
     for node in gm.graph.nodes:
@@ -376,13 +377,13 @@ def graph_inputs(gm: Any) -> list[tuple[str, str]]:
     Dynamo keeps what an input is in ``node.meta["grapharg"]`` until the backend is done (torch/_dynamo/output_graph.py,
     ``SubgraphTracer.create_graph_input``; torch/_dynamo/variables/builder.py, ``GraphArg``).
     """
-    found = []
+    inputs = []
     for node in gm.graph.nodes:
         if node.op == "placeholder":
             source = getattr(node.meta.get(private_api.GRAPH_INPUTS.key), "source", None)
             name = getattr(source, "name", "")
-            found.append((str(node.target), str(name() if callable(name) else name)))
-    return found
+            inputs.append((str(node.target), str(name() if callable(name) else name)))
+    return inputs
 
 
 def seen_in_recompiled_frame(expression: str) -> str:
@@ -426,7 +427,7 @@ def stack_of_graph_break() -> list[tuple[str, int, str, str]]:
             return []
         if frame.f_code.co_name == function:
             stack = getattr(frame.f_locals.get(where.key), "real_stack", None) or ()
-            return [(found.filename, found.lineno or 0, found.name, (found.line or "").strip()) for found in stack]
+            return [(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in stack]
         frame = frame.f_back
     return []
 
@@ -520,17 +521,17 @@ def replaced(api: private_api.PrivateApi, make: Callable[[Any], Any]) -> Undo:
         original = owner.__dict__[name]
         plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
 
-        made: tuple[tuple[Callable[[Any], Any], ...], Any] = ((), plain)  # (wanted, the function for that)
+        current: tuple[tuple[Callable[[Any], Any], ...], Any] = ((), plain)  # (wanted, the function for that)
 
         @functools.wraps(plain)
         def function(*args: Any, **kwargs: Any) -> Any:
-            nonlocal made
-            wanted, call = made
+            nonlocal current
+            wanted, call = current
             if wanted is not users.wanted:
                 wanted, call = users.wanted, plain
                 for wrap in wanted:
                     call = wrap(call)
-                made = wanted, call  # (at once: threads may come here together)
+                current = wanted, call  # (at once: threads may come here together)
             try:
                 return call(*args, **kwargs)
             except BaseException as error:
@@ -749,10 +750,10 @@ class FullPaths:
     def __call__(self, shown: str) -> str:
         """Return the whole path for one that torch printed; as it is where torch did not cut it or no file fits."""
         if shown not in self._known:
-            self._known[shown] = shown if os.path.isabs(shown) else self._found(shown)
+            self._known[shown] = shown if os.path.isabs(shown) else self._whole(shown)
         return self._known[shown]
 
-    def _found(self, shown: str) -> str:
+    def _whole(self, shown: str) -> str:
         try:
             shorten = private_api.SHORT_PATHS.get()
         except private_api.MissingPrivateApi:
@@ -793,8 +794,8 @@ def was_asked(code: CodeType) -> bool:
 
 def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[[], str]]:
     """Return ``(transformed code, (frame, recompile), what prints the guard tree)`` of a cache entry."""
-    found = getattr(entry, "compile_id", None)
-    ids = (int(found.frame_id), int(found.frame_compile_id)) if found is not None else None
+    own = getattr(entry, "compile_id", None)
+    ids = (int(own.frame_id), int(own.frame_compile_id)) if own is not None else None
     return entry.code, ids, lambda: str(getattr(entry, "guard_manager", None))
 
 
@@ -834,16 +835,16 @@ def graph_module_behind(function: Any) -> Any:
     """Return the graph module behind a compiled graph, through wrappers and closures; ``None`` if there is none."""
     pending, seen = [function], 0
     while pending and seen < 50:
-        here = pending.pop(0)
+        current = pending.pop(0)
         seen += 1
-        if hasattr(here, private_api.READABLE_GRAPH.attribute):
-            return here
+        if hasattr(current, private_api.READABLE_GRAPH.attribute):
+            return current
         for attribute in ("__self__", private_api.ORIGINAL_CALLABLE.key, "__wrapped__"):
-            inner = getattr(here, attribute, None)
+            inner = getattr(current, attribute, None)
             if inner is not None:
                 pending.append(inner)
-        if isinstance(here, FunctionType) and here.__closure__:
-            for cell in here.__closure__:
+        if isinstance(current, FunctionType) and current.__closure__:
+            for cell in current.__closure__:
                 try:
                     pending.append(cell.cell_contents)
                 except ValueError:

@@ -26,7 +26,7 @@ _DYNAMO = {"automatic_dynamic_shapes": False, "recompile_limit": 100000, "accumu
 
 
 @contextlib.contextmanager
-def apart() -> Iterator[None]:
+def isolated_compile() -> Iterator[None]:
     """Isolate what is compiled inside: it goes to a directory that is then removed.
 
     No cache of torch's is read or filled. Afterwards the cache entries made inside are gone from all functions; those
@@ -34,13 +34,13 @@ def apart() -> Iterator[None]:
     """
     names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
     before = {name: os.environ.get(name) for name in names}
-    made: dict[int, tuple[CodeType, set[int]]] = {}
+    compiled: dict[int, tuple[CodeType, set[int]]] = {}
     known: dict[int, int] = {}
 
     def on_bytecode(original: CodeType, transformed: CodeType) -> None:
-        if id(original) not in made:
+        if id(original) not in compiled:
             known[id(original)] = len(hooks.cache_entries(original))
-            made[id(original)] = (original, set())
+            compiled[id(original)] = (original, set())
 
     with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory:
         undo = hooks.on_bytecode(on_bytecode)
@@ -57,7 +57,7 @@ def apart() -> Iterator[None]:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
-            for code, _ in made.values():
+            for code, _ in compiled.values():
                 _forget(code, known[id(code)])
 
 
@@ -124,9 +124,9 @@ def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> A
 
 def inductor_inner() -> Callable[..., Any]:
     """Return the function that compiles forward and backward graphs, unless another is given."""
-    found = inspect.signature(private_api.COMPILE_FX.get()).parameters[private_api.COMPILE_FX.key].default
-    assert callable(found)
-    return found
+    inner = inspect.signature(private_api.COMPILE_FX.get()).parameters[private_api.COMPILE_FX.key].default
+    assert callable(inner)
+    return inner
 
 
 def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:

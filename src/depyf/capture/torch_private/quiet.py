@@ -1,4 +1,4 @@
-"""Looking at tensors of a running program so that nothing of it notices."""
+"""Looking at tensors of a running program without side effects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import private_api
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+def without_side_effects() -> Iterator[None]:
     """Record no gradients inside, and let no mode of the user's see the operations there.
 
     Such modes are ``TorchDispatchMode`` and its like.
@@ -60,5 +60,5 @@ def inner_tensors(tensor: Any) -> list[Any]:
 
 def version(tensor: Any) -> int | None:
     """Torch's count of changes to the tensor's memory; ``None`` where torch keeps none."""
-    with undisturbed():
+    with without_side_effects():
         return None if tensor.is_inference() else int(tensor._version)

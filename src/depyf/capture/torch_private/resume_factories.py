@@ -81,8 +81,8 @@ def _making(output: Sequence[Any], begin: int, name: str, code: CodeType) -> tup
     elif sys.version_info < (3, 11):
         wanted = [("LOAD_CONST", None), ("MAKE_FUNCTION", _CLOSURE)]
     end = at + 1 + len(wanted)
-    found = [(each.opname, each.arg if argument is not None else None)
+    actual = [(each.opname, each.arg if argument is not None else None)
              for each, (_, argument) in zip(output[at + 1 : end], wanted)]
-    if found != wanted:
-        raise LookupError(f"how this torch makes the function {name}: {found}")
+    if actual != wanted:
+        raise LookupError(f"how this torch makes the function {name}: {actual}")
     return at, end

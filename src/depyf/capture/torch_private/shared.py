@@ -73,8 +73,8 @@ def leave_traceback(error: BaseException) -> None:
     They are no places of the user's. To be followed by a bare ``raise``, which does not add the frame again (with
     Python 3.11 and later; before, the frames stay).
     """
-    here = error.__traceback__
-    while here is not None and here.tb_frame.f_code.co_filename.startswith(_HERE):
-        here = here.tb_next
-    if here is not None:  # (else the error is ours)
-        error.__traceback__ = here
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(_HERE):
+        traceback = traceback.tb_next
+    if traceback is not None:  # (else the error is ours)
+        error.__traceback__ = traceback

@@ -14,7 +14,7 @@ TESTED: tuple[tuple[int, int], ...] = ((2, 6), (2, 9), (2, 11), (2, 13), (2, 15)
 #: would be compiled with the user's.
 OLDEST = (2, 2)
 
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
 class TorchTooOld(RuntimeError):
@@ -23,8 +23,8 @@ class TorchTooOld(RuntimeError):
 
 def numbers(version: str) -> tuple[int, int] | None:
     """``2.13.0+cpu`` -> ``(2, 13)``; ``None`` for what is no version."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def support_status(version: str) -> str:
@@ -33,17 +33,17 @@ def support_status(version: str) -> str:
     Raises:
         TorchTooOld: it is older than :data:`OLDEST`.
     """
-    found = numbers(version)
-    if found is None or found in TESTED:
+    release = numbers(version)
+    if release is None or release in TESTED:
         return ""
-    if found < OLDEST:
+    if release < OLDEST:
         raise TorchTooOld(
             f"depyf cannot watch torch {version}: it needs {_text(OLDEST)} or later, and is tested with "
             f"{_text(TESTED[0])} to {_text(TESTED[-1])}. Run: pip install --upgrade torch")
-    if found > TESTED[-1]:
+    if release > TESTED[-1]:
         return (f"torch {version} is newer than the newest that this depyf was tested with "
                 f"({_text(TESTED[-1])}); `depyf doctor` shows what is different")
-    if found < TESTED[0]:
+    if release < TESTED[0]:
         return (f"torch {version} is older than the oldest that this depyf was tested with "
                 f"({_text(TESTED[0])}); `depyf doctor` shows what is missing")
     return ""  # between two that were
@@ -51,8 +51,8 @@ def support_status(version: str) -> str:
 
 def warn_once(text: str) -> bool:
     """Note that a text is said; return whether it had not been said in this process."""
-    new = text not in _said
-    _said.add(text)
+    new = text not in _warned
+    _warned.add(text)
     return new
 
 

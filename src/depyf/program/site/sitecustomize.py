@@ -9,9 +9,9 @@ def _start():
     import os
     import sys
 
-    here = os.path.dirname(os.path.abspath(__file__))
-    package = os.path.dirname(os.path.dirname(os.path.dirname(here)))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
+    folder = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != folder]
     if sys.version_info >= (3, 10):
         added = package not in sys.path
         if added:  # depyf runs from a folder that only the command knows of

@@ -31,7 +31,7 @@ def assign(
         captured: captured node of each node, where known.
     """
     flow = Flow(module, graph, text, captured or {})
-    libraries.tie(flow)
+    libraries.match_libraries(flow)
     _returned(flow)
     _mutated(flow)
     fused = Fused(flow)
@@ -45,13 +45,13 @@ def assign(
             computed[index] = libraries.with_views(flow, stored, computed[index])
     result = []
     for index, launch in enumerate(module.launches):
-        said = _said(flow, launch, index)
-        nodes = said or computed[index] or fused.moved.get(index, set())
-        result.append((tuple(sorted(nodes, key=lambda name: flow.order.get(name, 0))), not said))
+        named = _named_nodes(flow, launch, index)
+        nodes = named or computed[index] or fused.moved.get(index, set())
+        result.append((tuple(sorted(nodes, key=lambda name: flow.order.get(name, 0))), not named))
     return result
 
 
-def _said(flow: Flow, launch: Launch, index: int) -> set[str]:
+def _named_nodes(flow: Flow, launch: Launch, index: int) -> set[str]:
     """Return the nodes that torch itself names for a call: for the first one of a kernel, above the kernel."""
     definition = launch.definition
     if definition is None or index not in flow.first:

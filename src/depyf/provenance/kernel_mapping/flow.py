@@ -106,11 +106,11 @@ class Flow:
 
     def computes(self, value: int, name: str) -> None:
         """Note that a kernel which writes a value computes the node; so do those that wrote parts of it before."""
-        here: int | None = value
-        while here is not None and here in self.writer:
-            if self.writer[here] not in self.libraries:
-                self.targets.setdefault(self.writer[here], set()).add(name)
-            here = self.module.continues.get(here)
+        current: int | None = value
+        while current is not None and current in self.writer:
+            if self.writer[current] not in self.libraries:
+                self.targets.setdefault(self.writer[current], set()).add(name)
+            current = self.module.continues.get(current)
 
 
 @functools.lru_cache(4096)
@@ -127,9 +127,9 @@ def elements(sizes: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 
 def _results(text: str) -> list[str]:
     """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
-    found = re.findall(r"^        return (.*)$", text, re.M)
+    returns = re.findall(r"^        return (.*)$", text, re.M)
     try:
-        body = ast.parse(found[0]).body if found else []
+        body = ast.parse(returns[0]).body if returns else []
     except SyntaxError:
         return []
     value = body[0].value if body and isinstance(body[0], ast.Expr) else None

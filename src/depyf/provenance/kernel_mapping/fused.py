@@ -83,9 +83,9 @@ class Fused:
                 names = [name for name, at in self.flow.launched.items() if at == reader]
                 self.moved.setdefault(index, set()).update(names)
         if index not in self.moved:
-            said = {name for value in launch.reads for name in [self.flow.node_of.get(value, "")]
+            nodes = {name for value in launch.reads for name in [self.flow.node_of.get(value, "")]
                     if name and self.flow.nodes[name].is_call}
-            self.moved[index] = said
+            self.moved[index] = nodes
 
     def _needs(self, targets: Iterable[str], available: set[str]) -> _Needs:
         """Return the needs of a kernel that writes the targets and reads the nodes that are available."""

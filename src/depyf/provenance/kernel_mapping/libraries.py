@@ -14,8 +14,8 @@ from .flow import Flow, elements
 from .operations import CALLED, VIEWS, bare_name, is_view
 
 
-def tie(flow: Flow) -> None:
-    """Tie calls of library kernels to nodes, in order, each with the one that fits best."""
+def match_libraries(flow: Flow) -> None:
+    """Match calls of library kernels to nodes, in order, each with the one that fits best."""
     by_operation: dict[str, list[Node]] = {}
     by_input: dict[tuple[str, str], list[Node]] = {}
     for node in flow.graph.nodes:
@@ -55,9 +55,9 @@ def _operations(launch: Launch) -> list[str]:
     parts = launch.name.split(".")
     of_torch = parts[:2] == ["torch", "ops"] and len(parts) > 3
     plain = bare_name(parts[3] if of_torch else parts[min(1, len(parts) - 1)])
-    found = dict.fromkeys([plain, *CALLED.get(plain, "").split()])
-    found.update(dict.fromkeys(bare_name(item.rpartition(".")[2]) for item in reversed(launch.aten)))
-    return [name for name in found if name not in VIEWS or name == plain]
+    operations = dict.fromkeys([plain, *CALLED.get(plain, "").split()])
+    operations.update(dict.fromkeys(bare_name(item.rpartition(".")[2]) for item in reversed(launch.aten)))
+    return [name for name in operations if name not in VIEWS or name == plain]
 
 
 def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
@@ -82,10 +82,10 @@ def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
 
 
 def _getter(flow: Flow, node: str, item: int) -> str:
-    found = [flow.nodes[name] for name in flow.users.get(node, ())
+    getters = [flow.nodes[name] for name in flow.users.get(node, ())
              if flow.nodes[name].target == "operator.getitem"]
     # (The text of a getitem names its index, the node does not.)
-    for getter in found:
+    for getter in getters:
         if _index(flow, getter) == item:
             return getter.name
     return ""

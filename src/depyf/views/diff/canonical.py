@@ -120,7 +120,7 @@ def guard_text(guard: Guard) -> str:
     text = _IDS.sub("_", _OBJECT.sub("_", _DICT_VERSION.sub(r"\1_", guard.expression)))
     if _COMMUTES.search(text):
         text = _in_order(text)
-    return _SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", text)
+    return _SET.sub(lambda match: "{" + ", ".join(sorted(match[1].split(", "))) + "}", text)
 
 
 @functools.lru_cache(maxsize=10_000)

@@ -80,27 +80,27 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
     return result
 
 
-def text(found: Difference, names: tuple[str, str]) -> str:
+def text(result: Difference, names: tuple[str, str]) -> str:
     """Return the difference as Markdown.
 
     Args:
-        found: the difference.
+        result: the difference.
         names: of the two runs.
     """
     lines = [f"# What changed from {code(names[0])} to {code(names[1])}"]
-    if found.numbers:
-        lines += ["", f"{_arrows(found.numbers)}."]
-    if found.head:
-        lines += ["", *found.head]
-    for title, items in found.functions.items():
+    if result.numbers:
+        lines += ["", f"{_arrows(result.numbers)}."]
+    if result.head:
+        lines += ["", *result.head]
+    for title, items in result.functions.items():
         lines += ["", f"### {title}", "", *items]
-    if not found:
+    if not result:
         lines += ["", "No difference."]
-        lines += [f"Compile time: {first:.2f} s, now {second:.2f} s." for _, first, second in found.times[:1]]
-    elif found.times:
+        lines += [f"Compile time: {first:.2f} s, now {second:.2f} s." for _, first, second in result.times[:1]]
+    elif result.times:
         lines += ["", "## Time", "", "Compile time differs from run to run; it is no difference.", "",
                   *table(("part", "before", "after"), [
-                      (prose(name), f"{first:.2f} s", f"{second:.2f} s") for name, first, second in found.times])]
+                      (prose(name), f"{first:.2f} s", f"{second:.2f} s") for name, first, second in result.times])]
     return "\n".join(lines) + "\n"
 
 
@@ -180,8 +180,8 @@ class _Comparison:
             return [f"* {_VERSION} {word}: {self._sizes(run, present)}"]
         of = f" of {_VERSION}"
         lines = self._guards(entry, other, of)
-        graphs = [[run.graphs[each] for each in here.graph_names if each in run.graphs]
-                  for run, here in ((self.old, entry), (self.new, other))]
+        graphs = [[run.graphs[name] for name in each.graph_names if name in run.graphs]
+                  for run, each in ((self.old, entry), (self.new, other))]
         for at, (graph, changed) in enumerate(paired(graphs[0], graphs[1], lambda _: 0), 1):
             which = f"graph {at}{of}" if max(map(len, graphs)) > 1 else f"graph{of}"
             lines += self._graph(graph, changed, which)
@@ -305,21 +305,21 @@ class _Fact:
 
 def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
     for compilation in summary.compilations:
-        for found in compilation.breaks:
-            where = found.location
+        for broken in compilation.breaks:
+            where = broken.location
             shown = _place(run, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
             text = where.text if where and where.text else where and where.line
-            yield _Fact(f"{shown} ({prose(found.reason, 100)})",
-                        (VALUES.sub("_", found.reason), where and base_name(where.filename), text))
+            yield _Fact(f"{shown} ({prose(broken.reason, 100)})",
+                        (VALUES.sub("_", broken.reason), where and base_name(where.filename), text))
 
 
 def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
     for compilation in summary.recompiles:
-        found = compilation.guard_failures[0]
+        failure = compilation.guard_failures[0]
         changes = run.changes(compilation)
-        what = changes[0].row() if changes else code(found.text, 160)
+        what = changes[0].row() if changes else code(failure.text, 160)
         yield _Fact(f"{what} in {run.name_of(compilation)}",
-                    (plain_name(compilation.function), kind_of_failure(found)))
+                    (plain_name(compilation.function), kind_of_failure(failure)))
 
 
 def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
@@ -373,8 +373,8 @@ def _heads(before: Capture, after: Capture) -> list[str]:
 def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
     first, second = ({"all": sum((c.seconds for c in capture.compilations), 0.0)}
                      | seconds_by_phase(capture.compilations) for capture in (before, after))
-    found = [(name, first.get(name, 0.0), second.get(name, 0.0)) for name in first | second]
-    return [each for each in found if max(each[1:]) >= 0.005]
+    times = [(name, first.get(name, 0.0), second.get(name, 0.0)) for name in first | second]
+    return [each for each in times if max(each[1:]) >= 0.005]
 
 
 def _place(run: RunIndex, where: SourceLocation | None, comma: str = ", ") -> str:

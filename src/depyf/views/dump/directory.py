@@ -44,8 +44,8 @@ _WRITTEN_BY = "written by depyf 1\n"
 
 def numbered(names: Iterable[str], beginning: str) -> dict[int, str]:
     """Those names that are the beginning and a number, by number, in order."""
-    found = {int(name.removeprefix(beginning)): name for name in names if re.fullmatch(beginning + r"\d+", name)}
-    return dict(sorted(found.items()))
+    return dict(sorted(
+        (int(name.removeprefix(beginning)), name) for name in names if re.fullmatch(beginning + r"\d+", name)))
 
 
 class DirectoryError(OSError):
@@ -260,9 +260,9 @@ def how_faithful(fidelity: str, note: str) -> list[str]:
     """Return the lines on fidelity in the head of a text: what it means, with the conditions; then the other notes."""
     notes = sorted(notes_of(note))
     conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
-    said = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"
+    text = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"
     others = "; ".join(part for part in notes if not part.startswith("if "))
-    return [said + (f", if: {'; '.join(conditions)}" if conditions else ""), *([others] if others else [])]
+    return [text + (f", if: {'; '.join(conditions)}" if conditions else ""), *([others] if others else [])]
 
 
 def transformed_header(

@@ -116,8 +116,8 @@ def write_views(
         report(error)
 
     given = capture
-    found = guarded_call(lambda: _without_lost(given, directory), given, noted)
-    capture = guarded_call(lambda: _with_full_code(found, directory, noted, progress), found, noted)
+    written = guarded_call(lambda: _without_lost(given, directory), given, noted)
+    capture = guarded_call(lambda: _with_full_code(written, directory, noted, progress), written, noted)
     if clean:
         whole = capture
         capture = guarded_call(lambda: _without_wild(whole, directory), whole, noted)
@@ -127,9 +127,9 @@ def write_views(
         progress("outlines", number, len(capture.graphs))
         graphs.append(guarded_call(lambda: _with_outlines(graph, directory, known), graph, noted))
     capture = replace(capture, graphs=tuple(graphs))
-    said = _notes(capture, notes, errors, directory)
-    notes_file = _write_notes(said, directory)
-    final = replace(capture, notes=said)
+    reported = _notes(capture, notes, errors, directory)
+    notes_file = _write_notes(reported, directory)
+    final = replace(capture, notes=reported)
     progress("records", 0, 1)
     # Records that cannot be written leave what was written while the run went on.
     guarded_call(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
@@ -139,7 +139,7 @@ def write_views(
         if wanted else ""
     guarded_call(lambda: directory.write(index.FILE, index.index(final, notes_file, shown)), None, noted)
     later = _notes(capture, notes, errors, directory)
-    if later != said:
+    if later != reported:
         _write_notes(later, directory)
     return final
 

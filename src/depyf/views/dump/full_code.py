@@ -213,8 +213,8 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
         head = [f"{head[0]}, with the notes of {alike.label}"]
     else:
         head += _notes(code.note)
-    found = version.compilation.breaks if version.compilation is not None else ()
-    head += [line for text in sentences(found) for line in comment(text, 0, deeper=2)]
+    breaks = version.compilation.breaks if version.compilation is not None else ()
+    head += [line for text in sentences(breaks) for line in comment(text, 0, deeper=2)]
     return "\n".join([*head, _with_writes(code.text.rstrip(), shown)])
 
 
@@ -239,8 +239,8 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())
-        for said in above.get(number, ()):
-            lines += comment(said, indent, deeper=2)
+        for sentence in above.get(number, ()):
+            lines += comment(sentence, indent, deeper=2)
         lines.append(line)
     return "\n".join(lines)
 

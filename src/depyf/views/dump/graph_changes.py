@@ -79,10 +79,10 @@ class _Sizes:
     def add(self, old: str, new: str) -> None:
         """Add two statements that differ in sizes alone."""
         pairs = [(one, other) for one, other in zip(_WORD.finditer(old), _WORD.finditer(new)) if _is_size(one[0])]
-        found = {(one[0], other[0]) for one, other in pairs if one[0] != other[0]}
+        changed = {(one[0], other[0]) for one, other in pairs if one[0] != other[0]}
         same = {one[0] for one, other in pairs if one[0] == other[0]}
-        self.count.update(found)
-        self.kept |= {pair for pair in found if pair[0] in same}
+        self.count.update(changed)
+        self.kept |= {pair for pair in changed if pair[0] in same}
         for one, other in pairs:
             if one[0] != other[0]:
                 self.places.setdefault((one[0], other[0]), {})[_around(old, one), _around(new, other)] = None
@@ -93,7 +93,7 @@ class _Sizes:
         for (old, new), count in self.count.most_common():
             result.append(f"{new} instead of {old} in {count} statement{'s' * (count > 1)}")
             if (old, new) in self.kept:
-                places = [f"{here} for {there}".replace(" ", _TOGETHER) for there, here in self.places[old, new]]
+                places = [f"{now} for {was}".replace(" ", _TOGETHER) for was, now in self.places[old, new]]
                 result[-1] += f": {some(places, _PLACES)}"
         return result
 
@@ -124,7 +124,7 @@ def _statements(text: str) -> Sequence[str]:
     Those of functions in it behind their first lines. (They are told by lines: to parse a large graph takes several
     times as long.)
     """
-    found: list[str] = []
+    joined: list[str] = []
     parts: list[str] = []
     depth = 0
     for line in text.split("\n"):
@@ -134,10 +134,10 @@ def _statements(text: str) -> Sequence[str]:
         depth += sum(map(part.count, "([{")) - sum(map(part.count, ")]}"))
         parts.append(part)
         if depth <= 0:
-            found.append(parts[0] if len(parts) == 1 and "  #" not in part else _on_one_line(parts))
+            joined.append(parts[0] if len(parts) == 1 and "  #" not in part else _on_one_line(parts))
             parts = []
             depth = 0
-    statements = (_ANNOTATION.sub("", each).removesuffix(":") for each in found[1:])
+    statements = (_ANNOTATION.sub("", each).removesuffix(":") for each in joined[1:])
     return [each for each in statements if not each.endswith(" = None")]
 
 

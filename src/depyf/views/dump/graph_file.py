@@ -32,8 +32,8 @@ class GraphFile:
 
     def line(self, line: int) -> int:
         """Return the line of the file that shows what stands on a line of torch's text; 0 where none does."""
-        found = self.view.line(line)
-        return found and found + self.first_line - 1
+        number = self.view.line(line)
+        return number and number + self.first_line - 1
 
 
 def graph_file(graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphFile:
@@ -64,8 +64,8 @@ def files_table(view: GraphView) -> list[str]:
         return []
     lines = ["# files named below:"]
     for short, path in view.files:
-        told = path if path == short or path.endswith((f"/{short}", f"\\{short}")) else f"{short}: {path}"
-        lines += wrapping.comment(f"  {told}", 0)
+        text = path if path == short or path.endswith((f"/{short}", f"\\{short}")) else f"{short}: {path}"
+        lines += wrapping.comment(f"  {text}", 0)
     return lines
 
 

@@ -150,8 +150,8 @@ def _body(lines: Sequence[str], inner: Mapping[str, _Graph], name: str) -> list[
     return [*body, *paragraph]
 
 
-def _without_self(found: re.Match[str], members: Mapping[str, str], name: str) -> str:
-    if not found["self"]:
-        return found[0]
-    member = found["member"]
+def _without_self(match: re.Match[str], members: Mapping[str, str], name: str) -> str:
+    if not match["self"]:
+        return match[0]
+    member = match["member"]
     return members.get(member) or f"{name}.{member}" if member else name

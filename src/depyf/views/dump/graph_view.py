@@ -64,7 +64,7 @@ _UNUSED_CALL = re.compile(r"(?P<name>\w+) = (?P<call>.*\))$")
 #: What a statement binds.
 _BOUND = re.compile(r" *(?P<name>\w+)(?:: \"[^\"]*\")? = ")
 _FILE = re.compile(r"#(?P<before>.*?) ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<code>.*)$")
-_DESCRIBED = re.compile(r"(?P<code>.*?)  # (?P<told>[A-Z]\w*\(.*\)|None)$")
+_DESCRIBED = re.compile(r"(?P<code>.*?)  # (?P<comment>[A-Z]\w*\(.*\)|None)$")
 #: Torch found no line of the user's for the nodes below.
 _NO_PLACE = "# No stacktrace found for following nodes"
 #: What sets a mode of torch, in words.
@@ -140,7 +140,7 @@ def graph_view(
     try:
         if text.startswith(NOT_PYTHON):
             return _commented(text, inputs, captured, callers)
-        return _View(text, inputs, captured, callers).made()
+        return _View(text, inputs, captured, callers).view()
     except (ValueError, IndexError, KeyError, AttributeError, RecursionError):
         return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
 
@@ -150,7 +150,7 @@ def _commented(
 ) -> GraphView:
     """Return the view of a graph that stands in a comment, as it is not Python."""
     head, *commented = text.split("\n")
-    view = _View("\n".join(line.removeprefix("# ").rstrip() for line in commented), inputs, captured, callers).made()
+    view = _View("\n".join(line.removeprefix("# ").rstrip() for line in commented), inputs, captured, callers).view()
     lines, places = [head], {}
     for number, line in enumerate(view.text.split("\n"), 1):
         places[number] = len(lines) + 1
@@ -184,10 +184,10 @@ class _View:
         self.out: list[str] = []
         self.lines: dict[int, int] = {}
         self.names: dict[str, str] = {}
-        self.places = {line: found for line in dict.fromkeys(line.strip() for line in self.source if "File: " in line)
-                       if (found := _FILE.match(line))}
+        self.places = {line: match for line in dict.fromkeys(line.strip() for line in self.source if "File: " in line)
+                       if (match := _FILE.match(line))}
         self.files = _short_names(dict.fromkeys([
-            *(found["file"] for found in self.places.values()), *(caller.location.filename for caller in callers)]))
+            *(match["file"] for match in self.places.values()), *(caller.location.filename for caller in callers)]))
         self.words = [_words(given.source) if given.source else "" for given in inputs]
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
         self.scopes: list[tuple[int, str]] = []  # indentations and names of classes that are open
@@ -200,7 +200,7 @@ class _View:
         self.roles: dict[str, tuple[str, int]] | None = None  # of graphs within the graph, and where they are called
         self.outer: dict[str, str] = {}  # what is renamed in the graph itself; inner graphs have the same names
 
-    def made(self) -> GraphView:
+    def view(self) -> GraphView:
         number = 1
         while number <= len(self.source):
             line = self.source[number - 1]
@@ -240,7 +240,7 @@ class _View:
         last = first
         while not self.source[last - 1].endswith(":"):
             last += 1
-        code, told = _joined_signature(self.source[first - 1 : last])
+        code, comments = _joined_signature(self.source[first - 1 : last])
         marks = list(wrapping.top_level(code))
         opened, closed = marks[0][1], next(place for letter, place in marks if letter == ")")
         parameters = wrapping.items(code[opened + 1 : closed])
@@ -256,7 +256,7 @@ class _View:
             self.write(first, f"{' ' * indent}{code}")
         else:
             self.write(first, f"{' ' * indent}def forward(")
-            places = self.write_parameters(dict(zip(names, parameters)), shown, told, self.body(last), indent)
+            places = self.write_parameters(dict(zip(names, parameters)), shown, comments, self.body(last), indent)
             self.out.append(f"{' ' * indent}{code[closed:]}")
             self.lines.update((number, places[parameter]) for number, (parameter, _) in enumerate(aliases, last + 1))
         while after <= len(self.source) and not self.source[after - 1].strip():
@@ -273,7 +273,7 @@ class _View:
         return result
 
     def write_parameters(
-        self, parameters: Mapping[str, str], shown: Mapping[str, str], told: Mapping[str, str], body: Sequence[str],
+        self, parameters: Mapping[str, str], shown: Mapping[str, str], comments: Mapping[str, str], body: Sequence[str],
         indent: int,
     ) -> dict[str, int]:
         """Write a line for each parameter: its type, what it is, and whether the graph writes to it.
@@ -281,7 +281,7 @@ class _View:
         Args:
             parameters: their texts by name.
             shown: the names that they get.
-            told: what torch's comments say of them.
+            comments: what torch's comments say of them.
             body: of the graph, whose outermost function says what is written to.
             indent: of the signature.
 
@@ -294,7 +294,7 @@ class _View:
         places, words = {}, {}
         for name, parameter in parameters.items():
             places[name] = len(self.out) + 1
-            label = self.label(name, shown[name], told.get(name, ""))
+            label = self.label(name, shown[name], comments.get(name, ""))
             words[name] = label or shown[name]
             notes = [label, ("written to" if written[name] else "may be written to") if name in written else ""]
             if size := _NUMBER.fullmatch(types.get(name, "")):
@@ -341,16 +341,16 @@ class _View:
             taken.add(shown[name])
         return shown
 
-    def label(self, name: str, shown: str, told: str) -> str:
+    def label(self, name: str, shown: str, comment: str) -> str:
         """Return the meaning of a parameter, in the user's words; ``""`` where its name says it.
 
         Args:
-            told: what torch says of it.
+            comment: what torch says of it.
         """
         if self.captured:
             words = self.words_by_name.get(name, "") if len(self.scopes) < 2 else ""
         else:
-            words = self.words_of(told) if told else self.primal(name)
+            words = self.words_of(comment) if comment else self.primal(name)
         return "" if words == shown else words
 
     def primal(self, name: str) -> str:
@@ -365,24 +365,24 @@ class _View:
             return ""
         return self.words[index] or self.inputs[index].name
 
-    def words_of(self, told: str) -> str:
+    def words_of(self, comment: str) -> str:
         """Return in words what AOTAutograd says of a value.
 
         ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))`` (torch/_functorch/_aot_autograd/descriptors.py).
         """
-        match = _AOT_VALUE.match(told)
+        match = _AOT_VALUE.match(comment)
         if match is None:
-            return "" if told == "None" else told
+            return "" if comment == "None" else comment
         kind, inner = match["kind"], match["inner"]
         if kind == "PlainAOTInput" and inner.isdigit():
-            return self.input(int(inner)) or told
+            return self.input(int(inner)) or comment
         if kind == "PlainAOTOutput" and inner.isdigit():
             return f"result {inner}"
         if kind in ("ParamAOTInput", "BufferAOTInput") and inner[:1] in "'\"":
             return inner[1:-1]
         if kind in ("TangentAOTInput", "GradAOTOutput"):
             return f"gradient of {self.words_of(inner)}"
-        return told
+        return comment
 
     # --- bodies -----------------------------------------------------------------------------------
     def body_line(self, number: int, code: str, indent: int) -> int:
@@ -428,13 +428,13 @@ class _View:
         return self.callers.get(self.prefix + name["name"]) if name is not None else None
 
     def comment(self, code: str, indent: int, caller: SourceLocation | None = None) -> list[str]:
-        found = self.places.get(code)
-        before, self.called_from = self.called_from, caller if found is not None else None
-        if found is None:
+        match = self.places.get(code)
+        before, self.called_from = self.called_from, caller if match is not None else None
+        if match is None:
             return wrapping.comment(code.lstrip("# "), indent)
         lead = "  by " if caller is not None else ""
         inner = self.place(
-            found["file"], found["line"], found["function"], found["code"], found["before"], indent, lead)
+            match["file"], match["line"], match["function"], match["code"], match["before"], indent, lead)
         if caller is None or caller == before:
             return inner
         return [*self.place(caller.filename, str(caller.line), caller.function, caller.text, "", indent), *inner]
@@ -461,7 +461,7 @@ class _View:
             match = _DESCRIBED.match(line)
             inner = len(line) - len(line.lstrip())
             if match:
-                self.write(number, *_with_comment(match["code"].strip(), self.words_of(match["told"]), inner))
+                self.write(number, *_with_comment(match["code"].strip(), self.words_of(match["comment"]), inner))
             else:
                 self.write(number, *wrapping.wrapped(line.strip(), inner))
             number += 1
@@ -485,7 +485,7 @@ class _View:
         described = _DESCRIBED.match(code) if "  # " in code else None
         given = _NEXT.match(code) if code.endswith("next(args_iter)") else None
         if described:
-            self.write(number, *_with_comment(described["code"], self.words_of(described["told"]), indent))
+            self.write(number, *_with_comment(described["code"], self.words_of(described["comment"]), indent))
         elif given:
             self.write(number, *_with_comment(code, self.primal(given["name"]), indent))
         else:
@@ -497,7 +497,7 @@ class _View:
     def with_new_names(self, code: str) -> str:
         if not self.renamed:
             return code
-        return _NAME_OR_STRING.sub(lambda found: self.renamed.get(found[0], found[0]), code)
+        return _NAME_OR_STRING.sub(lambda match: self.renamed.get(match[0], match[0]), code)
 
 
 def _words(source: str) -> str:
@@ -507,16 +507,16 @@ def _words(source: str) -> str:
 
 def _joined_signature(lines: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Return a signature on one line, and what torch's comments say of its parameters."""
-    told: dict[str, str] = {}
+    comments: dict[str, str] = {}
     code = ""
     for line in lines:
         match = _DESCRIBED.match(line)
         line = (match["code"] if match else line).strip()
         name = _PARAMETER.match(line)
         if match and name is not None:
-            told[name[0]] = match["told"]
+            comments[name[0]] = match["comment"]
         code += (" " if code and not code.endswith("(") else "") + line
-    return code, told
+    return code, comments
 
 
 def _name_of(parameter: str) -> str:
@@ -541,7 +541,7 @@ def _mode(code: str) -> str:
     if "grad" not in code and "autocast" not in code and "inference_mode" not in code:
         return ""
     matches = ((pattern.match(code), words) for pattern, words in _MODES)
-    return next((found.expand(words).removesuffix(": ") for found, words in matches if found), "")
+    return next((match.expand(words).removesuffix(": ") for match, words in matches if match), "")
 
 
 def _short_names(paths: Iterable[str]) -> dict[str, str]:

@@ -53,11 +53,11 @@ def written_arguments(
     signs = [line for line in body if any(sign in line for sign in present)] if present else []
     if not signs:
         return {}
-    found = _Writes(parameters, text, types or {})
+    writes = _Writes(parameters, text, types or {})
     for line in signs:
         for statement in _statements(line):
-            found.statement(statement)
-    return {name: name in found.written for name in parameters if {name, _PERHAPS + name} & found.written}
+            writes.statement(statement)
+    return {name: name in writes.written for name in parameters if {name, _PERHAPS + name} & writes.written}
 
 
 def _statements(line: str) -> list[ast.stmt]:
@@ -85,24 +85,24 @@ class _Writes:
         """Return the parameters that a value is a view of."""
         if name not in self.views:
             self.views[name] = frozenset()
-            made = self.made(name)
-            for statement in _statements(made[2]) if made is not None else ():
-                if isinstance(statement, ast.Expr):
-                    self.views[name] = self.seen_through(statement.value, made[1] or "" if made is not None else "")
+            assignment = self.assignment(name)
+            for statement in _statements(assignment[2]) if assignment is not None else ():
+                if assignment is not None and isinstance(statement, ast.Expr):
+                    self.views[name] = self.seen_through(statement.value, assignment[1] or "")
         return self.views[name]
 
-    def made(self, name: str) -> re.Match[str] | None:
-        """Return ``(its type, what makes it)`` of a value."""
+    def assignment(self, name: str) -> re.Match[str] | None:
+        """Return a match of ``(type, expression)`` of the statement that makes a value."""
         return re.search(rf"(?m)(?:^ *|;  ){name}(?:: \"([^\"\n]*)\")? = (?!None\b)([^;\n]*)", self._text)
 
     def type(self, value: ast.expr) -> str:
         """Return the type that torch prints of a value."""
         if not isinstance(value, ast.Name):
             return ""
-        made = None if value.id in self._types else self.made(value.id)
-        if made is None:
+        assignment = None if value.id in self._types else self.assignment(value.id)
+        if assignment is None:
             return self._types.get(value.id, "")
-        return made[1] or self._types.get(made[2], "")
+        return assignment[1] or self._types.get(assignment[2], "")
 
     def statement(self, statement: ast.stmt) -> None:
         if isinstance(statement, ast.AugAssign):
@@ -135,7 +135,7 @@ class _Writes:
                 return frozenset().union(*map(self.seen_through, items))
         return frozenset()
 
-    def called(self, call: ast.Call, made: str) -> frozenset[str]:
+    def called(self, call: ast.Call, new_type: str) -> frozenset[str]:
         name = _OVERLOADS.sub("", ast.unparse(call.func))
         operation = name.rpartition(".")[2]
         arguments = list(call.args)
@@ -158,15 +158,15 @@ class _Writes:
             self.written |= result
             return result
         if operation in _CONVERSIONS and not name.startswith("torch.") and not _is_true(keywords.get("copy")):
-            return self.converted(arguments[0], made)
+            return self.converted(arguments[0], new_type)
         return self.seen_through(arguments[0]) if operation in _VIEWS else frozenset()
 
-    def converted(self, value: ast.expr, made: str) -> frozenset[str]:
+    def converted(self, value: ast.expr, new_type: str) -> frozenset[str]:
         """Return the parameters that a value is a view of after a conversion that gives a value of a type."""
         views, before = self.seen_through(value), self.type(value)
-        if before and made and before != made:
+        if before and new_type and before != new_type:
             return frozenset()
-        if before and "][" in made:  # (the type tells the layout and the device)
+        if before and "][" in new_type:  # (the type tells the layout and the device)
             return views
         return frozenset(name if name.startswith(_PERHAPS) else _PERHAPS + name for name in views)
 

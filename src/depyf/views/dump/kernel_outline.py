@@ -101,7 +101,7 @@ def _repeated(likes: Sequence[int], at: int) -> tuple[int, int]:
 
 def _shown(call: _Call) -> Iterator[str]:
     where = "extern" if call.call.kind == "extern" else f"{call.call.kind}, line {call.call.line}"
-    said = "" if call.call.inferred else ", said by torch"
-    yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{said})"
+    source = "" if call.call.inferred else ", said by torch"
+    yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{source})"
     for line in call.lines:
         yield f"          {line}"

@@ -150,8 +150,8 @@ def _items(
             written.append((lines, item))
         else:
             chunk = []
-            while at < len(items) and isinstance(here := items[at], Node) and _place(here) == _place(item):
-                chunk.append(here)
+            while at < len(items) and isinstance(node := items[at], Node) and _place(node) == _place(item):
+                chunk.append(node)
                 at += 1
             written.append(([Line(depth, _chunk(chunk), 0, chunk[0].line)], None))
     for number, (lines, written_block) in enumerate(written):
@@ -168,8 +168,8 @@ def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, s
 
 def layer_pattern(path: str) -> str:
     """Return the path with its last number left out: ``layers.#`` of ``layers.3``."""
-    found = list(_LAYER.finditer(path))
-    return path if not found else path[: found[-1].start(1)] + _NUMBER + path[found[-1].end(1) :]
+    numbers = list(_LAYER.finditer(path))
+    return path if not numbers else path[: numbers[-1].start(1)] + _NUMBER + path[numbers[-1].end(1) :]
 
 
 def layer_ranges(paths: Sequence[str]) -> str:

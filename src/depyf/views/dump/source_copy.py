@@ -38,8 +38,8 @@ def with_short_lines(text: str) -> str:
     if max(map(len, text.splitlines()), default=0) <= WIDTH:
         return text
     try:
-        made = _broken(text)
-        return made if _meaning(made) == _meaning(text) else text
+        broken = _broken(text)
+        return broken if _meaning(broken) == _meaning(text) else text
     except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
         return text
 
@@ -76,8 +76,8 @@ def _break_comments(text: str, lines: list[str]) -> None:
             continue
         code = line[:column].rstrip()
         indent = column if not code else len(code) - len(code.lstrip())
-        said = comment(token.string[1:].strip(), indent, 0)
-        lines[row - 1 : row] = [*said, code] if code else said
+        above = comment(token.string[1:].strip(), indent, 0)
+        lines[row - 1 : row] = [*above, code] if code else above
 
 
 def _break_texts(text: str, lines: list[str]) -> None:
@@ -90,15 +90,15 @@ def _break_texts(text: str, lines: list[str]) -> None:
 
 
 def _broken_between_words(line: str) -> list[str]:
-    found = []
+    parts = []
     margin = line[: len(line) - len(line.lstrip())]
     while len(line) > WIDTH:
         place = line.rfind(" ", len(margin) + 1, WIDTH + 1)
         if place < 0 or not line[len(margin) : place].strip():
             break
-        found.append(line[:place].rstrip())
+        parts.append(line[:place].rstrip())
         line = margin + line[place:].lstrip()
-    return [*found, line]
+    return [*parts, line]
 
 
 def _break_statements(text: str, lines: list[str]) -> None:

@@ -36,7 +36,7 @@ class Totals:
     def of(cls, run: RunIndex) -> Totals:
         """Count what is in a run."""
         compilations = run.capture.compilations
-        breaks = [found for compilation in compilations for found in compilation.breaks]
+        breaks = [broken for compilation in compilations for broken in compilation.breaks]
         outcomes: dict[str, int] = {}
         for compilation in compilations:
             if compilation.outcome != "compiled":
@@ -46,7 +46,7 @@ class Totals:
             sum(compilation.outcome == "compiled" for compilation in compilations),
             len({name for _, entry in run.entries.values() for name in entry.graph_names}),
             len(breaks),
-            len({found.location and (found.location.filename, found.location.line) for found in breaks}),
+            len({broken.location and (broken.location.filename, broken.location.line) for broken in breaks}),
             sum(len(summary.recompiles) for summary in run.summaries), outcomes,
             sum(compilation.seconds for compilation in compilations))
 

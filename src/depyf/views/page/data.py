@@ -52,8 +52,8 @@ def run_data(
         provenances: those of graphs that are known already, by name of the graph.
         names: what files are called, by path, where that is not a part of the path (``In[3]``).
     """
-    found = sources.of_capture(capture) if files is None else files
-    run = Run(capture, found, names or {})
+    texts = sources.of_capture(capture) if files is None else files
+    run = Run(capture, texts, names or {})
     for file in run.files:
         run.file(file.path)
     # (Numbers are given in this order.)

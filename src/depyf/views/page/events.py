@@ -42,18 +42,18 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
     first = group[0][0]
     places = []
     for members in breaks_by_place(group):
-        found, compilation = members[0]
-        where = found.location
+        broken, compilation = members[0]
+        where = broken.location
         if where is not None:
-            run.statuses.at_break(where, len(run.index.graphs), found.reason)
+            run.statuses.at_break(where, len(run.index.graphs), broken.reason)
         resumes = dict.fromkeys(
             name for _, c in members if c.outcome == "compiled" for name in run.index.resume_names(c))
         places.append({
             "place": run.place(where), "text": where.text if where else "",
             "function": run.function_at(where) if where else "",
             "path": [[run.place(step), run.function_at(step)]
-                     for step in path_to(found, compilation)[:-1]],
-            "skips": found.skips_function, "of": run.subject(compilation),
+                     for step in path_to(broken, compilation)[:-1]],
+            "skips": broken.skips_function, "of": run.subject(compilation),
             "resumes": [[name, branch_data(run.index.frames.get(name))] for name in resumes],
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
@@ -68,10 +68,10 @@ def recompile_data(run: Run, summary: FunctionSummary) -> Json:
     """Return the recompiles of a function, a row for each."""
     rows = []
     for compilation in summary.recompiles:
-        found = run.index.changes(compilation)
+        changes = run.index.changes(compilation)
         rows.append({
             "id": str(compilation.compile_id), "of": run.subject(compilation),
-            "text": spans(". ".join(filter(None, (row(found), run.index.besides(compilation))))),
+            "text": spans(". ".join(filter(None, (row(changes), run.index.besides(compilation))))),
             "failures": [_failure(run, members) for members in failures_by_kind([compilation])]})
     return {"unit": run.index.summaries.index(summary), "subject": summary.title, "rows": rows,
             "advice": [spans(text) for text in run.advice.on(summary.recompiles)]}
@@ -79,12 +79,12 @@ def recompile_data(run: Run, summary: FunctionSummary) -> Json:
 
 def _failure(run: Run, failures: list[GuardFailure]) -> Json:
     causes: dict[int, str] = {}
-    for found in failures:
-        if found.cause is not None:
-            causes.setdefault(run.place(found.cause), found.cause.text)
+    for failure in failures:
+        if failure.cause is not None:
+            causes.setdefault(run.place(failure.cause), failure.cause.text)
     return {
-        "texts": list(dict.fromkeys(without_addresses(found.text) for found in failures)),
-        "entries": list(dict.fromkeys(str(found.entry) for found in failures if found.entry)),
+        "texts": list(dict.fromkeys(without_addresses(failure.text) for failure in failures)),
+        "entries": list(dict.fromkeys(str(failure.entry) for failure in failures if failure.entry)),
         "causes": [[place, text] for place, text in causes.items()]}
 
 
@@ -97,7 +97,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     """Compilations that gave no code. What torch says of the break that was in the way stands at the break."""
     first = members[0]
     failure = first.failure
-    broken = next((found for found in reversed(first.breaks) if found.skips_function), None)
+    broken = next((each for each in reversed(first.breaks) if each.skips_function), None)
     account = events.graph_break(first.compile_id, failure.reason) if failure and not broken else None
     why: list[list[str]] = []
     if broken is not None:
@@ -114,7 +114,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
         "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
         "text": spans(why_plain(run.index, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
-        "rows": [spans(row(found)) for found in changes if found][:3],
+        "rows": [spans(row(each)) for each in changes if each][:3],
         "hints": [spans(hint) for hint in dict.fromkeys([*hints, *(
             run.advice.on(members) if first.outcome == "limit" else ())])]}
 
@@ -146,12 +146,12 @@ def phases_data(run: Run) -> list[list[Any]]:
 
 def caches_data(run: Run) -> list[list[Any]]:
     """Return ``[cache, outcome, reason, times]`` of the lookups in torch's caches."""
-    found: dict[tuple[str, str, str], int] = {}
+    counts: dict[tuple[str, str, str], int] = {}
     for compilation in run.capture.compilations:
         for lookup in compilation.caches:
             key = lookup.cache, lookup.outcome, without_addresses(lookup.reason)
-            found[key] = found.get(key, 0) + 1
-    return [[*key, times] for key, times in found.items()]
+            counts[key] = counts.get(key, 0) + 1
+    return [[*key, times] for key, times in counts.items()]
 
 
 def summary_data(run: Run) -> Json:

@@ -25,7 +25,7 @@ def failed(
         failures: those of the version.
         plain: makes two ways to write an expression one.
     """
-    found: list[Failed] = [{} for _ in groups]
+    result: list[Failed] = [{} for _ in groups]
     rest = []
     for failure in failures:
         text, source = plain(failure.text), plain(failure.source)
@@ -37,10 +37,10 @@ def failed(
             hits = [(group, condition_of(failure, conditions)) for group, (subject, conditions) in enumerate(groups)
                     if plain(subject) == source and conditions]
         for group, at in hits:
-            found[group].setdefault(at, []).append(failure)
+            result[group].setdefault(at, []).append(failure)
         if not hits:
             rest.append(failure)
-    return found, rest
+    return result, rest
 
 
 def condition_of(failure: GuardFailure, conditions: Sequence[str]) -> int:

@@ -85,14 +85,14 @@ def _entry(run: Run, version: Version, before: Version | None, guards: list[Json
 
 def _guards(run: Run, version: Version, document: int) -> Json:
     frame, entry = version.frame, version.entry
-    failures = [found for compilation in run.capture.compilations for found in compilation.guard_failures
-                if found.entry is not None and found.entry.key == entry.compile_id.key]
+    failures = [failure for compilation in run.capture.compilations for failure in compilation.guard_failures
+                if failure.entry is not None and failure.entry.key == entry.compile_id.key]
     shown = guard_groups(version)
-    found, rest = failed([(one.subject, [text for text, _ in one.conditions]) for one in shown], failures, in_words)
+    of_groups, rest = failed([(one.subject, [text for text, _ in one.conditions]) for one in shown], failures, in_words)
     groups = []
-    for one, bad in zip(shown, found):
-        said = _differences([each for failures in bad.values() for each in failures])
-        groups.append([one.subject, _path(one.subject), one.members, one.loop, said,
+    for one, bad in zip(shown, of_groups):
+        differences = _differences([each for failures in bad.values() for each in failures])
+        groups.append([one.subject, _path(one.subject), one.members, one.loop, differences,
                        [[text, run.place(cause), int(at in bad)] for at, (text, cause) in enumerate(one.conditions)]])
     others = list(dict.fromkeys(without_addresses(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
@@ -111,12 +111,12 @@ def _frame_title(frame: Frame) -> str:
 def _differences(failures: Sequence[GuardFailure]) -> list[str]:
     """Return ``"x.shape[0]: expected 10, seen 12, 14"``; torch's text where it is not known."""
     seen: dict[str, list[str]] = {}
-    for found in failures:
-        if found.expected and found.seen:
-            subject = f"{shape_in_words(found.subject, {})}: " if found.subject else ""
-            seen.setdefault(f"{subject}expected {found.expected}, seen ", []).append(found.seen)
+    for failure in failures:
+        if failure.expected and failure.seen:
+            subject = f"{shape_in_words(failure.subject, {})}: " if failure.subject else ""
+            seen.setdefault(f"{subject}expected {failure.expected}, seen ", []).append(failure.seen)
         else:
-            seen.setdefault(without_addresses(found.text), [])
+            seen.setdefault(without_addresses(failure.text), [])
     return [text + ", ".join(dict.fromkeys(values)) for text, values in seen.items()]
 
 

@@ -65,11 +65,11 @@ class Statuses:
         known = self._files.get(filename)
         if known is None:
             return []
-        found: dict[int, list[Any]] = {}
+        rows: dict[int, list[Any]] = {}
 
         def say(line: int, status: str, why: str = "") -> None:
-            if line not in found or _weight(status) < _weight(found[line][1]):
-                found[line] = [line, status, sorted(known.graphs.get(line, ())), why]
+            if line not in rows or _weight(status) < _weight(rows[line][1]):
+                rows[line] = [line, status, sorted(known.graphs.get(line, ())), why]
 
         for line, reasons in known.breaks.items():
             say(line, BREAK, reasons[0])
@@ -85,19 +85,19 @@ class Statuses:
         last = text.count("\n") + 1
         for function in functions:
             for first, end in function.statements:
-                own = [found[line] for line in range(first, end + 1) if line in found]
+                own = [rows[line] for line in range(first, end + 1) if line in rows]
                 if own:
                     best = min(own, key=lambda item: _weight(item[1]))
                     for line in range(first, end + 1):
-                        found.setdefault(line, [line, best[1], best[2], best[3]])
-        return [found[line] for line in sorted(found) if 0 < line <= last]
+                        rows.setdefault(line, [line, best[1], best[2], best[3]])
+        return [rows[line] for line in sorted(rows) if 0 < line <= last]
 
     def _function(self, function: _Function, known: _File, functions: list[_Function], say: Any) -> None:
         begins = range(function.first, function.body)
         why = next((known.python[line] for line in begins if line in known.python), "")
         compiled = any(line in known.compiled for line in begins)
         came = [line for first, end in function.statements for line in range(first, end + 1) if line in known.traced]
-        made = any(line in known.graphs for first, end in function.statements for line in range(first, end + 1))
+        in_graph = any(line in known.graphs for first, end in function.statements for line in range(first, end + 1))
         for first, end in function.statements:
             if any(line in known.graphs or line in known.traced or line in known.breaks
                    for line in range(first, end + 1)):
@@ -106,7 +106,7 @@ class Statuses:
                 say(first, PYTHON, why)
             elif came:
                 say(first, UNREACHED)
-            elif compiled or made:  # (nothing says which lines were traced)
+            elif compiled or in_graph:  # (nothing says which lines were traced)
                 say(first, UNKNOWN)
 
 
@@ -149,15 +149,15 @@ def _parsed(text: str, lines: set[int]) -> Iterator[tuple[int, ast.Module]]:
     texts = text.split("\n")
     wanted = sorted(lines)
     try:
-        found = list(_pieces(texts, wanted))
+        pieces = list(_pieces(texts, wanted))
     except (SyntaxError, ValueError):  # a line that looks like a definition stands in a string, or a decorator is long
         try:
-            found = [(0, ast.parse(text))]
+            pieces = [(0, ast.parse(text))]
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
     except (RecursionError, MemoryError):
         return
-    yield from found
+    yield from pieces
 
 
 def _pieces(texts: Sequence[str], lines: Sequence[int]) -> Iterator[tuple[int, ast.Module]]:

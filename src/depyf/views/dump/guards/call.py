@@ -90,7 +90,7 @@ class _Writer:
     def section(self, title: str, shown: Sequence[_Shown], room: int) -> list[Condition]:
         """Write what has room; return the conditions that are said."""
         before = len(self.lines)
-        said: list[Condition] = []
+        covered: list[Condition] = []
         if shown and room > 1:
             self.comment(title)
             room -= 1
@@ -101,11 +101,11 @@ class _Writer:
                 room -= len(lines)
                 self.lines += lines
                 self.any = self.any or bool(each.text)
-                said += each.covers
+                covered += each.covers
             if len(self.lines) == before + 1:
                 self.lines.pop()
         self.used_by_last = len(self.lines) - before
-        return said
+        return covered
 
     def _lines(self, shown: _Shown) -> list[str]:
         if not shown.text:
@@ -138,14 +138,14 @@ def _arguments(version: Version, section: str) -> Iterator[_Shown]:
     for one in mine:
         if _is_about_sizes(one):
             continue
-        if one.text in version.sizes.implied or one in keys.said:
+        if one.text in version.sizes.implied or one in keys.covered:
             if one in keys.first:
                 text, owner = keys.first[one]
                 items.append(Item(text, owner, keys.covers[owner]))
             continue
-        found = _shown_of(one, known, version)
-        if found is not None:
-            items.append(Item(found, one.subject, (one,)))
+        shown = _shown_of(one, known, version)
+        if shown is not None:
+            items.append(Item(shown, one.subject, (one,)))
     for each in fold(_without_repetition(items)):
         if isinstance(each, Item):
             symbol = symbols.get(each.subject) if each.text.startswith("check_type(") else None
@@ -189,7 +189,7 @@ class _Keys:
     """The keys of a dictionary, where the guards name all of them: ``set(kwargs) == {'input_ids'}``."""
 
     def __init__(self, mine: Sequence[Condition], version: Version) -> None:
-        self.said: set[Condition] = set()
+        self.covered: set[Condition] = set()
         self.first: dict[Condition, tuple[str, str]] = {}
         self.covers: dict[str, tuple[Condition, ...]] = {}
         absent: dict[str, list[Condition]] = {}
@@ -202,8 +202,8 @@ class _Keys:
             length = re.fullmatch(r"len\((.*)\) == (\d+)", one.text)
             if length:
                 lengths[length[1]] = int(length[2]), one
-            for found in re.finditer(r"\['[^'\\]*'\]", one.subject):
-                keys.setdefault(one.subject[: found.start()], {})[found[0][1:-1]] = None
+            for match in re.finditer(r"\['[^'\\]*'\]", one.subject):
+                keys.setdefault(one.subject[: match.start()], {})[match[0][1:-1]] = None
         for owner in dict.fromkeys([*absent, *lengths]):
             size, length_condition = lengths.get(owner, (0, None))
             group = list(absent.get(owner, ()))
@@ -215,7 +215,7 @@ class _Keys:
                 text = f"not {{{names}}} & set({owner})"
             else:
                 continue
-            self.said |= set(group)
+            self.covered |= set(group)
             first = min(group, key=mine.index)
             self.first[first] = text, owner
             self.covers[owner] = tuple(group)
@@ -271,7 +271,7 @@ def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
 
     Those that tell the versions apart, then those on values that are most likely to change.
     """
-    found: dict[str, list[Condition]] = {}
+    groups: dict[str, list[Condition]] = {}
     for one in version.conditions:
         if one.section != section:
             continue
@@ -283,10 +283,10 @@ def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
         else:
             continue
         if tells or not INTERNALS.search(one.text) and not re.search(r"\._\w+$", one.subject):
-            found.setdefault(text, []).append(one)
-    once = {each.text for each in fold([Item(text, members[0].subject, None) for text, members in found.items()])
+            groups.setdefault(text, []).append(one)
+    once = {each.text for each in fold([Item(text, members[0].subject, None) for text, members in groups.items()])
             if isinstance(each, Item)}
-    shown = [(text, members) for text, members in found.items() if text in once]  # (those of layers are counted)
+    shown = [(text, members) for text, members in groups.items() if text in once]  # (those of layers are counted)
     shown.sort(key=lambda each: (
         each[1][0].text not in telling, each[1][0].tensor is None, not each[1][0].subject.endswith(".training"),
         each[1][0].subject.count(".")))
@@ -336,8 +336,8 @@ class _Counted:
 
 
 def _state(version: Version) -> str:
-    found = state_of(version.conditions)
-    shown = [state_in_words(name, found[name]) for name in ("grad_mode", "autocast", "default_dtype") if name in found]
+    state = state_of(version.conditions)
+    shown = [state_in_words(name, state[name]) for name in ("grad_mode", "autocast", "default_dtype") if name in state]
     return f" ({', '.join(shown)}, ...)" if shown else ""
 
 

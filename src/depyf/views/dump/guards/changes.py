@@ -136,27 +136,27 @@ def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
     Args:
         longest: lines at most (0: all); where there is a limit, what only one version looks at is counted by module.
     """
-    found = changes(old, new)
-    if not found:
+    differences = changes(old, new)
+    if not differences:
         return [f"# version {new.label} has the conditions of {old.label}"]
     most = ", of the earlier ones the most like it" if old.number != new.number - 1 else ""
     lines = [f"# version {new.label} differs from {old.label}{most}:"]
     stack = {f"___stack{number}": name for number, name in enumerate(new.frame.stack) if name}
-    for line in [change.text for change in found] if not longest else _brief(found):
+    for line in [change.text for change in differences] if not longest else _brief(differences):
         # What torch names by its place at the break has been an expression of the user's.
         line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
         lines += comment(f"  {line}", 0, 6)
     if longest and len(lines) > longest:
         lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {new.guards_name}.py"]
-    elif longest and any(change.seen_by for change in found):
+    elif longest and any(change.seen_by for change in differences):
         lines.append(f"#   (each of these: {new.guards_name}.py)")
     return lines
 
 
-def _brief(found: Sequence[Change]) -> Iterator[str]:
+def _brief(differences: Sequence[Change]) -> Iterator[str]:
     """Yield the differences, those that are only looked at by one version as a count for each module."""
     counted: dict[tuple[str, str], int] = {}
-    for change in found:
+    for change in differences:
         if change.seen_by:
             key = change.seen_by, change.module
             counted[key] = counted.get(key, 0) + change.times
@@ -194,10 +194,10 @@ def _size(subject: str, k: int, size: int | None, version: Version) -> str:
     if size is not None:
         return str(size)
     expression = f"{subject}.shape[{k}]"
-    found = version.sizes.open.get(expression)
-    if found is None:  # it is equal to something else
+    open_size = version.sizes.open.get(expression)
+    if open_size is None:  # it is equal to something else
         return f"equal to {version.sizes.names.get(expression, 'another')}"
-    return "any" if found.range_in_words() == "any" else f"any, {found.range_in_words()}"
+    return "any" if open_size.range_in_words() == "any" else f"any, {open_size.range_in_words()}"
 
 
 def _ranges(old: Version, new: Version) -> Iterable[str]:

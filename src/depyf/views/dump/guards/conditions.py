@@ -162,8 +162,8 @@ class Conditions:
         for guard in guards:
             condition = words.of(guard)
             result.setdefault(condition.text, condition)
-        said = {text for one in result.values() for text in _said_by(one)}
-        return [one for one in result.values() if one.text not in said]
+        implied = {text for one in result.values() for text in _implied_by(one)}
+        return [one for one in result.values() if one.text not in implied]
 
 
 class _Words:
@@ -208,14 +208,14 @@ class _Words:
         return self._owners[source]
 
     def _section(self, text: str) -> tuple[str, str]:
-        roots = [(found["scope"], found["name"]) for found in _ROOT.finditer(text)]
+        roots = [(match["scope"], match["name"]) for match in _ROOT.finditer(text)]
         return _section(roots, self._frame, self._objects)
 
 
 _TUPLE = re.compile(r"(?P<subject>.+) == (?P<value>\(.*\))")
 
 
-def _said_by(condition: Condition) -> Iterator[str]:
+def _implied_by(condition: Condition) -> Iterator[str]:
     """Return other conditions that a condition says too: where torch compares a value it compares its type."""
     match = _TUPLE.fullmatch(condition.text) if " == (" in condition.text and condition.text.endswith(")") else None
     value = parsed_expression(match["value"]) if match is not None else None
@@ -264,8 +264,8 @@ def in_words(expression: str) -> str:
 
 def with_torchs_helpers(text: str) -> str:
     """Return a condition with the names of the field for torch's helpers and classes."""
-    def device(found: re.Match[str]) -> str:
-        return f"torch.device({':'.join(filter(None, (found['type'], found['index'])))!r})"
+    def device(match: re.Match[str]) -> str:
+        return f"torch.device({':'.join(filter(None, (match['type'], match['index'])))!r})"
 
     text = text.replace("___from_numpy(", "torch.as_tensor(")
     return _DEVICE.sub(device, text) if "device(" in text else text
@@ -275,8 +275,8 @@ def _without_clashes(expression: str, local: Collection[str]) -> str:
     """Read a global that has the name of a local variable from ``globals()``."""
     if "G['" not in expression:
         return expression
-    return _ROOT.sub(lambda found: f"globals()[{found['name']!r}]" if found["scope"] == "G" and found["name"] in local
-                     else found[0], expression)
+    return _ROOT.sub(lambda match: f"globals()[{match['name']!r}]" if match["scope"] == "G" and match["name"] in local
+                     else match[0], expression)
 
 
 def _numbers(items: str) -> tuple[int | None, ...]:
@@ -288,9 +288,9 @@ def _section(roots: Sequence[tuple[str, str]], frame: Frame, objects: Collection
 
     (A condition on two objects is where a call can break it.)
     """
-    found = [(_section_of(scope, name, frame, objects), name) for scope, name in roots]
+    match = [(_section_of(scope, name, frame, objects), name) for scope, name in roots]
     for wanted in (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS):
-        for section, name in found:
+        for section, name in match:
             if section == wanted:
                 return section, name
     return STATE, ""

@@ -134,9 +134,9 @@ def _folded(
             holds.setdefault((text, subject, again), {})[number] = item
     _join_own_numbers(holds, letter)
     classes: dict[tuple[int, ...], list[Item[Payload]]] = {}
-    for (text, subject, _), found in holds.items():
-        numbers = tuple(sorted(found))
-        first = next(iter(found.values()))
+    for (text, subject, _), by_number in holds.items():
+        numbers = tuple(sorted(by_number))
+        first = next(iter(by_number.values()))
         if len(numbers) == 1:
             text, subject = first.text, first.subject
         classes.setdefault(numbers, []).append(Item(text, subject, first.payload))
@@ -168,21 +168,21 @@ def _join_own_numbers(holds: _Holds[Payload], letter: str) -> None:
     """
     own: _Holds[Payload] = {}
     where: dict[tuple[str, str, int], list[tuple[str, str, int]]] = {}
-    for key, found in holds.items():
-        if len(found) == 1:
-            (number, item), = found.items()
+    for key, by_number in holds.items():
+        if len(by_number) == 1:
+            (number, item), = by_number.items()
             if key[0].endswith(f" == {number}"):
                 wanted = key[0][: -len(str(number))] + letter, key[1], key[2]
                 own.setdefault(wanted, {})[number] = item
                 where.setdefault(wanted, []).append(key)
-    for wanted, found in own.items():
-        if len(found) > 1:
+    for wanted, by_number in own.items():
+        if len(by_number) > 1:
             order = list(holds)
             at = order.index(where[wanted][0])
             for key in where[wanted]:
                 del holds[key]
             rest = {key: holds.pop(key) for key in order[at:] if key in holds}
-            holds[wanted] = found
+            holds[wanted] = by_number
             holds.update(rest)
 
 

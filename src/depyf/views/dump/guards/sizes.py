@@ -147,20 +147,20 @@ def _names(frame: Frame, expressions: Iterable[str], tensors: dict[str, Conditio
         yield expression, name
 
 
-def _bound(found: Sizes, conditions: Iterable[Condition]) -> None:
+def _bound(sizes: Sizes, conditions: Iterable[Condition]) -> None:
     """Give open sizes the bounds that conditions name."""
     for one in conditions:
         match = _LOW.fullmatch(one.text) or _HIGH.fullmatch(one.text)
-        if match is not None and match["size"] in found.open:
-            size = found.open[match["size"]]
+        if match is not None and match["size"] in sizes.open:
+            size = sizes.open[match["size"]]
             parts = match.groupdict()
-            found.open[match["size"]] = replace(
+            sizes.open[match["size"]] = replace(
                 size, low=int(parts["low"]) if parts.get("low") else size.low,
                 high=int(parts["high"]) if parts.get("high") else size.high)
-            found.implied.add(one.text)
+            sizes.implied.add(one.text)
 
 
-def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
+def _narrow(sizes: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
     """Narrow ranges by what a size must not come to.
 
     Of ``2 <= n`` and ``(n - 1) // 2 + 1 != 1`` follows ``3 <= n``, and then ``n * n != 1`` says nothing more.
@@ -172,8 +172,8 @@ def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, st
                 unequal.append((one.text, left, value))
 
     for text, left, value in unequal:
-        sizes = {same.get(size, size) for size in re.findall(_SIZE, text)}
-        size = found.open.get(min(sizes)) if len(sizes) == 1 else None
+        names = {same.get(size, size) for size in re.findall(_SIZE, text)}
+        size = sizes.open.get(min(names)) if len(names) == 1 else None
         if size is None or size.low is None:
             continue
         for low in range(size.low, min(size.low + _FARTHEST, size.high or size.low + _FARTHEST) + 1):
@@ -182,18 +182,18 @@ def _narrow(found: Sizes, conditions: Iterable[Condition], same: Mapping[str, st
             if reached is None or reached < value:
                 break
             if reached > value:
-                found.open[size.expression] = replace(size, low=low)
+                sizes.open[size.expression] = replace(size, low=low)
                 break
-    lows = {size.expression: size.low for size in found.open.values() if size.low is not None}
+    lows = {size.expression: size.low for size in sizes.open.values() if size.low is not None}
     lows |= {name: lows[of] for name, of in same.items() if of in lows}
     for text, left, value in unequal:
         reached = least(left, lows)
         if reached is not None and reached > value:
-            found.implied.add(text)
+            sizes.implied.add(text)
 
 
 def _find_layouts(
-    found: Sizes, conditions: Iterable[Condition], tensors: dict[str, Condition], same: Mapping[str, str]
+    sizes: Sizes, conditions: Iterable[Condition], tensors: dict[str, Condition], same: Mapping[str, str]
 ) -> None:
     """Strides that are open like the sizes: ``x.stride()[0] == x.shape[1]`` of a contiguous ``x``."""
     strides: dict[str, dict[int, tuple[str, str]]] = {}
@@ -207,29 +207,29 @@ def _find_layouts(
         if None not in tensor.stride:
             continue
         for layout, order in orders_of_dimensions(len(tensor.size)):
-            said = _said_of_layout(subject, tensor, order, strides.get(subject, {}), same)
-            if said is not None:
-                found.layouts[subject] = layout
-                found.implied |= said
+            implied = _implied_by_layout(subject, tensor, order, strides.get(subject, {}), same)
+            if implied is not None:
+                sizes.layouts[subject] = layout
+                sizes.implied |= implied
                 break
 
 
-def _said_of_layout(
+def _implied_by_layout(
     subject: str, tensor: Tensor, order: Iterable[int], strides: Mapping[int, tuple[str, str]], same: Mapping[str, str]
 ) -> set[str] | None:
     """Return the conditions by which strides grow in an order of dimensions, the innermost first.
 
     ``None`` if they do not.
     """
-    wanted, said = "1", set()
+    wanted, implied = "1", set()
     for k in order:
         known, (product, text) = tensor.stride[k], strides.get(k, ("", ""))
         if polynomial(str(known) if known is not None else product, same) != polynomial(wanted, same):
             return None
-        said |= {text} if known is None else set()
+        implied |= {text} if known is None else set()
         size = tensor.size[k]
         wanted += f"*{size}" if size is not None else f"*{subject}.shape[{k}]"
-    return said
+    return implied
 
 
 def _symbols(compilation: Compilation | None) -> Iterator[tuple[str, str]]:
@@ -270,11 +270,11 @@ def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -
     return f"{low} to {high}" if high is not None else f"{low} or more"
 
 
-def range_in_sentence(found: str) -> str:
+def range_in_sentence(words: str) -> str:
     """Return a range as it stands in a sentence: ``"from 2 to 256"``, ``"from 2 on"``."""
-    if found.endswith(" or more"):
-        return f"from {found.removesuffix(' or more')} on"
-    return f"up to {found.removeprefix('at most ')}" if found.startswith("at most ") else f"from {found}"
+    if words.endswith(" or more"):
+        return f"from {words.removesuffix(' or more')} on"
+    return f"up to {words.removeprefix('at most ')}" if words.startswith("at most ") else f"from {words}"
 
 
 def symbol_names(compilation: Compilation | None) -> dict[str, str]:

@@ -84,14 +84,14 @@ def kept(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concate
     name = f"{make.__module__}.{make.__qualname__}"
 
     @functools.wraps(make)
-    def found(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
+    def cached(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
         results: dict[object, tuple[object, Made]] = vars(version).setdefault(name, {})
         key = (*map(id, others), *((name, id(value)) for name, value in by_name.items()))
         if key not in results:
             results[key] = (others, by_name), make(version, *others, **by_name)  # (what is named by its id has to live)
         return results[key][1]
 
-    return found
+    return cached
 
 
 def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
@@ -109,10 +109,10 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
     anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
     for number, entry in enumerate(in_order(frame)):
         compilation = compilations.get(entry.compile_id.key)
-        found = of_frame.of(entry.guards)
-        dead = next((each.subject for each in found if each.subject in anew and each.is_identity), "")
-        sizes = open_sizes(found, frame, compilation)
-        result.append(Version(frame, entry, number, tuple(found), sizes, compilation, dead))
+        conditions = of_frame.of(entry.guards)
+        dead = next((each.subject for each in conditions if each.subject in anew and each.is_identity), "")
+        sizes = open_sizes(conditions, frame, compilation)
+        result.append(Version(frame, entry, number, tuple(conditions), sizes, compilation, dead))
     return result
 
 

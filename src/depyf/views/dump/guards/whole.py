@@ -107,13 +107,13 @@ def _text(condition: Condition, version: Version) -> str:
 @kept
 def sections(version: Version) -> list[tuple[str, list[Condition]]]:
     """Return the conditions by what they are about, with a title for each."""
-    found: dict[tuple[str, str], list[Condition]] = {}
+    groups: dict[tuple[str, str], list[Condition]] = {}
     for one in version.conditions:
-        found.setdefault((one.section, one.root if one.section == OBJECTS else ""), []).append(one)
+        groups.setdefault((one.section, one.root if one.section == OBJECTS else ""), []).append(one)
     titles = {ARGUMENTS: "arguments", CLOSURE: "variables of the enclosing function", GLOBALS: "modules and globals",
               STATE: "torch's state"}
-    ordered = sorted(found, key=lambda key: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE).index(key[0]))
-    return [(titles.get(key[0], key[1]), found[key]) for key in ordered]
+    ordered = sorted(groups, key=lambda key: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE).index(key[0]))
+    return [(titles.get(key[0], key[1]), groups[key]) for key in ordered]
 
 
 @dataclass(frozen=True)
@@ -135,18 +135,18 @@ class GuardGroup:
 
 def guard_groups(version: Version) -> list[GuardGroup]:
     """Return the conditions of a version by object."""
-    found: dict[tuple[str, int, str], list[Line]] = {}
+    groups: dict[tuple[str, int, str], list[Line]] = {}
 
     def add(folded: Iterable[Item[Condition] | Block[Condition]], members: int, loop: str) -> None:
         for each in folded:
             if isinstance(each, Block):
                 add(each.body, members * len(each.numbers), f"{loop} {each.loop()}".strip())
             else:
-                found.setdefault((each.subject, members, loop), []).append((each.text, each.payload.cause))
+                groups.setdefault((each.subject, members, loop), []).append((each.text, each.payload.cause))
 
     for folded in _folded(version):
         add(folded, 1, "")
-    return [GuardGroup(*key, tuple(lines)) for key, lines in found.items()]
+    return [GuardGroup(*key, tuple(lines)) for key, lines in groups.items()]
 
 
 class _Writer:

@@ -20,14 +20,14 @@ STEPS = 6
 
 def breaks(run: SectionContext) -> list[str]:
     """Return the section on graph breaks: by reason, each place with what to do."""
-    found = [(broken, c) for c in run.capture.compilations for broken in c.breaks]
-    if not found:
+    pairs = [(broken, c) for c in run.capture.compilations for broken in c.breaks]
+    if not pairs:
         return []
     lines = ["## Graph breaks", "",
              "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins after "
              "it in a resume function `__resume_at_...`. Each compilation that comes to a break counts it once."]
     in_wrappers: dict[str, list[tuple[GraphBreak, Compilation]]] = {}
-    for broken, compilation in found:
+    for broken, compilation in pairs:
         in_wrappers.setdefault(wrapper_of(compilation, broken), []).append((broken, compilation))
     own = {id(broken) for broken, _ in in_wrappers.pop("", [])}
     for wrapper, members in in_wrappers.items():
@@ -44,12 +44,12 @@ def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBrea
     lines = ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
              f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed for it: "
              "compile the module before it is wrapped.", ""]
-    told: dict[str, int] = {}
-    for found, _ in members:
-        place = run.place(found.location) or "a place that torch does not name"
-        text = f"* {place}: {code(statement(_text(found)))}, {prose(cause(found))}"
-        told[text] = told.get(text, 0) + 1
-    return lines + [text + (f", {times} times" if times > 1 else "") for text, times in told.items()]
+    counts: dict[str, int] = {}
+    for broken, _ in members:
+        place = run.place(broken.location) or "a place that torch does not name"
+        text = f"* {place}: {code(statement(_text(broken)))}, {prose(cause(broken))}"
+        counts[text] = counts.get(text, 0) + 1
+    return lines + [text + (f", {times} times" if times > 1 else "") for text, times in counts.items()]
 
 
 def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
@@ -72,7 +72,7 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
 def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     """Torch's explanations, whole, each once."""
     lines: list[str] = []
-    for text in dict.fromkeys(found.explanation for found, _ in group if found.explanation):
+    for text in dict.fromkeys(broken.explanation for broken, _ in group if broken.explanation):
         head, _, rest = text.partition("\n")
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
         if rest:
@@ -81,17 +81,17 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
 
 
 def _place_of_break(run: SectionContext, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
-    found, compilation = members[0]
-    where = found.location
+    broken, compilation = members[0]
+    where = broken.location
     summary = run.summary_of[compilation.compile_id.key]
-    text = statement(_text(found))
+    text = statement(_text(broken))
     inside = f" in {code(_function(run, where))}" if where and where.function else ""
     lines = [f"* {run.place(where) or 'a place that torch does not name'}{inside}"
              f"{': ' + code(text) if text else ''}{_times(members)}"]
-    why = cause(found)
-    if why != found.reason.rstrip("."):
+    why = cause(broken)
+    if why != broken.reason.rstrip("."):
         lines.append(f"  * why: {prose(why)}")
-    path = path_to(found, compilation)
+    path = path_to(broken, compilation)
     if len(path) > 1:
         steps = [f"{run.place(step)} {code(_function(run, step))}" for step in path[:-1]
                  if not is_library(step.filename) or len(path) < 4]
@@ -99,21 +99,21 @@ def _place_of_break(run: SectionContext, members: list[tuple[GraphBreak, Compila
             steps = [*steps[: STEPS // 2], f"{count(len(steps) - STEPS, 'more call')}", *steps[-STEPS // 2 :]]
         if steps:
             lines.append("  * called from " + " > ".join(steps))
-    lines.append(f"  * in plain Python: {_in_plain_python(run, found, compilation)}")
+    lines.append(f"  * in plain Python: {_in_plain_python(run, broken, compilation)}")
     resumes = dict.fromkeys(
         name for _, c in members if c.outcome == "compiled"
         for name in run.resume_names(c))
     if resumes:
         lines.append("  * continues in " + some([_resume(run, name) for name in resumes], 4))
-    elif not found.skips_function and compilation.outcome == "compiled" and run.knows_code(compilation):
+    elif not broken.skips_function and compilation.outcome == "compiled" and run.knows_code(compilation):
         lines.append("  * nothing is left to compile after it")
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
     lines.append(f"  * in {some(ids, 4)} of " + link(run.name_in_text(summary), summary.file))
     return lines
 
 
-def _text(found: GraphBreak) -> str:
-    return found.location.text if found.location else ""
+def _text(broken: GraphBreak) -> str:
+    return broken.location.text if broken.location else ""
 
 
 def _times(members: list[tuple[GraphBreak, Compilation]]) -> str:
@@ -124,12 +124,12 @@ def _function(run: SectionContext, place: SourceLocation) -> str:
     return run.source.name_at(place, plain_name(place.function))
 
 
-def _in_plain_python(run: SectionContext, found: GraphBreak, compilation: Compilation) -> str:
-    if found.skips_function:
+def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> str:
+    if broken.skips_function:
         return f"all of {run.name_of(compilation)}; functions that it calls are compiled by themselves"
     if compilation.outcome != "compiled":
         return "see [Not compiled](#not-compiled): torch gave the compilation up"
-    path = path_from_frame(found, compilation)
+    path = path_from_frame(broken, compilation)
     resumed = {plain_name(run.frames[name].code_name) for name in run.resume_names(compilation)
                if name in run.frames}
     if len(path) > 1 and plain_name(path[-1].function) not in resumed:
@@ -138,15 +138,15 @@ def _in_plain_python(run: SectionContext, found: GraphBreak, compilation: Compil
                    if each.compilations and not each.done)
         return (f"the call in {run.place(path[0])}; {code(called)}, called there, "
                 + ("runs in plain Python, too" if lost else "is compiled by itself"))
-    return in_plain_python(found) or "the operation of this line that torch could not trace"
+    return in_plain_python(broken) or "the operation of this line that torch could not trace"
 
 
 def _resume(run: SectionContext, name: str) -> str:
     frame = run.frames.get(name)
     fate = run.fate_of(name)
-    told = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
+    status = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
             "unknown": "not compiled"}[fate if frame is not None else "unknown"]
-    remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", told]
+    remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", status]
     entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key) if frame else []
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
     behind = "; ".join(filter(None, remarks))

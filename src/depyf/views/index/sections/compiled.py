@@ -81,9 +81,9 @@ def timeline(run: SectionContext) -> list[str]:
 
 def _guards_links(run: SectionContext, compilations: Sequence[Compilation]) -> str:
     """Return the guards of versions that are told together, each by its number."""
-    found = [link(code(str(c.compile_id)), entry.guards_file) for c in compilations
+    links = [link(code(str(c.compile_id)), entry.guards_file) for c in compilations
              if (entry := run.entry(c)) is not None and entry.guards_file]
-    return f"guards {some(found, 6)}" if found else ""
+    return f"guards {some(links, 6)}" if links else ""
 
 
 def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
@@ -102,7 +102,7 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
 
 def _graph_links(run: SectionContext, compilation: Compilation) -> str:
     """Return the graph, its outline and its other stages, each of which has a file."""
-    found = []
+    links = []
     for name in run.graph_names(compilation):
         graph = run.graphs.get(name)
         if graph is None:
@@ -111,23 +111,23 @@ def _graph_links(run: SectionContext, compilation: Compilation) -> str:
             if stage.internal or not stage.file:
                 continue
             outline = f" ({link('outline', stage.outline)})" if stage.outline else ""
-            found.append(link(stage_name(stage), stage.file) + outline)
+            links.append(link(stage_name(stage), stage.file) + outline)
         directions = {f"{stage.stage}.{stage.index}": direction(stage) for stage in graph.stages}
         for kernel in graph.kernels:
             if kernel.file:
                 outline = f" ({link('outline', kernel.outline)})" if kernel.outline else ""
                 what = directions.get(kernel.stage) or str(kernel.index)
-                found.append(link(f"kernels {what}" if what.isalpha() else f"kernel {what}", kernel.file) + outline)
-    return some(found, 12) if found else ("none" if compilation.outcome == "compiled" else "")
+                links.append(link(f"kernels {what}" if what.isalpha() else f"kernel {what}", kernel.file) + outline)
+    return some(links, 12) if links else ("none" if compilation.outcome == "compiled" else "")
 
 
 def _code_link(run: SectionContext, compilation: Compilation) -> str:
-    found = run.entries.get(compilation.compile_id.key)
-    if found is None:
+    entry = run.entry(compilation)
+    if entry is None:
         return ""
-    transformed = found[1].transformed
+    transformed = entry.transformed
     if not transformed.known:
         return "not in the log"
     doubt = "" if transformed.source.fidelity in ("exact", "equivalent") else f" ({transformed.source.fidelity})"
-    guards = f", {link('guards', found[1].guards_file)}" if found[1].guards_file else ""
+    guards = f", {link('guards', entry.guards_file)}" if entry.guards_file else ""
     return link("transformed", transformed.file) + doubt + guards

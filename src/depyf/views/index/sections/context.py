@@ -37,10 +37,9 @@ class SectionContext(RunIndex):
 
     def subject(self, compilation: Compilation) -> str:
         """Return the function of a compilation; of a resume function its name in the files, and where it goes on."""
-        found = self.entries.get(compilation.compile_id.key)
-        resume = resumed_function(compilation.function)
-        if resume and found and found[0].name != compilation.function:
-            return f"{code(found[0].name)} ({self.name_of(compilation)})"
+        frame, _ = self.entries.get(compilation.compile_id.key, (None, None))
+        if frame and resumed_function(compilation.function) and frame.name != compilation.function:
+            return f"{code(frame.name)} ({self.name_of(compilation)})"
         return self.name_of(compilation)
 
     def name_in_text(self, summary: FunctionSummary) -> str:

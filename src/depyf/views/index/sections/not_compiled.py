@@ -36,7 +36,7 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     lines = [f"{head}**{why_plain(run, first)}.**"]
     failure = first.failure
     account = graph_break(first.compile_id, failure.reason) if failure else None
-    broken = next((found for found in reversed(first.breaks) if found.skips_function), None)
+    broken = next((each for each in reversed(first.breaks) if each.skips_function), None)
     if broken is not None:
         lines.append(f"  * why it breaks: {prose(cause(broken))}; [Graph breaks](#graph-breaks) has torch's words")
         if broken.gave_up:

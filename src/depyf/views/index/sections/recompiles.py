@@ -37,36 +37,36 @@ def recompiles(run: SectionContext) -> list[str]:
 def _rows(run: SectionContext, recompiled: Sequence[Compilation]) -> list[str]:
     lines: list[str] = []
     shown = [*recompiled[: ROWS - 1], recompiled[-1]] if len(recompiled) > ROWS + 1 else list(recompiled)
-    told: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     for number, compilation in enumerate(shown):
         if len(shown) < len(recompiled) and number == len(shown) - 1:
             lines.append(f"* ... {len(recompiled) - len(shown)} more, each of its own version")
-        lines += event(run, compilation, told)
+        lines += event(run, compilation, reported)
     return lines
 
 
-def event(run: SectionContext, compilation: Compilation, told: set[tuple[str, ...]]) -> list[str]:
+def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str, ...]]) -> list[str]:
     """Return the lines on one recompile: what changed, then torch's own words.
 
     Args:
         run: the facts.
         compilation: the recompile.
-        told: causes that were told already, which are added to.
+        reported: causes that were told already, which are added to.
     """
-    found = run.changes(compilation)
+    changes = run.changes(compilation)
     of = f", in {run.name_of(compilation)}" if _several(run, compilation) else ""
-    if not found:
+    if not changes:
         return [f"* {code(str(compilation.compile_id))}{of}"]
-    main = found[0]
-    lines = [f"* {code(str(compilation.compile_id))} {row(found)}{of}"]
+    main = changes[0]
+    lines = [f"* {code(str(compilation.compile_id))} {row(changes)}{of}"]
     besides = run.besides(compilation)
     if besides:
         lines.append(f"  * {besides}")
     causes = _causes(run, main)
-    if causes and causes not in told:
-        told.add(causes)
+    if causes and causes not in reported:
+        reported.add(causes)
         lines.append(f"  * torch guards it because of {some(list(causes), 2)}")
-    lines.append("  * torch says: " + "; ".join(_torchs_words(change) for change in found))
+    lines.append("  * torch says: " + "; ".join(_torchs_words(change) for change in changes))
     return lines
 
 
@@ -77,7 +77,7 @@ def _several(run: SectionContext, compilation: Compilation) -> bool:
 
 
 def _causes(run: SectionContext, change: Change) -> tuple[str, ...]:
-    places = (found.cause for found in change.failures if found.cause is not None)
+    places = (failure.cause for failure in change.failures if failure.cause is not None)
     return tuple(dict.fromkeys(f"{run.place(place)}: {code(place.text)}" for place in places))
 
 
@@ -87,13 +87,13 @@ def _torchs_words(change: Change) -> str:
     What it says of other versions in the same words stands once.
     """
     kinds: dict[str, list[GuardFailure]] = {}
-    for found in change.failures:
-        kinds.setdefault(kind_of_failure(found), []).append(found)
-    told = []
+    for failure in change.failures:
+        kinds.setdefault(kind_of_failure(failure), []).append(failure)
+    sentences = []
     for members in kinds.values():
         first = members[0]
-        alike = [code(str(found.entry)) for found in members if found.entry and found.text == first.text]
-        likewise = [code(str(found.entry)) for found in members if found.entry and found.text != first.text]
+        alike = [code(str(failure.entry)) for failure in members if failure.entry and failure.text == first.text]
+        likewise = [code(str(failure.entry)) for failure in members if failure.entry and failure.text != first.text]
         of = ", ".join(filter(None, (some(alike, 4), f"likewise of {some(likewise, 4)}" if likewise else "")))
-        told.append(code(first.text) + (f" (of {of})" if of else ""))
-    return "; ".join(told)
+        sentences.append(code(first.text) + (f" (of {of})" if of else ""))
+    return "; ".join(sentences)

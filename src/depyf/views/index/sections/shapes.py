@@ -26,17 +26,17 @@ def shapes(run: SectionContext) -> list[str]:
     lines: list[str] = []
     for summary in run.summaries:
         # (What a skipped function decided holds for no call.)
-        found = [(decision, compilation) for compilation in summary.compilations if compilation.outcome != "skipped"
+        decisions = [(decision, compilation) for compilation in summary.compilations if compilation.outcome != "skipped"
                  for decision in compilation.symbols if is_used(run, decision, compilation)]
-        if not found:
+        if not decisions:
             continue
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}:", ""]
-        fixed = [decision for decision in found if decision[0].kind == "fixed"]
+        fixed = [decision for decision in decisions if decision[0].kind == "fixed"]
         # What was fixed matters most: it makes for recompiles.
         lines += _at_most(_fixed(run, fixed), "size")
         known = {_key(*decision) for decision in fixed}
-        lines += _at_most(_open(run, found, known), "symbol")
-        lines += _at_most(_conditions(run, found, known), "condition")
+        lines += _at_most(_open(run, decisions, known), "symbol")
+        lines += _at_most(_conditions(run, decisions, known), "condition")
     if not lines:
         return []
     return ["## Dynamic shapes", "", "Sizes and numbers that torch keeps open, so that one version fits many of them; "
@@ -48,22 +48,22 @@ def _at_most(texts: Sequence[str], what: str) -> list[str]:
     return [*shown, f"* ... and {count(len(texts) - SYMBOLS, what)} more"] if len(texts) > SYMBOLS else shown
 
 
-def _key(found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
-    return found.symbol, str(compilation.compile_id)
+def _key(decision: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
+    return decision.symbol, str(compilation.compile_id)
 
 
 def _in_versions(compilations: Sequence[Compilation]) -> str:
     return some([code(str(compilation.compile_id)) for compilation in compilations], 3)
 
 
-def _fixed(run: SectionContext, found: Sequence[Decision]) -> list[str]:
+def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
     """Return the sizes and numbers that each version holds for one value, with the values.
 
     Numbers of Python that were fixed at once stand in one row: torch opens each number that a module holds.
     """
     values: dict[str, dict[str, list[Decision]]] = {}
     numbers: dict[str, None] = {}
-    for decision, compilation in found:
+    for decision, compilation in decisions:
         what, value = _subjects(run, decision, compilation), _number(decision.value)
         if decision.symbol.startswith("z") and value == _first_seen(decision, compilation):
             numbers[f"{what} = {code(value)}"] = None
@@ -82,11 +82,11 @@ def _fixed(run: SectionContext, found: Sequence[Decision]) -> list[str]:
     return texts
 
 
-def _subjects(run: SectionContext, found: SymbolDecision, compilation: Compilation) -> str:
+def _subjects(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the sizes that a symbol stands for, as Markdown; several where torch found them equal."""
     names = run.stack_names(compilation)
-    return ", ".join(code(in_words(source, names)) for source in found.source.split(", ")) if found.source else (
-        code(found.symbol))
+    return ", ".join(code(in_words(source, names)) for source in decision.source.split(", ")) if decision.source else (
+        code(decision.symbol))
 
 
 def _number(text: str) -> str:
@@ -97,30 +97,30 @@ def _number(text: str) -> str:
         return text
 
 
-def _first_seen(found: SymbolDecision, compilation: Compilation) -> str:
+def _first_seen(decision: SymbolDecision, compilation: Compilation) -> str:
     return next((_number(each.value) for each in compilation.symbols
-                 if each.kind == "created" and each.symbol == found.symbol), "")
+                 if each.kind == "created" and each.symbol == decision.symbol), "")
 
 
-def _open(run: SectionContext, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
+def _open(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
     """Return the open sizes and numbers with their ranges, in the versions where they were not fixed later."""
-    told: dict[str, list[tuple[str, Compilation]]] = {}
-    for decision, compilation in found:
+    sentences: dict[str, list[tuple[str, Compilation]]] = {}
+    for decision, compilation in decisions:
         if decision.kind in ("created", "unbacked") and _key(decision, compilation) not in fixed:
             what, text = _open_text(run, decision, compilation)
-            told.setdefault(what, []).append((text, compilation))
+            sentences.setdefault(what, []).append((text, compilation))
     return [f"{code(str(texts[0][1].compile_id))} {texts[0][0]}" + (
                 f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else "")
-            for texts in told.values()]
+            for texts in sentences.values()]
 
 
-def _conditions(run: SectionContext, found: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
+def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
     """Return the conditions on what is open.
 
     One on fixed symbols alone is either what fixed them or follows from it.
     """
     times: dict[str, int] = {}
-    for decision, compilation in found:
+    for decision, compilation in decisions:
         symbols = SYMBOL.findall(decision.symbol)
         if decision.kind == "guarded" and not (symbols and all(
                 (symbol, str(compilation.compile_id)) in fixed for symbol in symbols)):
@@ -129,25 +129,25 @@ def _conditions(run: SectionContext, found: Sequence[Decision], fixed: Set[tuple
     return [text + (f", {number} times" if number > 1 else "") for text, number in times.items()]
 
 
-def _open_text(run: SectionContext, found: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
+def _open_text(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
     """Return the size or number that a symbol stands for, and the sentence on it."""
-    first = f", first seen as {code(found.value)}" if found.value else ""
-    where = f", {run.place(found.location)}" if found.location else ""
-    if not found.source:
-        return found.symbol, (f"a value that only the data tells (torch's {code(found.symbol)}), "
-                              f"{range_of(run, found, compilation)}{where}")
-    what = in_words(found.source, run.stack_names(compilation))
-    text = f"{code(what)} (torch's {code(found.symbol)}): {range_of(run, found, compilation)}{first}{where}"
-    return what, text + _generalised(run, what, found.value, compilation)
+    first = f", first seen as {code(decision.value)}" if decision.value else ""
+    where = f", {run.place(decision.location)}" if decision.location else ""
+    if not decision.source:
+        return decision.symbol, (f"a value that only the data tells (torch's {code(decision.symbol)}), "
+                              f"{range_of(run, decision, compilation)}{where}")
+    what = in_words(decision.source, run.stack_names(compilation))
+    text = f"{code(what)} (torch's {code(decision.symbol)}): {range_of(run, decision, compilation)}{first}{where}"
+    return what, text + _generalised(run, what, decision.value, compilation)
 
 
-def _condition(run: SectionContext, found: SymbolDecision, compilation: Compilation) -> str:
+def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return a condition on symbols, in the words of what they stand for."""
     names = run.stack_names(compilation)
     known = {each.symbol: in_words(each.source, names) for each in compilation.symbols if each.source}
-    text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(found.symbol))
-    where = f", {run.place(found.location)}" if found.location else ""
-    return f"condition {code(text)}{where}" + (f" (torch: {code(found.symbol)})" if text != found.symbol else "")
+    text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(decision.symbol))
+    where = f", {run.place(decision.location)}" if decision.location else ""
+    return f"condition {code(text)}{where}" + (f" (torch: {code(decision.symbol)})" if text != decision.symbol else "")
 
 
 #: Sympy's names of comparisons.
@@ -165,32 +165,32 @@ def _compared(condition: str) -> str:
     return condition
 
 
-def range_of(run: RunIndex, found: SymbolDecision, compilation: Compilation) -> str:
+def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
-    known = [run.range_of(compilation, source) for source in found.source.split(", ") if source]
+    known = [run.range_of(compilation, source) for source in decision.source.split(", ") if source]
     narrowed = next(filter(None, known), "")
-    return f"any value {range_in_sentence(narrowed)}" if narrowed else values(found.range)
+    return f"any value {range_in_sentence(narrowed)}" if narrowed else values(decision.range)
 
 
-def is_used(run: RunIndex, found: SymbolDecision, compilation: Compilation) -> bool:
+def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> bool:
     """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision.
 
     (Torch makes one of each number that it comes by.)
     """
     version = run.version(compilation)
-    if version is None or found.kind not in ("created", "unbacked"):
+    if version is None or decision.kind not in ("created", "unbacked"):
         return True
-    word = re.compile(rf"\b{re.escape(found.symbol)}\b")
+    word = re.compile(rf"\b{re.escape(decision.symbol)}\b")
     if any(each.kind not in ("created", "unbacked") and word.search(each.symbol) for each in compilation.symbols):
         return True
     if any(change.subject == in_words(source, run.stack_names(compilation))
-           for change in run.changes(compilation) for source in found.source.split(", ")):
+           for change in run.changes(compilation) for source in decision.source.split(", ")):
         return True
-    expressions = [in_shape_words(user_expression(source)) for source in found.source.split(", ") if source]
+    expressions = [in_shape_words(user_expression(source)) for source in decision.source.split(", ") if source]
     if any(each in version.sizes.names or any(each in one.text for one in version.conditions)
            for each in expressions):
         return True
-    return any(found.symbol in run.symbols_in(name) for name in version.entry.graph_names)
+    return any(decision.symbol in run.symbols_in(name) for name in version.entry.graph_names)
 
 
 def values(interval: str) -> str:
