@@ -220,8 +220,10 @@ def document(found: list[Figures], command: str, modules: int) -> str:
     which = f"{modules} modules of each, chosen by a seed" if modules else "all modules"
     first = found[0].mode if found else MODES[0]
     rows = [row for figures in found if figures.mode == first for row in figures.rows]
+    python = {id(row): figures.python for figures in found for row in figures.rows}
     ranked = classes(rows)
-    shown = [(len(same_kind), name, f"`{_short(same_kind[0].file)}:{same_kind[0].line}` {same_kind[0].name}")
+    shown = [(len(same_kind), name, f"`{_short(same_kind[0].file)}:{same_kind[0].line}` {same_kind[0].name} "
+              f"({python[id(same_kind[0])]})")
              for name, same_kind in ranked[:SHOWN]]
     if len(ranked) > SHOWN:
         left = ranked[SHOWN:]
