@@ -14,7 +14,7 @@ each of the other modules has a table ``RULES`` of the operations of one part of
 from .copies import same_node
 from .definitions import definition
 from .executor import SymbolicExecutor
-from .operators import negate
+from .negation import folds_not, negate
 from .scope import Scope
 from .stack import (
     COMPREHENSIONS,
@@ -43,5 +43,5 @@ from .stack import (
 __all__ = [
     "COMPREHENSIONS", "LOAD", "STORE", "Accumulator", "Capture", "CaseTest", "Caught", "ClassExpr", "Duplicate",
     "Element", "Entry", "Exit", "FunctionExpr", "Iter", "PendingTarget", "Scope", "Special", "StackParameter", "State",
-    "SymbolicExecutor", "Target", "definition", "is_value", "negate", "same_node", "values",
+    "SymbolicExecutor", "Target", "definition", "folds_not", "is_value", "negate", "same_node", "values",
 ]

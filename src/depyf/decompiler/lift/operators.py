@@ -11,6 +11,7 @@ from ..nodes import LiteralTuple
 from ..rules import registrar
 from . import fold_barriers
 from .copies import operand
+from .negation import contrary_comparison
 from .rule import Rule
 from .stack import STORE, Augmented, State
 
@@ -62,7 +63,9 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> None:
 @rule(o.UNARY)
 def unary(executor: SymbolicExecutor, state: State, op: str) -> None:
     """Push ``op operand``."""
-    executor.push(state, ast.UnaryOp(UNARY_OPS[op](), fold_barriers.unary(executor, op, executor.pop(state))))
+    operand = fold_barriers.unary(executor, op, executor.pop(state))
+    flipped = contrary_comparison(operand) if op == "not" else None
+    executor.push(state, flipped or ast.UnaryOp(UNARY_OPS[op](), operand))
 
 
 def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> None:
@@ -97,10 +100,3 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
         and _FORMAT.fullmatch(left.value) is not None
         and left.value.replace("%%", "").count("%") == len(right.elts)
     )
-
-
-def negate(node: ast.expr) -> ast.expr:
-    """Return ``not node``, or the operand where ``node`` is a negation itself."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return node.operand
-    return ast.UnaryOp(ast.Not(), node)

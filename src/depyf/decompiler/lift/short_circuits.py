@@ -11,7 +11,7 @@ from ..nodes import FoldedBool
 from ..rules import registrar
 from .copies import deduplicated, same_duplicate
 from .fold_barriers import tested_later
-from .operators import negate
+from .negation import negate
 from .rule import Rule
 from .stack import Duplicate, Entry, State
 
@@ -96,6 +96,11 @@ def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
 @rule("IFEXP")
 def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
     executor.push(state, ast.IfExp(executor.pop(state), arms[0], arms[1]))
+
+
+@rule("NOT_IFEXP")
+def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
+    executor.push(state, ast.IfExp(negate(executor.pop(state)), arms[0], arms[1]))
 
 
 @rule("CHAIN")

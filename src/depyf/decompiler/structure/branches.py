@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
-from ..lift import Special, State, is_value, negate, same_node, values
+from ..lift import Special, State, folds_not, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, line_of
-from ..undo.match_patterns import case_of
 from .frames import Construct, Cursor, Suite, outer_ends
 from .loop_exits import reach
 from .region_cfg import is_leave
@@ -124,29 +123,15 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[
     # the rest of an ``assert``; one that tests a constant itself (3.9 and before) is complete
     for arm, other, raises_if_true in ((body, orelse, positive), (orelse, body, not positive)):
         only = arm.statements[0] if len(arm.statements) == 1 else None
-        # (``assert not a is b`` would be compiled as ``assert a is not b``; for ``None`` both are one jump.)
-        if isinstance(only, UntestedAssert) and not (raises_if_true and folds(test) and not _is_none(test)):
+        # (``assert not a is b`` would be compiled as ``assert a is not b``.)
+        if isinstance(only, UntestedAssert) and not (raises_if_true and folds_not(test)):
             return [ast.Assert(negate(test) if raises_if_true else test, only.msg), *other.statements]
-    if not positive and (not body.statements or folds(test)):
+    if not positive and (not body.statements or folds_not(test)):
         # ``not (a in b)`` would be compiled as ``a not in b``
         body, orelse, positive = orelse, body, True
-    if not body.statements and orelse.statements and not folds(test) and positive:
+    if not body.statements and orelse.statements and not folds_not(test) and positive:
         body, orelse, positive = orelse, body, False
     condition = test if positive else negate(test)
     if not body.falls and body.statements and orelse.statements:
         return [ast.If(condition, body.statements, []), *orelse.statements]
     return [ast.If(condition, body.statements or [ast.Pass()], orelse.statements)]
-
-
-def _is_none(test: ast.expr) -> bool:
-    last = test.comparators[-1] if isinstance(test, ast.Compare) else None
-    return isinstance(last, ast.Constant) and last.value is None
-
-
-def folds(test: ast.expr) -> bool:
-    """Return whether the compiler folds ``not`` into a test (``not a in b``), or the test has no ``not`` (a case)."""
-    return (
-        case_of(test) is not None
-        or isinstance(test, ast.Compare) and len(test.ops) == 1
-        and isinstance(test.ops[0], (ast.In, ast.Is, ast.NotIn, ast.IsNot))
-    )

@@ -38,8 +38,8 @@ class Summary:
 
 #: ``(popped, pushed)`` of the operations written here
 FOLDED = {
-    "AND": (1, 1), "OR": (1, 1), "NOT_AND": (1, 1), "NOT_OR": (1, 1), "IFEXP": (1, 1), "CHAIN": (2, 1),
-    "VALUE_AND": (1, 1), "VALUE_OR": (1, 1), "COMPREHENSION": (2, 1), "LEAVE": (0, 0), "EXPR": (0, 1),
+    "AND": (1, 1), "OR": (1, 1), "NOT_AND": (1, 1), "NOT_OR": (1, 1), "IFEXP": (1, 1), "NOT_IFEXP": (1, 1),
+    "CHAIN": (2, 1), "VALUE_AND": (1, 1), "VALUE_OR": (1, 1), "COMPREHENSION": (2, 1), "LEAVE": (0, 0), "EXPR": (0, 1),
 }
 #: Operations that put variables of an inlined comprehension aside.
 SET_ASIDE = frozenset({"LOAD_FAST_AND_CLEAR", "MAKE_CELL"})
@@ -318,8 +318,22 @@ class Reducer:
         first, second = self.value(t), self.value(f)
         if first is None or second is None:
             return False
-        self.fold(x, "IFEXP", (first, second), b, list(a.successors))
+        self.fold(x, *self.choice(x, (t, first), (f, second)), b, list(a.successors))
         return True
+
+    def choice(self, x: Block, *arms: tuple[int, ast.expr]) -> tuple[str, tuple[ast.expr, ast.expr]]:
+        """Return kind and argument of the operation that chooses between two arms, each a block and its value.
+
+        The arm whose code comes first is written first (``compiler_ifexp`` in compile.c).
+
+        Args:
+            x: ends in the test.
+            arms: where it is true, and where it is false.
+        """
+        (t, first), (f, second) = arms
+        if self.cfg.order[f] < self.cfg.order[t] and not folds_not(x):
+            return "NOT_IFEXP", (second, first)
+        return "IFEXP", (first, second)
 
     def is_copy(self, a: int, b: int) -> bool:
         """Return whether both are one place, or copies of one (on one line, leading to one place)."""
@@ -473,7 +487,8 @@ class Reducer:
         second = None if first is None else self.value(f)
         if first is None or second is None:
             return a.end == b.end == "jump" and self.common_tail(x, a, b) and self.ternary(x)
-        x.ops = [*x.ops, Op("IFEXP", (first, second), -1, None)]
+        kind, values = self.choice(x, (t, first), (f, second))
+        x.ops = [*x.ops, Op(kind, values, -1, None)]
         x.line = b.line
         self.changed(x, list(a.successors), a.end)
         return True

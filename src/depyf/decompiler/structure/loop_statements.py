@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
-from ..lift import Iter, PendingTarget, State, Target, negate, values
+from ..lift import Iter, PendingTarget, State, Target, folds_not, negate, values
 from ..nodes import at_line
-from .branches import folds
 from .frames import Construct, Cursor, Frame, LoopFrame, outer_ends
 from .loop_exits import Loop, first_of, loop_exit
 
@@ -108,9 +107,9 @@ def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
     first = stmts[0] if stmts else None
     if isinstance(first, ast.If):
         if len(first.body) == 1 and isinstance(first.body[0], ast.Break):
-            if not first.orelse and not folds(first.test):
+            if not first.orelse and not folds_not(first.test):
                 return [ast.While(negate(first.test), stmts[1:] or [ast.Pass()], [])]
-            if first.orelse and not folds(first.test) and len(stmts) == 1:
+            if first.orelse and not folds_not(first.test) and len(stmts) == 1:
                 return [ast.While(negate(first.test), first.orelse, [])]
         elif len(first.orelse) == 1 and isinstance(first.orelse[0], ast.Break):
             return [ast.While(first.test, [*first.body, *stmts[1:]], [])]
