@@ -8,7 +8,7 @@ CPython has had three line tables: ``co_lnotab`` (to 3.9: increments, a line hol
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +39,73 @@ def line_ranges(code: Code) -> list[Range]:
     if code.version >= (3, 10):
         return _read_linetable_310(code.linetable, code.firstlineno)
     return _read_lnotab(code.linetable, code.firstlineno, len(code.bytecode))
+
+
+class Position(NamedTuple):
+    """A span of the source, as ``co_positions`` gives it; columns are counted in bytes of UTF-8, from 0.
+
+    The columns are ``None`` where the table has none (before 3.11, and under ``-X no_debug_ranges``).
+    """
+
+    line: int
+    end_line: int
+    column: int | None
+    end_column: int | None
+
+
+def positions(code: Code) -> list[Position | None]:
+    """Return the position of each code unit; ``None`` for one that belongs to no line.
+
+    A table that is malformed gives none.
+    """
+    units = len(code.bytecode) // 2
+    made: list[Position | None] = []
+    try:
+        if code.version >= (3, 11):
+            for length, position in _read_positions(code.linetable, code.firstlineno):
+                made += [position] * length
+        else:
+            for start, end, line in line_ranges(code):
+                made += [None if line is None else Position(line, line, None, None)] * ((end - start) // 2)
+    except MalformedTable:
+        made = []
+    return made[:units] + [None] * (units - len(made))
+
+
+def _read_positions(data: bytes, line: int) -> Iterator[tuple[int, Position | None]]:
+    """Yield code units and position of each entry of a location table (``Objects/locations.md`` of CPython)."""
+    at = 0
+    while at < len(data):
+        first = data[at]
+        if first < 128:
+            raise MalformedTable("line table has an entry that does not start where one can")
+        kind, length = (first >> 3) & 15, (first & 7) + 1
+        at += 1
+        if kind == _KIND_NONE:
+            yield length, None
+        elif kind == _KIND_NO_COLUMNS:
+            delta, at = _read_signed(data, at)
+            line += delta
+            yield length, Position(line, line, None, None)
+        elif kind == _KIND_LONG:
+            delta, at = _read_signed(data, at)
+            line += delta
+            lines, at = _read_location_number(data, at)
+            column, at = _read_location_number(data, at)
+            end, at = _read_location_number(data, at)
+            yield length, Position(line, line + lines, column - 1 if column else None, end - 1 if end else None)
+        else:
+            size = 1 if kind < 10 else 2
+            if at + size > len(data):
+                raise MalformedTable("line table ends in the middle of an entry")
+            if kind < 10:
+                column = kind << 3 | data[at] >> 4
+                end = column + (data[at] & 15)
+            else:
+                line += kind - 10
+                column, end = data[at], data[at + 1]
+            at += size
+            yield length, Position(line, line, column, end)
 
 
 def _short_entry(first: int) -> tuple[int, int, int] | None:

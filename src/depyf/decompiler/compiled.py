@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from ..bytecode.code import Code
+from ..bytecode.linetable import Position, positions
 from .lift import STORE, Scope
 from .nodes import Literal, LiteralSet, OneItem, OnItsLine
 from .options import Options
@@ -19,6 +20,18 @@ class CompiledScope(Scope):
     def __init__(self, code: Code, options: Options) -> None:
         self.code = code
         self.options = options
+        self._positions: list[Position | None] | None = None
+
+    def position(self, offset: int) -> Position | None:
+        """Return where the operation at a byte offset stands in the source; ``None`` where its column is not known."""
+        if self._positions is None:
+            self._positions = positions(self.code) if self.code.version >= (3, 11) else []
+        found = self._positions[offset // 2] if 0 <= offset < 2 * len(self._positions) else None
+        return found if found is not None and found.column is not None else None
+
+    def formats_percent(self) -> bool:
+        """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""
+        return self.code.version >= (3, 11)
 
     def dropped_constant(self, node: ast.expr) -> ast.expr:
         """Write a constant that is evaluated and dropped.

@@ -60,6 +60,12 @@ def order_of(expr: ast.expr) -> int:
     return getattr(expr, "col_offset", 0)
 
 
+def offset_of(expr: ast.expr) -> int:
+    """Return the byte offset of the operation that made an expression; -1 where none did by itself."""
+    found: int | None = getattr(expr, "end_col_offset", None)
+    return -1 if found is None else found
+
+
 # --- constants --------------------------------------------------------------------------------------
 class Literal:
     """An expression that stands for one constant of the program: ``(1, -2)`` for ``CONST (1, -2)``.
@@ -140,6 +146,37 @@ class MergedDict(ast.Dict):
     """
 
     parts: list[list[tuple[ast.expr | None, ast.expr]] | ast.expr]
+
+
+# --- texts with fields ------------------------------------------------------------------------------
+class Formatted:
+    """A text with fields, of which it is open whether it is part of a longer one.
+
+    Attributes:
+        fields: the parts of it, as of an f-string.
+        percent: whether it was written with ``%``; ``None`` where nothing tells.
+    """
+
+    fields: list[ast.expr]
+    percent: bool | None
+
+
+@refinement
+class FormattedText(ast.JoinedStr, Formatted):
+    """``f"{a!r} of {b!r}"``."""
+
+    def __init__(self, fields: list[ast.expr], percent: bool | None) -> None:
+        super().__init__(fields)
+        self.fields, self.percent = fields, percent
+
+
+@refinement
+class PercentText(ast.BinOp, Formatted):
+    """``"%r of %r" % (a, b)``."""
+
+    def __init__(self, text: str, values: list[ast.expr], fields: list[ast.expr], percent: bool | None) -> None:
+        super().__init__(ast.Constant(text), ast.Mod(), ast.Tuple(values, ast.Load()))
+        self.fields, self.percent = fields, percent
 
 
 # --- expressions with branches in them --------------------------------------------------------------

@@ -68,6 +68,8 @@ class SymbolicExecutor:
         self.spill = spill
         self.temporaries = 0
         self.line: int | None = None
+        #: byte offset of the present operation
+        self.offset = -1
         self.serial = 0
         self.caught: Target | None = None
         #: values of variables that no source can name (``.type_params``), by name
@@ -82,15 +84,20 @@ class SymbolicExecutor:
         for op in ops:
             if op.line is not None:
                 self.line = op.line
+                self.offset = op.offset
             method = _RULES.get(op.kind)
             if method is None:
                 raise CannotDecompile(LIFT, f"{op.kind} is not expected here")
             method(self, state, op.arg)
 
     def push(self, state: State, node: ast.expr) -> None:
-        """Push an expression, numbered as the next one in the order of evaluation."""
+        """Push an expression, numbered as the next one in the order of evaluation, and made by the present operation.
+
+        (``nodes.order_of`` and ``nodes.offset_of`` read that; called for each operation, so written out here.)
+        """
         self.serial += 1
-        node.col_offset = self.serial  # (``nodes.order_of`` reads it; called for each operation, so written out here)
+        node.col_offset = self.serial
+        node.end_col_offset = self.offset
         state.stack.append(node)
 
     def resolve(self, entry: Entry) -> ast.expr:

@@ -41,7 +41,7 @@ rule = registrar(RULES)
 def _(executor: SymbolicExecutor, state: State, op: str) -> None:
     right = executor.pop(state)
     left = executor.pop(state)
-    if op == "%" and would_be_formatted(left, right):
+    if op == "%" and executor.scope.formats_percent() and would_be_formatted(left, right):
         left = ast.JoinedStr([left])
     left = fold_barriers.binary(executor, op, left, right)
     executor.push(state, ast.BinOp(left, BINARY_OPS[op](), right))

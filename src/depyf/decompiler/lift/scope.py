@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ...bytecode.linetable import Position
 from ..nodes import OnItsLine
 from .stack import FunctionExpr, Iter
 
@@ -89,5 +90,13 @@ class Scope:
     def conditional_annotation(self, name: str, number: Any) -> tuple[str, ast.expr, int] | None:
         """Return the name, annotation and number that a number in the set ``name`` stands for (3.14)."""
         return None
+
+    def position(self, offset: int) -> Position | None:
+        """Return where the operation at a byte offset stands in the source; ``None`` where that is not known."""
+        return None
+
+    def formats_percent(self) -> bool:
+        """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""
+        return False
 
     annotates = False

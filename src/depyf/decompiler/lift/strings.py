@@ -1,15 +1,18 @@
-"""f-strings and t-strings."""
+"""f-strings and t-strings, and what is written with ``%``."""
 
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ..emit.new_syntax import Interpolation, template
 from ..errors import LIFT, CannotDecompile
+from ..nodes import Formatted, FormattedText, PercentText
 from ..rules import registrar
 from .rule import Rule
+from .spans import start_of
 from .stack import State
 
 if TYPE_CHECKING:
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
+#: What ``optimize_format`` makes of width and precision; ``-`` in front of the width is no ``>``.
+_SPEC = re.compile(r"(>)?([1-9]\d{0,2})?(\.\d{1,3})?")
+
 
 @rule(o.FORMAT)
 def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
@@ -25,12 +31,16 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     spec = None
     if has_spec:
         spec = executor.pop(state)
-        if isinstance(spec, ast.Constant):
+        if isinstance(spec, Formatted):
+            spec = ast.JoinedStr(spec.fields)
+        elif isinstance(spec, ast.Constant):
             spec = ast.JoinedStr([spec])
         elif not isinstance(spec, ast.JoinedStr):
             spec = ast.JoinedStr([ast.FormattedValue(spec, -1, None)])
-    value = ast.FormattedValue(executor.pop(state), ord(conversion) if conversion else -1, spec)
-    executor.push(state, ast.JoinedStr([value]))
+    value = executor.pop(state)
+    field = ast.FormattedValue(value, ord(conversion) if conversion else -1, spec)
+    may_be = bool(conversion) and executor.scope.formats_percent()
+    executor.push(state, formatted([field], with_percent(executor, value) if may_be else False))
 
 
 @rule(o.CONVERT)
@@ -40,10 +50,73 @@ def _(executor: SymbolicExecutor, state: State, conversion: str) -> None:
 
 @rule(o.BUILD_STRING)
 def _(executor: SymbolicExecutor, state: State, count: int) -> None:
-    parts: list[ast.expr] = []
+    fields: list[ast.expr] = []
+    told: list[bool | None] = []
     for part in executor.popn(state, count):
-        parts.extend(part.values if isinstance(part, ast.JoinedStr) else [part])
-    executor.push(state, ast.JoinedStr(parts))
+        fields.extend(part.fields if isinstance(part, Formatted) else
+                      part.values if isinstance(part, ast.JoinedStr) else [part])
+        if not isinstance(part, ast.Constant):
+            told.append(part.percent if isinstance(part, Formatted) else False)
+    executor.push(state, formatted(fields, False if False in told or not told else True if True in told else None))
+
+
+def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
+    """Return whether the field that formats a value was written as one of ``%``; ``None`` where nothing tells.
+
+    ``optimize_format`` in ast_opt.c (3.11 to 3.13) gives the field the span of its value. That of an f-string has the
+    span of all the string in 3.11, and from 3.12 on the one with its braces.
+    """
+    field = executor.scope.position(executor.offset)
+    if field is None or field.column is None or field.end_column is None:
+        return None
+    if isinstance(value, ast.Name):
+        return field.end_column - field.column == len(value.id)
+    start = start_of(executor.scope, value)
+    if start is None or start < (field.line, field.column):
+        return None
+    if isinstance(value, (ast.BoolOp, ast.IfExp, ast.Compare)):  # their first part may stand in parentheses
+        return True if start == (field.line, field.column) else None
+    return start == (field.line, field.column)
+
+
+def formatted(fields: list[ast.expr], percent: bool | None) -> ast.expr:
+    """Return a text with fields: with ``%`` if it was written so, or has ``!s``, which f-strings hardly have.
+
+    Args:
+        fields: the parts of it, as of an f-string.
+        percent: whether it was written with ``%``; ``None`` where nothing tells.
+    """
+    if percent is None:
+        likely = any(isinstance(part, ast.FormattedValue) and part.conversion == ord("s") for part in fields)
+    else:
+        likely = percent
+    found = percent_text(fields) if likely else None
+    return FormattedText(fields, percent) if found is None else PercentText(*found, fields, percent)
+
+
+def percent_text(fields: list[ast.expr]) -> tuple[str, list[ast.expr]] | None:
+    """Return the text before ``%`` and the values behind it; ``None`` where the compiler makes no such fields."""
+    text = ""
+    values = []
+    for part in fields:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            text += part.value.replace("%", "%%")
+            continue
+        if not isinstance(part, ast.FormattedValue) or part.conversion == -1:
+            return None
+        spec = ""
+        if isinstance(part.format_spec, ast.JoinedStr):
+            only = part.format_spec.values[0] if len(part.format_spec.values) == 1 else None
+            made = _SPEC.fullmatch(str(only.value)) if isinstance(only, ast.Constant) else None
+            if made is None:
+                return None
+            right, width, precision = made.groups(default="")
+            if width and not right:
+                width = f"-{width}"
+            spec = width + precision
+        text += f"%{spec}{chr(part.conversion)}"
+        values.append(part.value)
+    return text, values
 
 
 @rule(o.BUILD_INTERPOLATION)
