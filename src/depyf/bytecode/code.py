@@ -1,7 +1,7 @@
 """A version-tagged, immutable view of a code object.
 
 Everything downstream works on :class:`Code`, never on ``types.CodeType``, so that code of another
-Python version (read from a ``.pyc``) and our own go the same way.
+Python version (read from a ``.pyc``) and our own take the same path.
 """
 
 from __future__ import annotations

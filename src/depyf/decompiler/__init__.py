@@ -1,14 +1,20 @@
-"""Canonical operations -> Python source, proven.
+"""Decompile code objects to Python source, with a proof that the source is the same program.
 
-Stages, in order (each a module of this package):
+In comes a code object of any supported Python; out comes a :class:`Decompiled`: text, fidelity, a verdict for each code
+object. :mod:`.pipeline` runs it, by the list of passes in :mod:`.passes`. ``while a: f()`` on its way::
 
-``simplify``   graph -> graph   list juggling of torch.compile removed (only when asked for)
-``lift``       graph -> lifted graph   stack values become expressions and statements
-``structure``  lifted graph -> nested statements   loops, conditions, exceptions, with, match
-``scopes``     statements -> a ``def`` / ``class`` / module, nested code objects included
-``emit``       syntax tree -> text
-``verify``     the text, compiled again, is the same program (``exact``) or an equivalent one
-``dispatch``   what is left: a graph as a loop over block numbers, right by construction
+    bytecode, cfg   B0 [a] branch B1, B3;  B1 [f(); a] branch B1, B2;  B2 return;  B3 return
+    undo            B0 [a] branch B1, B2;  B1 [f()] jump B0;  B2 return    what the compiler did is taken back
+    lift            B0: the expression a;  B1: the statement f()           by a symbolic stack
+    structure       While(a, [Expr(f())]), Return
+    bodies          While(a, [Expr(f())])                                  the compiler's last return goes
+    emit            while a: f()
+    proof           exact: compiled again, it is the same operations
+
+``dynamo`` comes before ``undo`` for code that torch.compile wrote: it takes back what Dynamo's code generator did, and
+its text is proven *equivalent*. :mod:`.scopes` makes the ``def``, ``class`` or module around a body. A code object that
+cannot be written or proven takes its next output tier (:mod:`.tiers`); the last one is ``fallback``, a loop over block
+numbers that is right by construction.
 """
 
 from .pipeline import Decompiled, Fidelity, decompile_code

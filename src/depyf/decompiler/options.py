@@ -62,7 +62,7 @@ class Options:
         return self.tiers.of(code) in (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
 
     def search(self, code: Code) -> Search:
-        """Return the search for a way to write a code object in its tier."""
+        """Return the search for the form of a code object in its tier."""
         key = code, self.tiers.of(code)
         if key not in self._searches:
             self._searches[key] = Search(len(code.bytecode) // 2)

@@ -248,7 +248,7 @@ class _Job:
         return compile_function(tree, code, constants, self.compiler or compile_here)
 
     def proven_otherwise(self, code: Code) -> bool:
-        """Look for another way to write a function, so that it is the same program; the next text has it.
+        """Look for another form of a function, so that it is the same program; the next text has it.
 
         (Of a class or an expression there is no text of its own.)
         """
@@ -378,7 +378,7 @@ class _Job:
             reason = "; ".join(filter(None, [changed, self.tiers.why(code)]))
             return Part(name, code.firstlineno, units, fidelity, reason)
         if proof is None:
-            # No way through the program leads to it: the text has nothing to show for it, and loses nothing.
+            # No path through the program leads to it: the text has nothing to show for it, and loses nothing.
             return Part(name, code.firstlineno, units, Fidelity.EXACT, "")
         if proof.verdict is None:
             reason = "; ".join(filter(None, [changed, *self.stated_constants(code), self.tiers.why(code)]))

@@ -99,7 +99,7 @@ class CodeScope(CompiledScope):
         return body
 
     def structured(self) -> list[ast.stmt]:
-        """Write the body with statements, by the first way that can be written."""
+        """Write the body with statements, in the first form that can be written."""
         if self.annotate is not None and not self.annotations:
             self.annotations = deferred.of_body(self.annotate, self)
         search = self.options.search(self.code)

@@ -40,7 +40,7 @@ def handler_of(t: Translator, blocks: tuple[Any, ...]) -> int:
     if first.opname == "END_ASYNC_FOR":
         t.enter(target, (*kept, 0, 0, 0, 0, 1, 0), blocks[:-1])
     elif _unbinds_name(t, target):
-        # ``except E as name``: what unbinds the name on the way out pushes no exception info in 3.11.
+        # ``except E as name``: what unbinds the name on an exit pushes no exception info in 3.11.
         lasti = True
         t.enter(target, (*kept, 1, 0, 0, 0, 1, 0), blocks[:-1])
     else:

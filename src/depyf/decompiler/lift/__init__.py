@@ -1,14 +1,20 @@
-"""The symbolic stack: canonical operations become ``ast`` expressions and statements.
+"""The symbolic stack: operations of a block become ``ast`` expressions and statements.
 
-A :class:`SymbolicExecutor` runs the operations of one block after the other on a :class:`State`: a stack of
-syntax nodes and the statements written so far.
+In comes a :class:`State`, a stack of syntax nodes, and the operations of a block; :class:`SymbolicExecutor` runs them.
+Out come its statements, and the nodes that are left on the stack. ``a.x = b + 1``, operation by operation::
 
-The executor expects code as CPython compiles it: a value stays on the stack across a statement only in
-the few forms the compiler has (chained assignment, tuple swap).  Anything else raises
-:class:`CannotDecompile`, and the caller tries another form.
+    LOAD_FAST b      stack b
+    CONST 1          stack b, 1
+    BINARY +         stack b + 1
+    LOAD_FAST a      stack b + 1, a
+    STORE_ATTR x     stack empty; statement a.x = b + 1
 
-``executor`` holds what all operations share, ``stack`` what may lie on it, ``copies`` how copies of one value are told;
-each of the other modules has a table ``RULES`` of the operations of one part of the language.
+Code must be as CPython compiles it: a value stays on the stack across a statement only in the few forms that the
+compiler has (chained assignment, swap of tuples). Anything else raises :class:`CannotDecompile`, and the code object
+takes another form.
+
+:mod:`.executor` has what all operations share, :mod:`.stack` what may lie on the stack, :mod:`.copies` when two values
+are copies of one; each of the other modules has a table ``RULES`` of the operations of one part of the language.
 """
 
 from .copies import same_node

@@ -244,7 +244,7 @@ class Reducer:
 
     # --- conditions -------------------------------------------------------------------------------
     def condition(self, x: Block) -> bool:
-        """Fold ``a and b``, ``a or b`` as a condition: two tests that share a way out."""
+        """Fold ``a and b``, ``a or b`` as a condition: two tests that share a successor."""
         t, f = x.successors
         if t == f:
             return False
@@ -378,7 +378,7 @@ class Reducer:
     def value_bool_threaded(self, x: Block) -> bool:
         """Fold ``(a and b) or c`` as a value, where the test of ``a`` jumps to ``POP; c`` at once (3.14).
 
-        Versions before let it test the value of ``a and b`` again on the way there. In the middle of an expression
+        Versions before let it test the value of ``a and b`` again before they go there. In the middle of an expression
         they jump, too.
         """
         if not x.ops or not is_copied(x.ops[-1]):
@@ -563,7 +563,7 @@ class Reducer:
     def share_end(self, y: Block, k: Block, start: int) -> None:
         """Share the end of ``k`` from ``start`` on with ``y``, if ``y`` ends with a copy of it.
 
-        The end of an expression statement is copied to the ways out of the expression where it leaves the function
+        The end of an expression statement is copied to the exits of the expression where it leaves the function
         or goes back in a loop (``inline_small_exit_blocks`` in flowgraph.c, compile.c before 3.12).
         """
         size = len(k.ops) - start

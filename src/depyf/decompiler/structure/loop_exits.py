@@ -4,7 +4,7 @@ Nothing in the code says so. :func:`loop_exit` collects what the edges out of th
 places they lead to, and leaves the choice to the search.
 
 Example: ``for x in xs: if x: break`` with ``else: a()``, then ``b()``. The loop ends by itself at ``a()``; the other
-edge drops the iterator on its way to ``b()``, which only a ``break`` does. The candidates are ``b()``, then ``a()``.
+edge drops the iterator before ``b()``, which only a ``break`` does. The candidates are ``b()``, then ``a()``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Edges:
 
     Attributes:
         targets: all of them.
-        strong: those that only a ``break`` leads to, as far as the way there tells.
+        strong: those that only a ``break`` leads to, as far as the path there tells.
     """
 
     def __init__(self, walker: Walker, loop: Loop) -> None:
@@ -124,7 +124,7 @@ class _Edges:
         elif self._keeps_inner_iterator(id, succ):
             return
         elif target != succ and blocks[loop.head].end == "branch" and (goal.end != "return" or len(goal.ops) > 1):
-            self.strong.append(target)  # no statement stands on the way out of a body, or of a handler
+            self.strong.append(target)  # no statement stands on an exit of a body, or of a handler
         if not (id == loop.head and succ == loop.normal_exit):
             self._add(self.targets, target)
 

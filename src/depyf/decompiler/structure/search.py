@@ -1,6 +1,6 @@
 """Search for a form among those that source allows.
 
-Where code can be said in several ways (where a ``break`` leads, where the arms of an ``if`` meet), the writer asks
+Where code can be written in several forms (where a ``break`` leads, where the arms of an ``if`` meet), the writer asks
 :meth:`Search.choose` with the candidates, the likeliest first. The first attempt takes the first candidate everywhere.
 Where it cannot be written, or is not proven, further attempts differ from it at one place: limited discrepancy search
 (Harvey and Ginsberg, 1995), with one discrepancy. The first place, on which all others depend, is tried first, then

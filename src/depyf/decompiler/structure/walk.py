@@ -2,7 +2,7 @@
 
 A :class:`Walker` follows control from the entry with the symbolic stack in hand.  Where control falls
 through to, and what ``break`` and ``continue`` mean, is in the chain of frames around the
-place (``frames``); a block that is reached in no other way is simply written again (both copies compile to the
+place (``frames``); a block that is reached otherwise is simply written again (both copies compile to the
 same program), up to a limit.
 """
 
@@ -41,7 +41,7 @@ class Walker:
     """Writes a graph as statements.
 
     Args:
-        cfg: the reduced graph (changed on the way: ends that are copies of one another become one).
+        cfg: the reduced graph (changed by the walk: ends that are copies of one another become one).
         executor: runs the operations.
         budget: how many operations may be written, copies included.
         search: chooses among the forms that the graph allows.

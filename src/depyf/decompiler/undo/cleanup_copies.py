@@ -1,8 +1,8 @@
 """Clean-up code put back where it was written once.
 
 CPython compiles the clean-up of a ``finally``, of a ``with`` and of ``except E as n`` once for the
-exception and once more on every way out of the protected body.  :func:`outline_cleanups` finds those copies by
-walking the handler and the way out in step, and replaces each by a single ``LEAVE`` operation, so that
+exception and once more on every exit of the protected body.  :func:`outline_cleanups` finds those copies by
+walking the handler and the exit in step, and replaces each by a single ``LEAVE`` operation, so that
 what is left is a graph in which each body and each clean-up stands once.
 
 Before (``try: a() finally: b()``, then ``c()``)::
@@ -160,7 +160,7 @@ def _end_finally(cfg: RegionCfg, region: int) -> None:
                 copies.add(at)
         else:
             work.extend((succ, depth) for succ in block.successors)
-    # 3.13 copies the ``RERAISE`` to each way out of a loop: they are one place
+    # 3.13 copies the ``RERAISE`` to each exit of a loop: they are one place
     for block in blocks.values():
         if not copies.isdisjoint(block.successors):
             block.successors = [end.id if succ in copies else succ for succ in block.successors]
@@ -276,7 +276,7 @@ class _Copy:
 
     Attributes:
         ends: ``(block, index)`` of each place where the copy ends: the clean-up re-raises there.
-        leaves: whether the clean-up can be left in another way: by ``return``, ``raise`` or a jump.
+        leaves: whether the clean-up can be left before its end: by ``return``, ``raise`` or a jump.
     """
 
     def __init__(self, cfg: RegionCfg, region: int) -> None:

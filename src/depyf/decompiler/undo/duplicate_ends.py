@@ -14,7 +14,7 @@ from ..structure.region_cfg import RegionCfg, copied_op, handler_steps
 
 
 def merge_ends(cfg: RegionCfg) -> None:
-    """Make one block of all ends, and of copies of the ways out of handlers and bodies that lead to one place."""
+    """Make one block of all ends, and of copies of the exits of handlers and bodies that lead to one place."""
     blocks = cfg.blocks
     ends: dict[tuple[object, ...], int] = {}
     for id in list(blocks):

@@ -56,7 +56,7 @@ def _start(block: Block) -> int:
 
 
 def _merge_list_appends(cfg: RegionCfg) -> None:
-    """Merge the copies of ``LIST_APPEND 1`` behind the last clause: 3.13 puts one at each way there."""
+    """Merge the copies of ``LIST_APPEND 1`` behind the last clause: 3.13 puts one on each edge there."""
     predecessors = cfg.predecessors()
     for id, block in cfg.blocks.items():
         if not block.ops or block.ops[0].kind != "PREP_RERAISE_STAR":

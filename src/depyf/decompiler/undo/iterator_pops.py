@@ -1,4 +1,4 @@
-"""Ways out of ``for`` loops: where the iterator is dropped, a ``break`` or a ``return`` leaves the loop.
+"""Exits of ``for`` loops: where the iterator is dropped, a ``break`` or a ``return`` leaves the loop.
 
 Before (``for x in xs: ...; break``, then ``after()``)::
 

@@ -172,7 +172,7 @@ def _place(cfg: RegionCfg, id: int) -> object:
     """
     block = cfg.blocks[id]
     if block.end == "jump" and block.ops and all(op.line is not None for op in block.ops):
-        return ("way", *(_key(op) for op in block.ops), block.handler, block.successors[0])
+        return ("exit", *(_key(op) for op in block.ops), block.handler, block.successors[0])
     if block.end == "return" and block.ops and block.ops[-1].kind == "CONST" and all(
         op.kind == "POP" and op.arg is None for op in block.ops[:-1]  # (what a chained comparison leaves)
     ):
@@ -212,10 +212,10 @@ def _common(a: Block, b: Block) -> int:
 
 
 def _merge_equal(cfg: RegionCfg) -> bool:
-    """Make one of copies of what a way out does, on one line and leading to one place.
+    """Make one of copies of what an exit does, on one line and leading to one place.
 
     CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
-    and writes the end of a protected body on each way out of it.  Merged are blocks that only take values off the
+    and writes the end of a protected body on each exit of it.  Merged are blocks that only take values off the
     stack, ends of bodies, whole ``return`` statements, and those of two arms of one expression.
     """
     seen: dict[tuple[object, ...], int] = {}

@@ -620,7 +620,7 @@ def _is_wildcard(cfg: RegionCfg, path: _Path, at: int, stack: _Stack) -> bool:
 def _popped(cfg: RegionCfg, at: int, stack: _Stack, base: int) -> tuple[_Place, _Stack]:
     """Return the place that a failed test leads to, and the stack there.
 
-    What the pattern had on the stack is popped on the way, as far as it is.
+    What the pattern had on the stack is popped along the path, as far as it is.
     """
     index = 0
     for _ in range(10_000):

@@ -178,7 +178,7 @@ class _Simplifier:
         self.predecessors, self.handlers = _edges(graph)
         self.verbatim = self._handling_blocks()
         self.plans: dict[int, BlockPlan] = {}
-        #: Branches that always go one way: block id -> successor.
+        #: Branches that always take one edge: block id -> successor.
         self.decided: dict[int, int] = {}
         #: Locals that code which is not followed value by value reads: their stores must stay.
         self.kept = self._kept_names()

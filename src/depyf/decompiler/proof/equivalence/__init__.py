@@ -1,9 +1,10 @@
 """The proof of equivalence: two programs do the same in the same order, shown on symbolic values.
 
-Both run from their entries. Each goes on unobserved while it only moves values about: constants, bound locals, the
-stack, lists and tuples that it built and that nobody else has seen (:mod:`.unobservable`). It stops at the next
-*event*: something that another part of the program, or its user, can observe (:mod:`.events`). Events must come in the
-same order with equal operands; both edges of each branch, and each exception handler, are followed (:mod:`.prover`)::
+In come two programs, out comes a :class:`Verdict`. Both run from their entries. Each goes on unobserved while it only
+moves values about: constants, bound locals, the stack, lists and tuples that it built and that nobody else has seen
+(:mod:`.unobservable`, which has the assumptions). It stops at the next *event*: something that another part of the
+program, or its user, can observe (:mod:`.events`). Events must come in the same order with equal operands; both edges
+of each branch, and each exception handler, are followed (:mod:`.prover`)::
 
     original: ``t = [f, x]; t[0](t[1])``    text: ``f(x)``
     event LOAD_GLOBAL f -> event 1          event LOAD_GLOBAL f -> event 1
@@ -11,25 +12,10 @@ same order with equal operands; both edges of each branch, and each exception ha
     event CALL (event 1)(argument x)        event CALL (event 1)(argument x)
 
 Values are compared by name: equal events give both programs the same symbol for their result. A container that escapes
-must have the same items in both, and is one symbol from then on.
-
-At a merge point the walk forgets values (havoc) and keeps a relation: which places of one program (locals, stack slots)
-hold the same value as which places of the other (:mod:`.merge`). The relation is computed as a fixpoint: the first
-arrival states it, later arrivals can only weaken it, and a weaker one is walked again.
-
-What is assumed, and said in ``Verdict.notes`` when it was used:
-
-* torch's profiler is off: its markers and the test of its flag are left out;
-* globals that Dynamo itself puts into the module (``__compiled_fn_1``, ``__resume_at_...``,
-  ``__import_...``, ``__builtins_dict__...``) are there and do not change, so it does not matter when they are read;
-* items of a graph's result (a tuple that only torch made) can be read in any order, or not at all;
-* which locals exist in the frame, how long values live, and the identity of tuples do not matter;
-* classes, functions and Python modules that are read by global names are not rebound while the code runs; reading an
-  attribute or an item does not replace a submodule, parameter or buffer of a module;
-* a context that torch enters again behind a graph break swallows no exception.
-
-Taken for granted without a note: ``f(**d)`` calls with a copy of ``d`` and a plain call copies it too; a set of
-constants has no order; the keys of a dictionary display that are strings are hashed unseen.
+must have the same items in both, and is one symbol from then on. At a merge point the walk forgets values (havoc) and
+keeps a relation: which places of one program (locals, stack slots) hold the same value as which places of the other
+(:mod:`.merge`). It is computed as a fixpoint: the first arrival states it, later arrivals can only weaken it, and a
+weaker one is walked again.
 """
 
 from __future__ import annotations

@@ -2,6 +2,20 @@
 
 A rule performs its operation on the abstract state, or returns the event that it is there. Operations without a rule
 are events wherever they stand.
+
+What is assumed, and said in ``Verdict.notes`` when it was used:
+
+* torch's profiler is off: its markers and the test of its flag are left out;
+* globals that Dynamo itself puts into the module (``__compiled_fn_1``, ``__resume_at_...``,
+  ``__import_...``, ``__builtins_dict__...``) are there and do not change, so it does not matter when they are read;
+* items of a graph's result (a tuple that only torch made) can be read in any order, or not at all;
+* which locals exist in the frame, how long values live, and the identity of tuples do not matter;
+* classes, functions and Python modules that are read by global names are not rebound while the code runs; reading an
+  attribute or an item does not replace a submodule, parameter or buffer of a module;
+* a context that torch enters again behind a graph break swallows no exception.
+
+Taken for granted without a note: ``f(**d)`` calls with a copy of ``d`` and a plain call copies it too; a set of
+constants has no order; the keys of a dictionary display that are strings are hashed unseen.
 """
 
 from __future__ import annotations
