@@ -99,8 +99,8 @@ class Interpreter:
     def ask(cls, python: str) -> Interpreter:
         asked = "import os, sys, sysconfig; print(sys.version.split()[0]); print(os.path.realpath(sys.executable)); " \
                 "print(sysconfig.get_path('stdlib')); print(sys.base_prefix)"
-        found = subprocess.run([python, "-I", "-c", asked], stdout=subprocess.PIPE, text=True, check=True)
-        return cls(*found.stdout.split("\n")[:4])
+        done = subprocess.run([python, "-I", "-c", asked], stdout=subprocess.PIPE, text=True, check=True)
+        return cls(*done.stdout.split("\n")[:4])
 
 
 @dataclasses.dataclass
@@ -134,10 +134,10 @@ def install(interpreter: Interpreter, home: str) -> str:
     executable = os.path.join(home, "bin", name)
     shutil.copy2(interpreter.executable, executable)
     os.symlink(name, os.path.join(home, "bin", "python3"))
-    found = subprocess.run([executable, "-I", "-c", "import os; print(os.path.dirname(os.__file__))"],
+    library = subprocess.run([executable, "-I", "-c", "import os; print(os.path.dirname(os.__file__))"],
                            stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    if not os.path.samefile(found, target):
-        raise SystemExit(f"{executable} uses the library in {found}")
+    if not os.path.samefile(library, target):
+        raise SystemExit(f"{executable} uses the library in {library}")
     return executable
 
 
@@ -150,10 +150,10 @@ def decompile_library(interpreter: Interpreter, target: str) -> dict[str, int]:
             if name.endswith(".py") and not name.startswith("_sysconfigdata"):
                 source = os.path.join(folder, name)
                 pairs.append((source, os.path.join(target, os.path.relpath(source, interpreter.library))))
-    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
+    directory = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
     done = subprocess.run(
         [interpreter.executable, "-c", _DECOMPILE], input="\n".join(map(json.dumps, pairs)), text=True,
-        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": here}, check=True)
+        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": directory}, check=True)
     counts: dict[str, int] = {}
     for line in done.stdout.splitlines():
         fidelity = json.loads(line)[1]
@@ -232,7 +232,7 @@ def read_report(path: str) -> dict[str, str]:
     except (FileNotFoundError, ElementTree.ParseError):
         return {}
     ranks = ("passed", "skipped", "failed")
-    found: dict[str, str] = {}
+    outcomes: dict[str, str] = {}
     for case in root.iter("testcase"):
         # A test whose part failed has no name: it is missing among those that passed.
         name = case.get("name")
@@ -243,8 +243,8 @@ def read_report(path: str) -> dict[str, str]:
             "failed" if children & {"failure", "error", "outcome"} else "passed"
         # Addresses in ids (of tests made of functions) differ from run to run.
         name = re.sub(r"0x[0-9a-f]+", "0x", name)
-        found[name] = max(outcome, found.get(name, outcome), key=ranks.index)
-    return found
+        outcomes[name] = max(outcome, outcomes.get(name, outcome), key=ranks.index)
+    return outcomes
 
 
 def reason_of(test: str, name: str) -> str | None:
@@ -395,8 +395,8 @@ def main() -> None:
             and (chosen.long or not is_among(test, LONG_TESTS))]
         for start in range(0, len(tests), chosen.batch):
             batch = tests[start:start + chosen.batch]
-            found = together(pythons, batch, chosen.timeout) if len(batch) > 1 else None
-            for result in [found] if found else (compare(pythons, test, chosen.timeout) for test in batch):
+            results = together(pythons, batch, chosen.timeout) if len(batch) > 1 else None
+            for result in [results] if results else (compare(pythons, test, chosen.timeout) for test in batch):
                 with open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8") as file:
                     file.write(json.dumps(result) + "\n")
                 both = ", ".join(f"{kind} {result[kind]['verdict']} {result[kind]['passed']} in "

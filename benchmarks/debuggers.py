@@ -99,13 +99,13 @@ def stops_of(program: str, backend: str, folder: pathlib.Path) -> list[Stop]:
         line = path.read_text(encoding="utf-8").splitlines()[first.line - 1]
         graph = re.search(r"__compiled_fn_\d+", line)
         assert graph is not None
-        found = [first]
+        stops = [first]
         for kind, ending in FILES[backend].items():
             file = folder / f"{graph[0]}.{ending}.py"
             if file.exists() and (stop := stop_in(program, kind, str(file))):
-                found.append(stop)
-        if len(found) > len(best):
-            best = found
+                stops.append(stop)
+        if len(stops) > len(best):
+            best = stops
     return best
 
 
@@ -195,8 +195,8 @@ class Session:
 
 def rows_of(debugger: str, backend: str, session: Session, output: str) -> Iterator[tuple[Any, ...]]:
     for name in session.names:
-        said = re.findall(rf"values {name} (\w+)", output)
-        same = len(said) == 4 and set(said) == {"same"}
+        values = re.findall(rf"values {name} (\w+)", output)
+        same = len(values) == 4 and set(values) == {"same"}
         kinds = [kind for kind in KINDS[backend] if (name, kind) in session.results]
         passed = failed = 0
         wrong = [] if "transformed" in kinds and len(kinds) > 1 else ["no file"]

@@ -56,7 +56,7 @@ def functions(count: int, seed: int) -> list[CodeType]:
     """Functions of the standard library, without those written as expressions or nested in others."""
     library = os.path.dirname(os.__file__)
     files = sorted(glob.glob(library + "/*.py") + glob.glob(library + "/*/*.py"))
-    found = []
+    codes = []
     for file in files:
         if "site-packages" in file or f"{os.sep}test{os.sep}" in file:
             continue
@@ -65,9 +65,9 @@ def functions(count: int, seed: int) -> list[CodeType]:
                 module = compile(stream.read(), file, "exec", dont_inherit=True)
             except (SyntaxError, ValueError):
                 continue
-        found += [c for c in code_objects(module) if c.co_flags & 1 and not c.co_freevars and c.co_name[0] != "<"]
-    random.Random(seed).shuffle(found)
-    return found[:count]
+        codes += [c for c in code_objects(module) if c.co_flags & 1 and not c.co_freevars and c.co_name[0] != "<"]
+    random.Random(seed).shuffle(codes)
+    return codes[:count]
 
 
 def decompiler(how: str) -> Callable[[CodeType], str]:
@@ -104,8 +104,8 @@ def run(how: str, count: int, seed: int, path: str) -> list[float | None]:
         [sys.executable, __file__, "--work", how, "--functions", str(count), "--seed", str(seed)],
         env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         check=True)
-    found: list[float | None] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    times: list[float | None] = json.loads(done.stdout.splitlines()[-1])
+    return times
 
 
 def size(code: CodeType) -> int:
@@ -119,20 +119,20 @@ def best(rows: list[list[float | None]]) -> list[float | None]:
 
 
 def against_peer(peer: str, count: int, seed: int, rounds: int) -> str:
-    here = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
-    paths = {"no proof": here, "proof": here, "peer": peer}
+    source = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
+    paths = {"no proof": source, "proof": source, "peer": peer}
     units = [size(code) for code in functions(count, seed)]
     rows: dict[str, list[list[float | None]]] = {how: [] for how in paths}
     for _ in range(rounds):
         for how, path in paths.items():
             rows[how].append(run(how, count, seed, path))
-    times = {how: best(found) for how, found in rows.items()}
+    times = {how: best(rounds) for how, rounds in rows.items()}
 
     def speed(how: str, chosen: list[int]) -> float:
         return sum(units[i] for i in chosen) / sum(times[how][i] or 0 for i in chosen)
 
-    managed = {how: [i for i, seconds in enumerate(found) if seconds is not None] for how, found in times.items()}
-    both = [i for i in managed["peer"] if all(found[i] is not None for found in times.values())]
+    managed = {how: [i for i, seconds in enumerate(measured) if seconds is not None] for how, measured in times.items()}
+    both = [i for i in managed["peer"] if all(measured[i] is not None for measured in times.values())]
     lines = [f"{sum(units):,} code units in {len(units)} functions; all manage {len(both)} of them.\n",
              "| | functions with text | code units/s on these | code units/s where all manage | times the peer |",
              "|---|---|---|---|---|"]
@@ -178,13 +178,13 @@ def layers(count: int, seed: int) -> str:
     rows: list[dict[str, int]] = []
     for how in ("no proof", "proof"):
         decompile = decompiler(how)
-        found: dict[str, int] = dict.fromkeys(LAYERS, 0)
+        counts: dict[str, int] = dict.fromkeys(LAYERS, 0)
 
-        def look(number: int, frame: FrameType | None, found: dict[str, int] = found) -> None:
+        def look(number: int, frame: FrameType | None, counts: dict[str, int] = counts) -> None:
             while frame is not None:
                 path = frame.f_code.co_filename.replace(os.sep, "/").rpartition("/depyf/")[2]
                 if path.startswith(("bytecode/", "flow/", "decompiler/")):
-                    found[layer(path)] += 1
+                    counts[layer(path)] += 1
                     return
                 frame = frame.f_back
 
@@ -198,10 +198,10 @@ def layers(count: int, seed: int) -> str:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, before)
-        rows.append(found)
+        rows.append(counts)
     lines = ["| layer | without proof | with proof |", "|---|---|---|"]
     for name in LAYERS:
-        shares = [f"{100 * found[name] / sum(found.values()):.0f} %" for found in rows]
+        shares = [f"{100 * counts[name] / sum(counts.values()):.0f} %" for counts in rows]
         lines.append(f"| {name} | {shares[0]} | {shares[1]} |")
     return "\n".join(lines) + "\n"
 

@@ -31,8 +31,8 @@ def interpreter(version: str) -> str | None:
     """An interpreter of the version that can run depyf."""
     if tuple(map(int, version.split("."))) < (3, 10):
         raise SystemExit(f"depyf runs on 3.10 and later; benchmarks/foreign.py measures code of {version}")
-    found = find_interpreter(version)
-    return None if found is None else str(found)
+    path = find_interpreter(version)
+    return None if path is None else str(path)
 
 
 def measure(python: str, corpora: list[str], limit: int, jobs: int) -> list[dict[str, Any]]:
@@ -46,15 +46,15 @@ def measure(python: str, corpora: list[str], limit: int, jobs: int) -> list[dict
             return [json.loads(line) for line in stream]
 
 
-def tables(found: list[dict[str, Any]], missing: list[str], command: str, limit: int) -> str:
+def tables(measured: list[dict[str, Any]], missing: list[str], command: str, limit: int) -> str:
     which = f"{limit} modules of each, chosen by a seed" if limit else "all modules"
     lines = [f"{dated()}, {os.cpu_count()} cores, {which}. Command: `{command}`.\n",
              table(("Python", "corpus", *COLUMNS), [[row[name] for name in ("python", "corpus", *COLUMNS)]
-                                                    for row in found])]
+                                                    for row in measured])]
     if missing:
         lines.append(f"Not on the machine: {', '.join(missing)}.\n")
     classes: dict[str, tuple[int, str]] = {}
-    for row in found:
+    for row in measured:
         for count, reason, place in row["classes"]:
             before = classes.get(reason, (0, place))
             place = re.sub(r"^.*?/(?:site-packages|lib/python[\d.]+)/", "", before[1])
@@ -77,17 +77,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--write", metavar="FILE")
     chosen = parser.parse_args()
-    found: list[dict[str, Any]] = []
+    measured: list[dict[str, Any]] = []
     missing = []
     for version in chosen.pythons:
         python = interpreter(version)
         if python is None:
             missing.append(version)
         else:
-            found += measure(python, chosen.corpus, chosen.limit, chosen.jobs)
+            measured += measure(python, chosen.corpus, chosen.limit, chosen.jobs)
     if chosen.packages:
-        found += measure(sys.executable, chosen.packages, chosen.limit, chosen.jobs)
-    text = tables(found, missing, " ".join(["python", *sys.argv]), chosen.limit)
+        measured += measure(sys.executable, chosen.packages, chosen.limit, chosen.jobs)
+    text = tables(measured, missing, " ".join(["python", *sys.argv]), chosen.limit)
     if not chosen.write:
         print(text)
         return

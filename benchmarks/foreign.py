@@ -84,10 +84,10 @@ def by_name(a: Code, b: Code) -> Iterator[tuple[Code, Code | None]]:
     left = [c for c in b.consts if isinstance(c, Code)]
     for code in a.consts:
         if isinstance(code, Code):
-            found = next((c for c in left if c.name == code.name), None)
-            if found is not None:
-                left.remove(found)
-            yield code, found
+            match = next((c for c in left if c.name == code.name), None)
+            if match is not None:
+                left.remove(match)
+            yield code, match
 
 
 def reason(code: Code, where: str) -> str:
@@ -97,8 +97,8 @@ def reason(code: Code, where: str) -> str:
             top_level(code, Options(Tiers(code)))
         except Exception as error:  # whatever it is, it is counted
             return f"{type(error).__name__}: {str(error)[:70]}"
-    said = where.partition(": ")[2] or where
-    return "different: " + re.sub(r" at offset \d+|'[^']*'|-> \d+|\d+", "*", said)[:70]
+    text = where.partition(": ")[2] or where
+    return "different: " + re.sub(r" at offset \d+|'[^']*'|-> \d+|\d+", "*", text)[:70]
 
 
 def measure(path: pathlib.Path, files: list[pathlib.Path], base: pathlib.Path, seconds: int) -> Score:

@@ -117,27 +117,28 @@ def checked(name: str, device: str) -> bool:
         watched = trained(make, shape, device, dump)
         capture = store.read(dump)
         files = os.listdir(dump)
-    found: Shares = shares(capture)
+    counts: Shares = shares(capture)
     calls = [call for graph in capture.graphs for kernel in graph.kernels for call in kernel.calls]
     kinds = Counter(call.kind for call in calls)
-    said = sum(not call.inferred for call in calls)
+    named = sum(not call.inferred for call in calls)
     same = len(plain) == len(watched) and all(map(torch.equal, plain, watched))
     errors = [note for note in capture.notes if note.startswith("internal error")]
     outlines = sum(".kernel_" in file and file.endswith(".outline.txt") for file in files)
     modules = sum(len(graph.kernels) for graph in capture.graphs)
-    print(f"{name}: {modules} generated modules, {found.calls} kernel calls "
-          f"({', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}; torch names the nodes of {said})")
-    rates = {"kernel calls that lead to graph nodes": (found.calls_with_nodes, found.calls),
-             "kernel calls that lead to user lines": (found.calls_with_lines, found.calls),
-             "graph nodes that lead to a user line": (found.nodes_with_line, found.nodes)}
+    print(f"{name}: {modules} generated modules, {counts.calls} kernel calls "
+          f"({', '.join(f'{count} {kind}' for kind, count in sorted(kinds.items()))}; "
+          f"torch names the nodes of {named})")
+    rates = {"kernel calls that lead to graph nodes": (counts.calls_with_nodes, counts.calls),
+             "kernel calls that lead to user lines": (counts.calls_with_lines, counts.calls),
+             "graph nodes that lead to a user line": (counts.nodes_with_line, counts.nodes)}
     for what, (part, whole) in rates.items():
         print(f"    {what}: {part} of {whole}, {100 * part / max(whole, 1):.1f} %")
     print(f"    values, gradients and buffers bit for bit the same: {'yes' if same else 'NO'}")
     for error in errors:
         print(f"    {error}")
-    good = same and not errors and found.calls > 0 and outlines == modules and all(
+    good = same and not errors and counts.calls > 0 and outlines == modules and all(
         part >= GOAL * whole for part, whole in rates.values())
-    return good and (device == "cpu" or kinds["Triton"] > 0 and said > 0)
+    return good and (device == "cpu" or kinds["Triton"] > 0 and named > 0)
 
 
 def main() -> int:

@@ -105,14 +105,14 @@ def started(command: list[str], **environment: str) -> None:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}")
 
 
-def told(first: pathlib.Path, second: pathlib.Path) -> str:
+def difference_of(first: pathlib.Path, second: pathlib.Path) -> str:
     """What ``depyf diff`` says of the two, if it says anything."""
     from depyf import cli
 
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
         status = cli.main(["diff", "--full", str(first), str(second)])
-    return said.getvalue() if status else ""
+    return text.getvalue() if status else ""
 
 
 def main() -> None:
@@ -142,11 +142,11 @@ def main() -> None:
             differ = files = changed = 0
             for name in names:
                 first, second = (run / name for run in runs)
-                said = told(first, second)
-                if said:
+                text = difference_of(first, second)
+                if text:
                     differ += 1
                     bad.append(f"{group}, {name}: `depyf diff` tells a difference")
-                    print(f"DIFFERS {group}, {name}:\n{said[:4000]}", flush=True)
+                    print(f"DIFFERS {group}, {name}:\n{text[:4000]}", flush=True)
                 texts = contents(first, True), contents(second, True)
                 files += len(texts[0])
                 for text in differences(*texts):

@@ -67,12 +67,12 @@ def run(target: str, inside: bool, timeout: int, extra: list[str]) -> dict[str, 
         if done.returncode not in (0, 1, 5) or not os.path.exists(report):
             # A death of the process, or a file that cannot even be collected.
             return {target: f"died ({done.returncode}): {done.stdout[-300:]}"}
-        found = {}
+        result = {}
         for case in xml.parse(report).iter("testcase"):
             kinds = {child.tag for child in case}
             outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
-            found[f"{case.get('classname')}::{case.get('name')}"] = outcome
-        return found
+            result[f"{case.get('classname')}::{case.get('name')}"] = outcome
+        return result
 
 
 def lost_tests(plain: dict[str, str], inside: dict[str, str]) -> list[str]:

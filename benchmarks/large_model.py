@@ -63,16 +63,16 @@ def one(layers: int, backend: str, folder: str) -> Run:
     if watching is not None:
         watching.__exit__(None, None, None)
     leaving = time.perf_counter() - begun
-    found = Run(compiling, leaving, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    result = Run(compiling, leaving, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     if folder:
         from depyf.records import store
 
         files = [path for path in pathlib.Path(folder).iterdir() if path.is_file()]
         outlines = [path for path in files if path.name.endswith("Captured_Graph.0.outline.txt")]
-        found.outline = sum(len(path.read_text().splitlines()) for path in outlines)
-        found.size = sum(path.stat().st_size for path in files)
-        found.nodes = sum(compilation.counts.get("operations", 0) for compilation in store.read(folder).compilations)
-    return found
+        result.outline = sum(len(path.read_text().splitlines()) for path in outlines)
+        result.size = sum(path.stat().st_size for path in files)
+        result.nodes = sum(compilation.counts.get("operations", 0) for compilation in store.read(folder).compilations)
+    return result
 
 
 def apart(layers: int, backend: str, watched: bool) -> Run:
@@ -100,9 +100,9 @@ def main() -> None:
     pairs = []
     for number in range(chosen.rounds):
         order = (False, True) if number % 2 == 0 else (True, False)
-        found = {watched: apart(chosen.layers, chosen.backend, watched) for watched in order}
-        pairs.append((found[False], found[True]))
-        print(*found.values(), sep="\n", flush=True)
+        results = {watched: apart(chosen.layers, chosen.backend, watched) for watched in order}
+        pairs.append((results[False], results[True]))
+        print(*results.values(), sep="\n", flush=True)
     middle = statistics.median
     watched = pairs[0][1]
     rows = [(

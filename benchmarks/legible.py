@@ -71,7 +71,7 @@ class Figure:
     """One row of the result. ``met`` is ``None`` where nothing was there to count."""
 
     what: str
-    found: str
+    measured: str
     wanted: str
     met: bool | None
     where: list[str] = dataclasses.field(default_factory=list)
@@ -92,8 +92,8 @@ def read(folder: pathlib.Path) -> Dump:
             name: number for name, form in _COUNTED.items() if (number := len(form.findall(text)))})
         if transformed:
             dump.transformed[path.name] = len(lines)
-            found = re.search(r"^# fidelity: (\w+)", text, re.M)
-            dump.fidelities[found[1] if found else "unstated"] += 1
+            match = re.search(r"^# fidelity: (\w+)", text, re.M)
+            dump.fidelities[match[1] if match else "unstated"] += 1
             dump.long_forms += [f"{dump.name}, {path.name}: {note}" for note in _notes(text) if _LONG_FORM in note]
         else:
             dump.full[path.name] = len(lines)
@@ -109,7 +109,7 @@ def _notes(text: str) -> list[str]:
     return [note.strip() for note in " ".join(line.strip("# ") for line in header).split(";")]
 
 
-def made(models: list[str], top: pathlib.Path) -> None:
+def make_dumps(models: list[str], top: pathlib.Path) -> None:
     """Writes the dumps: ``first`` and ``second`` of each model, ``large``."""
     only = ["--only", *models] if models else []
     for which in ("first", "second"):
@@ -120,28 +120,29 @@ def made(models: list[str], top: pathlib.Path) -> None:
 
 
 def dumps(top: pathlib.Path) -> list[Dump]:
-    found = []
+    result = []
     for first in sorted((top / "first").iterdir(), key=lambda path: list(ARCHITECTURES).index(path.name)):
         dump = read(first)
-        dump.difference = identical_runs.told(first, top / "second" / first.name)
-        found.append(dump)
-    return found + [read(path) for path in sorted((top / "large").glob("*"))]
+        dump.difference = identical_runs.difference_of(first, top / "second" / first.name)
+        result.append(dump)
+    return result + [read(path) for path in sorted((top / "large").glob("*"))]
 
 
 # --- figures --------------------------------------------------------------------------------------
-def figures(found: list[Dump]) -> list[Figure]:
-    small = [dump for dump in found if dump.name != LARGE]
-    large = [dump for dump in found if dump.name == LARGE]
+def figures(models: list[Dump]) -> list[Figure]:
+    small = [dump for dump in models if dump.name != LARGE]
+    large = [dump for dump in models if dump.name == LARGE]
     bert = [dump for dump in small if dump.name == "bert"]
     rows = []
     for name in UGLY:
-        places = {f"{dump.name}/{file}": numbers[name] for dump in found for file, numbers in dump.ugly.items()
+        places = {f"{dump.name}/{file}": numbers[name] for dump in models for file, numbers in dump.ugly.items()
                   if numbers[name]}
         rows.append(_none(f"{name} in transformed and full code", places))
     rows.append(_none(f"lines over {COLUMNS} columns in any `.py`, kernels aside", {
-        f"{dump.name}/{file}": number for dump in found for file, number in dump.wide.items()}))
+        f"{dump.name}/{file}": number for dump in models for file, number in dump.wide.items()}))
     # (a model counts with its longest file: that is the function whose graph has the layers)
-    longest = {dump.name: max(dump.transformed.items(), key=lambda item: item[1]) for dump in found if dump.transformed}
+    longest = {dump.name: max(dump.transformed.items(), key=lambda item: item[1])
+               for dump in models if dump.transformed}
     of_small = {f"{name}/{file}": lines for name, (file, lines) in longest.items() if name != LARGE}
     middle = statistics.median(of_small.values()) if of_small else 0
     rows.append(Figure("lines of transformed code, median over the models", f"{middle:g}", "at most 45",
@@ -151,12 +152,12 @@ def figures(found: list[Dump]) -> list[Figure]:
     rows.append(_most_lines("lines of full code, tiny bert with one recompile",
                             {f"{d.name}/{file}": n for d in bert for file, n in d.full.items()}, 700))
     rows.append(_most_lines("lines of guards in the full code, a version",
-                            {f"{d.name}/{file}": n for d in found for file, n in d.guards.items()}, 40))
-    proofs = sum((dump.fidelities for dump in found), collections.Counter())
+                            {f"{d.name}/{file}": n for d in models for file, n in d.guards.items()}, 40))
+    proofs = sum((dump.fidelities for dump in models), collections.Counter())
     good = proofs["exact"] + proofs["equivalent"]
     rows.append(Figure("transformed functions `exact` or `equivalent`", f"{good} of {sum(proofs.values())}", "all",
                        good == sum(proofs.values()) if proofs else None,
-                       [d.name for d in found if set(d.fidelities) - {"exact", "equivalent"}]))
+                       [d.name for d in models if set(d.fidelities) - {"exact", "equivalent"}]))
     differ = [dump.name for dump in small if dump.difference]
     rows.append(Figure("models of which two identical runs differ for `depyf diff`", f"{len(differ)} of {len(small)}",
                        "0", not differ if small else None, differ))
@@ -179,7 +180,7 @@ def _most(places: dict[str, int]) -> list[str]:
     return [f"`{place}` {number:,}" for place, number in order[:_NAMED]] + ([f"and {left} more"] if left > 0 else [])
 
 
-def document(found: list[Dump], rows: list[Figure], command: str) -> str:
+def document(models: list[Dump], rows: list[Figure], command: str) -> str:
     import torch
     import transformers
 
@@ -188,14 +189,14 @@ def document(found: list[Dump], rows: list[Figure], command: str) -> str:
     parts = [
         "# How dumps of real models read\n",
         f"{dated()}, {versions}, {os.cpu_count()} cores. Command: `{command}`.\n",
-        f"{len([d for d in found if d.name != LARGE])} models of `benchmarks/architectures.py`, forward on `eager` at "
+        f"{len([d for d in models if d.name != LARGE])} models of `benchmarks/architectures.py`, forward on `eager` at "
         f"two input lengths, and a llama of {LAYERS} layers, forward and backward. A file counts whole, with its "
         "header; a model counts with its longest transformed function.\n",
-        table(("what", "found", "to reach", "met"), [(r.what, r.found, r.wanted, names[r.met]) for r in rows])]
+        table(("what", "found", "to reach", "met"), [(r.what, r.measured, r.wanted, names[r.met]) for r in rows])]
     missed = [row for row in rows if row.met is False]
     if missed:
         parts += ["## Missed\n", "\n".join(f"* {row.what}: {', '.join(row.where)}" for row in missed) + "\n"]
-    kept = [line for dump in found for line in dump.long_forms]
+    kept = [line for dump in models for line in dump.long_forms]
     if kept:
         parts += ["## Where the long form stays\n",
                   "A check on the live module failed there.\n", "\n".join(f"* {line}" for line in kept) + "\n"]
@@ -204,7 +205,7 @@ def document(found: list[Dump], rows: list[Figure], command: str) -> str:
          "compiler's names", f"over {COLUMNS} columns"),
         [(d.name, _sum(d.fidelities.values()), max(d.transformed.values(), default=0), _sum(d.full.values()),
           max(d.guards.values(), default=0), _sum(sum(each.values()) for each in d.ugly.values()),
-          _sum(d.wide.values())) for d in found])]
+          _sum(d.wide.values())) for d in models])]
     return "\n".join(parts)
 
 
@@ -225,10 +226,10 @@ def main() -> bool:
     with tempfile.TemporaryDirectory(prefix="depyf_legible_") as temporary:
         top = pathlib.Path(chosen.keep or temporary).resolve()
         if not chosen.counted:
-            made(chosen.models, top)
-        found = dumps(top)
-    rows = figures(found)
-    text = document(found, rows, " ".join(["python", *sys.argv]))
+            make_dumps(chosen.models, top)
+        measured = dumps(top)
+    rows = figures(measured)
+    text = document(measured, rows, " ".join(["python", *sys.argv]))
     print(text)
     if chosen.write:
         pathlib.Path(chosen.write).write_text(text, encoding="utf-8")

@@ -119,7 +119,7 @@ def variables_of_lines(path: str) -> dict[int, set[str]]:
     if not os.path.basename(path).startswith("__transformed_code_"):
         return {}
     text = pathlib.Path(path).read_text(encoding="utf-8")
-    found: dict[int, set[str]] = {}
+    variables: dict[int, set[str]] = {}
     functions = {table.get_name(): table for table in symtable.symtable(text, path, "exec").get_children()}
     for function in ast.parse(text).body:
         if not isinstance(function, ast.FunctionDef):
@@ -127,8 +127,8 @@ def variables_of_lines(path: str) -> dict[int, set[str]]:
         known = {s.get_name() for s in functions[function.name].get_symbols() if s.is_local() or s.is_free()}
         for stmt in ast.walk(function):
             if isinstance(stmt, ast.stmt) and stmt is not function:
-                found[stmt.lineno] = {name for part in header(stmt) for name in read(part)} & known
-    return found
+                variables[stmt.lineno] = {name for part in header(stmt) for name in read(part)} & known
+    return variables
 
 
 def header(stmt: ast.stmt) -> list[ast.AST]:

@@ -95,10 +95,10 @@ def measure(name: str, batches: int, calls: int) -> tuple[str, ...]:
             seconds(function, calls)
         for number in range(batches):
             order = (plain, linked, again) if number % 2 == 0 else (again, linked, plain)
-            found = {function: seconds(function, calls) for function in order}
-            pairs.append(found[linked] / found[plain])
-            noise.append(found[again] / found[plain])
-            times.append(found[plain])
+            fastest = {function: seconds(function, calls) for function in order}
+            pairs.append(fastest[linked] / fastest[plain])
+            noise.append(fastest[again] / fastest[plain])
+            times.append(fastest[plain])
     return (name, f"{statistics.median(times) * 1e6:.1f}", f"{statistics.median(pairs):.3f}",
             f"{statistics.median(noise):.3f}")
 

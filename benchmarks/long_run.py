@@ -50,17 +50,17 @@ def compile_once() -> None:
 
 def hooks_of_torch() -> list[Any]:
     """What a session changes: the functions it wraps, hooks, handlers and filters of torch's loggers."""
-    found: list[Any] = []
+    hooks: list[Any] = []
     for api in private_api.TABLE:
         try:
-            found.append(api.get())
+            hooks.append(api.get())
         except private_api.MissingPrivateApi:
-            found.append(None)
+            hooks.append(None)
     for name in (private_api.TRACE_LOG.key, private_api.BYTECODE_LOG.key):
         logger = logging.getLogger(name)
-        found += [list(logger.handlers), list(logger.filters), logger.level]
-    found.append(list(torch._dynamo.convert_frame._bytecode_hooks.values()))
-    return found
+        hooks += [list(logger.handlers), list(logger.filters), logger.level]
+    hooks.append(list(torch._dynamo.convert_frame._bytecode_hooks.values()))
+    return hooks
 
 
 def measure(step: Any, count: int) -> list[tuple[int, float, float, int]]:
@@ -116,8 +116,8 @@ def run(name: str, count: int) -> dict[str, Any]:
                               text=True)
     if done.returncode:
         raise RuntimeError(f"{name} failed:\n{done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def report(results: dict[str, dict[str, Any]], command: str) -> str:

@@ -79,18 +79,18 @@ class Row:
     def problems(self) -> list[str]:
         if self.crash:
             return [self.crash]
-        found = []
+        problems = []
         if not same_results(self.plain, self.watched):
-            found.append("two plain runs differ too" if self.unstable else "results differ")
-        found += [f"invalid file: {name}" for name in self.dump.invalid]
-        found += [f"{count} {kind}" for kind, count in self.dump.fidelities.items() if kind not in GOOD]
-        found += self.dump.internal_errors
+            problems.append("two plain runs differ too" if self.unstable else "results differ")
+        problems += [f"invalid file: {name}" for name in self.dump.invalid]
+        problems += [f"{count} {kind}" for kind, count in self.dump.fidelities.items() if kind not in GOOD]
+        problems += self.dump.internal_errors
         if not self.dump.fidelities:
-            found.append("nothing was compiled")
+            problems.append("nothing was compiled")
         if self.dump.graphs != self.watched.graphs or self.plain.graphs != self.watched.graphs:
-            found.append(f"graphs: {self.plain.graphs} in the plain run, {self.watched.graphs} in the watched one, "
+            problems.append(f"graphs: {self.plain.graphs} in the plain run, {self.watched.graphs} in the watched one, "
                          f"{self.dump.graphs} written")
-        return found
+        return problems
 
     def cells(self) -> list[str]:
         if self.crash:
@@ -177,7 +177,7 @@ def run(architecture: Architecture, backend: str) -> Results:
 
 def read(path: str) -> Dump:
     names = sorted(os.listdir(path))
-    graphs = {found[0] for name in names if (found := re.match(r"__compiled_fn_\w+", name))}
+    graphs = {match[0] for name in names if (match := re.match(r"__compiled_fn_\w+", name))}
     dump = Dump(len(names), len(graphs), [], collections.Counter(), [])
     for name in names:
         if not name.endswith((".py", ".txt")):
@@ -192,8 +192,8 @@ def read(path: str) -> Dump:
             except SyntaxError:
                 dump.invalid.append(name)
         if name.startswith("__transformed_code_"):
-            found = re.search(r"^# fidelity: (\w+)", text, re.M)
-            dump.fidelities[found[1] if found else "unstated"] += 1
+            match = re.search(r"^# fidelity: (\w+)", text, re.M)
+            dump.fidelities[match[1] if match else "unstated"] += 1
     return dump
 
 

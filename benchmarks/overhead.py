@@ -81,8 +81,8 @@ def compare(name: str, backend: str, rounds: int) -> tuple[float, float, float]:
     pairs = []
     for number in range(rounds):
         order = (False, True) if number % 2 == 0 else (True, False)
-        found = {watched: run(name, backend, watched) for watched in order}
-        pairs.append((found[False], found[True]))
+        times = {watched: run(name, backend, watched) for watched in order}
+        pairs.append((times[False], times[True]))
     middle = statistics.median
     return (middle(p.compiling for p, _ in pairs), middle(w.compiling / p.compiling for p, w in pairs),
             middle(w.call / p.call for p, w in pairs))

@@ -50,15 +50,15 @@ class Clock:
 
 
 def measured(tab: Page, act: str, clock: Clock, times: int = 7, before: str = "") -> tuple[str, str, str]:
-    found, worked = [], []
+    durations, worked = [], []
     for _ in range(times):
         if before:
             tab.evaluate(before)
             tab.wait_for_timeout(150)
         begun = clock()
-        found.append(tab.evaluate(TIMED, act))
+        durations.append(tab.evaluate(TIMED, act))
         worked.append(1000 * (clock() - begun))
-    return f"{statistics.median(found):.0f} ms", f"{max(found):.0f} ms", f"{statistics.median(worked):.0f} ms"
+    return f"{statistics.median(durations):.0f} ms", f"{max(durations):.0f} ms", f"{statistics.median(worked):.0f} ms"
 
 
 def scroll(pane: int) -> str:
@@ -98,7 +98,7 @@ LINKS = [*((f"to the view {view}", f"nav a:nth-child({number})") for number, vie
 
 def first_time(browser: Browser, path: str, selector: str, times: int = 5) -> tuple[str, str, str]:
     """A link that is followed on a page that has just been opened, and looked at for a second."""
-    found, worked = [], []
+    durations, worked = [], []
     for _ in range(times):
         tab = browser.new_page(viewport={"width": 1280, "height": 800}, bypass_csp=True)
         tab.goto(f"file://{path}#/{'graph' if selector == 'nav a:nth-child(1)' else 'overview'}/0")
@@ -106,10 +106,10 @@ def first_time(browser: Browser, path: str, selector: str, times: int = 5) -> tu
         tab.wait_for_timeout(1000)
         clock = Clock(tab)
         begun = clock()
-        found.append(tab.evaluate(TIMED, follow(selector)))
+        durations.append(tab.evaluate(TIMED, follow(selector)))
         worked.append(1000 * (clock() - begun))
         tab.close()
-    return f"{statistics.median(found):.0f} ms", f"{max(found):.0f} ms", f"{statistics.median(worked):.0f} ms"
+    return f"{statistics.median(durations):.0f} ms", f"{max(durations):.0f} ms", f"{statistics.median(worked):.0f} ms"
 
 
 def main() -> None:
@@ -129,18 +129,18 @@ def main() -> None:
             file.write(text)
         browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         for view in ("overview", "side/0"):
-            found, worked = [], []
+            times, worked = [], []
             for _ in range(5):
                 tab = browser.new_page(viewport={"width": 1280, "height": 800})
                 clock = Clock(tab)
                 tab.goto(f"file://{path}#/{view}")
                 tab.wait_for_selector("html[data-ready]", state="attached")
-                found.append(float(tab.evaluate("Number(document.documentElement.dataset.ready)")))
+                times.append(float(tab.evaluate("Number(document.documentElement.dataset.ready)")))
                 worked.append(1000 * clock())
                 tab.close()
             rows.append((
-                f"opened, until it can be used, at {view.partition('/')[0]}", f"{statistics.median(found):.0f} ms",
-                f"{max(found):.0f} ms", f"{statistics.median(worked):.0f} ms"))
+                f"opened, until it can be used, at {view.partition('/')[0]}", f"{statistics.median(times):.0f} ms",
+                f"{max(times):.0f} ms", f"{statistics.median(worked):.0f} ms"))
         context = browser.new_context(viewport={"width": 1280, "height": 800}, bypass_csp=True)
         tab = context.new_page()
         tab.goto(f"file://{path}#/side/0")

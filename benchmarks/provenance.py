@@ -50,52 +50,52 @@ class Shares:
     both: int = 0
 
 
-def shares(capture: Capture, said: Said | None = None) -> Shares:
+def shares(capture: Capture, named: Said | None = None) -> Shares:
     """Counts over the graphs of a capture; with what torch said, how far both agree."""
-    found = Shares()
-    left = list(said or ())
+    counts = Shares()
+    left = list(named or ())
     for graph in capture.graphs:
         provenance = Provenance(graph)
         for stage in provenance.stages:
             for name, node in stage.nodes():
                 if node.is_call:
-                    found.nodes += 1
-                    found.nodes_with_line += stage.origins[name].location is not None
+                    counts.nodes += 1
+                    counts.nodes_with_line += stage.origins[name].location is not None
         for kernel in provenance.kernels:
             for call in kernel.calls:
-                found.calls += 1
-                found.calls_with_nodes += any(True for _ in provenance.nodes_of(kernel, call))
-                found.calls_with_lines += bool(provenance.lines_of(kernel, call))
-            _compare(found, provenance, kernel, left)
-    return found
+                counts.calls += 1
+                counts.calls_with_nodes += any(True for _ in provenance.nodes_of(kernel, call))
+                counts.calls_with_lines += bool(provenance.lines_of(kernel, call))
+            _compare(counts, provenance, kernel, left)
+    return counts
 
 
-def _compare(found: Shares, provenance: Provenance, kernel: Kernel, left: Said) -> None:
+def _compare(counts: Shares, provenance: Provenance, kernel: Kernel, left: Said) -> None:
     stage = provenance.kernel_stage(kernel)
     fused = [call for call in kernel.calls if call.kind != "extern"]
     names = [call.name for call in fused]
-    match = next((said for said in left if [name for name, _ in said] == names), None)
+    match = next((launch for launch in left if [name for name, _ in launch] == names), None)
     if match is None or stage is None:
         return
     left.remove(match)
     counted = {node.name for node in stage.graph.nodes if node.is_call and not is_view(node)}
     for call, (_, nodes) in zip(fused, match):
         ours, torchs = counted & set(call.nodes), counted & nodes
-        found.ours += len(ours)
-        found.torchs += len(torchs)
-        found.both += len(ours & torchs)
+        counts.ours += len(ours)
+        counts.torchs += len(torchs)
+        counts.both += len(ours & torchs)
 
 
 @contextlib.contextmanager
 def what_torch_says() -> Iterator[Said]:
     """Collects torch's own account of fused kernels; stays empty where torch has none (before 2.9)."""
-    said: Said = []
+    named: Said = []
     debug = importlib.import_module("torch._inductor.debug")
     original = getattr(debug, "set_kernel_post_grad_provenance_tracing", None)
     lowering = importlib.import_module("torch._inductor.graph").GraphLowering
     codegen = lowering.codegen
     if original is None:
-        yield said
+        yield named
         return
     for backend in ("cpp", "triton"):
         importlib.import_module(f"torch._inductor.codegen.{backend}")
@@ -104,11 +104,11 @@ def what_torch_says() -> Iterator[Said]:
         if not is_extern and isinstance(node_schedule, (list, tuple)):
             origins = [origin.name for item in node_schedule if getattr(item, "node", None) is not None
                        for origin in item.node.origins]
-            said[-1].append((kernel_name, set(origins)))
+            named[-1].append((kernel_name, set(origins)))
         return original(node_schedule, kernel_name, is_extern)
 
     def generate(self: object, *args: object, **kwargs: object) -> object:
-        said.append([])
+        named.append([])
         return codegen(self, *args, **kwargs)
 
     holders = [module for name, module in list(sys.modules.items()) if name.startswith("torch._inductor")
@@ -117,7 +117,7 @@ def what_torch_says() -> Iterator[Said]:
         setattr(holder, original.__name__, noted)
     lowering.codegen = generate
     try:
-        yield said
+        yield named
     finally:
         lowering.codegen = codegen
         for holder in holders:
@@ -136,9 +136,9 @@ def total(value: object) -> torch.Tensor | float:
 def watched(step: Callable[[], object], path: str) -> tuple[Capture, Said]:
     """Runs a step under ``prepare_debug``, with everything compiled anew."""
     torch._dynamo.reset()
-    with what_torch_says() as said, depyf.prepare_debug(path, caches="bypass"):
+    with what_torch_says() as named, depyf.prepare_debug(path, caches="bypass"):
         step()
-    return store.read(path), said
+    return store.read(path), named
 
 
 def _row(name: str) -> list[str]:
@@ -156,14 +156,15 @@ def _row(name: str) -> list[str]:
 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "dump")
-        capture, said = watched(step, path)
-        found = shares(capture, said)
+        capture, named = watched(step, path)
+        counts = shares(capture, named)
         begun = time.perf_counter()
         shares(capture)
         seconds = time.perf_counter() - begun
-    return [name, str(found.calls), _share(found.calls_with_nodes, found.calls),
-            _share(found.calls_with_lines, found.calls), str(found.nodes), _share(found.nodes_with_line, found.nodes),
-            _share(found.both, found.ours), _share(found.both, found.torchs), f"{seconds:.1f} s"]
+    return [name, str(counts.calls), _share(counts.calls_with_nodes, counts.calls),
+            _share(counts.calls_with_lines, counts.calls), str(counts.nodes),
+            _share(counts.nodes_with_line, counts.nodes), _share(counts.both, counts.ours),
+            _share(counts.both, counts.torchs), f"{seconds:.1f} s"]
 
 
 def _share(part: int, whole: int) -> str:

@@ -63,7 +63,7 @@ def program(seed: int, kept: pathlib.Path | None = None) -> str | None:
         if file is not None and file.exists():
             source = file.read_text("utf-8")
         else:
-            source = made(seed)
+            source = random_program(seed)
             if file is not None:
                 file.write_text(source, "utf-8")
         compile(source, "<random>", "exec", dont_inherit=True)
@@ -72,7 +72,7 @@ def program(seed: int, kept: pathlib.Path | None = None) -> str | None:
     return source
 
 
-def made(seed: int) -> str:
+def random_program(seed: int) -> str:
     from pysource_codegen import generate
 
     return generate(seed, node_limit=(20, 60, 200, 600)[seed % 4], depth_limit=(4, 6, 8)[seed % 3])  # type: ignore[no-any-return]
@@ -85,22 +85,22 @@ def outcome(source: str) -> tuple[str, list[str], dict[str, int]]:
 
     code: CodeType = compile(source, "<random>", "exec", dont_inherit=True)
     try:
-        found = decompile_code(code)
+        result = decompile_code(code)
     except RecursionError:
         return "crash", ["RecursionError"], {}
     except Exception as error:
         return "crash", [f"{type(error).__name__}: {error}"], {}
     try:
-        again = compile(found.text, "<again>", "exec", dont_inherit=True)
+        again = compile(result.text, "<again>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         return "invalid", [f"{type(error).__name__}: {getattr(error, 'msg', error)}"], {}
-    kind = found.fidelity.value
+    kind = result.fidelity.value
     if kind != "fallback":
         where = difference(Code.of(code), Code.of(again), kind == "exact")
         if where:
             return "wrong", [where], {}
-    parts = collections.Counter(part.fidelity.value for part in found.parts)
-    reasons = [part.reason.split("; ")[0] for part in found.parts if part.fidelity.value != "exact"]
+    parts = collections.Counter(part.fidelity.value for part in result.parts)
+    reasons = [part.reason.split("; ")[0] for part in result.parts if part.fidelity.value != "exact"]
     return kind, reasons, dict(parts)
 
 
@@ -218,10 +218,10 @@ def minimised(seed: int, kind: str, of: str) -> str:
     def same(source: str) -> bool:
         try:
             with time_limit(10):
-                found, reasons, _ = outcome(source)
+                result, reasons, _ = outcome(source)
         except (Exception, TooLong):
             return False
-        return found == kind and any(reason_class(reason) == of for reason in reasons)
+        return result == kind and any(reason_class(reason) == of for reason in reasons)
 
     warnings.simplefilter("ignore")
     source = program(seed)
@@ -267,10 +267,10 @@ def main() -> int:
 
 def environment(version: str, folder: str) -> str:
     """The interpreter of an environment with the generator; empty if there is no such version here."""
-    found = find_interpreter(version)
-    if found is None:
+    path = find_interpreter(version)
+    if path is None:
         return ""
-    subprocess.run([found, "-m", "venv", folder], check=True)
+    subprocess.run([path, "-m", "venv", folder], check=True)
     python = f"{folder}/bin/python"
     subprocess.run([python, "-m", "pip", "install", "-q", *GENERATOR], check=True)
     return python
@@ -287,10 +287,10 @@ def measure(given: argparse.Namespace) -> int:
         codes.update(answer.get("parts", {}))
         for of in {reason_class(reason) for reason in answer["reasons"]}:
             classes.setdefault((answer["kind"], of), []).append(answer["seed"])
-    made = sum(counts[kind] for kind in OUTCOMES)
-    valid = made - counts["invalid"] - counts["crash"] - counts["late"]
-    print(f"{made} programs ({counts['none']} seeds gave none), {time.monotonic() - started:.0f} s;",
-          f"valid source {100 * valid / max(made, 1):.2f} %")
+    programs = sum(counts[kind] for kind in OUTCOMES)
+    valid = programs - counts["invalid"] - counts["crash"] - counts["late"]
+    print(f"{programs} programs ({counts['none']} seeds gave none), {time.monotonic() - started:.0f} s;",
+          f"valid source {100 * valid / max(programs, 1):.2f} %")
     print(", ".join(f"{kind} {counts[kind]}" for kind in OUTCOMES))
     total = max(sum(codes.values()), 1)
     print(f"{total} code objects:",

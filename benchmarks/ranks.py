@@ -55,9 +55,9 @@ def launch(arguments: argparse.Namespace) -> None:
         subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
                         f"--nproc-per-node={arguments.ranks}", *own])
         return
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
     environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
                    "WORLD_SIZE": str(arguments.ranks), "OMP_NUM_THREADS": "1"}
     processes = [subprocess.Popen([sys.executable, *own], env={**environment, "RANK": str(rank)})

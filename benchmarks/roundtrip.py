@@ -67,10 +67,10 @@ def corpus_files(corpus: str) -> list[str]:
     elif os.path.isdir(corpus):
         roots = [corpus]
     else:
-        found = importlib.util.find_spec(corpus)
-        if found is None:
+        spec = importlib.util.find_spec(corpus)
+        if spec is None:
             raise SystemExit(f"{corpus} is not installed in {sys.executable}")
-        roots = list(found.submodule_search_locations or [found.origin])
+        roots = list(spec.submodule_search_locations or [spec.origin])
     files = []
     for root in roots:
         for folder, folders, names in os.walk(root):
@@ -106,28 +106,28 @@ def roundtrip(file: str) -> Row | None:
 
 def _roundtrip(code: Code, row: Row) -> None:
     begun = time.process_time()
-    found = decompile_code(code)
+    result = decompile_code(code)
     row.seconds = time.process_time() - begun
-    row.units = sum(part.units for part in found.parts)
+    row.units = sum(part.units for part in result.parts)
     try:
-        again: CodeType = compile(found.text, row.file, "exec", dont_inherit=True)
+        again: CodeType = compile(result.text, row.file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         row.outcome = "invalid"
         row.reasons.append((f"invalid: {type(error).__name__}: {error}"[:160], row.file))
         return
-    counts = collections.Counter(part.fidelity.value for part in found.parts)
-    for part in found.parts:
+    counts = collections.Counter(part.fidelity.value for part in result.parts)
+    for part in result.parts:
         if part.fidelity is not Fidelity.EXACT:
             place = f"{row.file}:{part.line} {part.name}"
             row.reasons.append((f"{part.fidelity.value}: {_class_of(part.reason)}", place))
-    for original, part in zip(Tiers(code).names, found.parts):
+    for original, part in zip(Tiers(code).names, result.parts):
         if part.fidelity is Fidelity.EXACT and part.verdict is not None and original.origin is not None:
             with_line = {offset for begin, end, line in original.origin.co_lines() if line is not None
                          for offset in range(begin, end, 2)}
             offsets = {offset for offset, _ in part.verdict.pairs} & with_line
             row.instructions += len(offsets)
             row.mapped += len(offsets & set(part.line_map))
-    wrong = _wrong(code, Code.of(again), {(p.name, p.line) for p in found.parts if p.fidelity is not Fidelity.EXACT})
+    wrong = _wrong(code, Code.of(again), {(p.name, p.line) for p in result.parts if p.fidelity is not Fidelity.EXACT})
     for name, where in wrong:
         counts["exact"] -= 1
         counts["wrong"] += 1
@@ -137,7 +137,7 @@ def _roundtrip(code: Code, row: Row) -> None:
 
 def _wrong(code: Code, again: Code, apart: set[tuple[str, int]]) -> list[tuple[str, str]]:
     """Code objects said to be exact that differ (by name), each compared on its own."""
-    found = []
+    problems = []
     work: list[tuple[Code, Code, str]] = [(code, again, "")]
     while work:
         left, right, path = work.pop()
@@ -146,10 +146,10 @@ def _wrong(code: Code, again: Code, apart: set[tuple[str, int]]) -> list[tuple[s
             continue
         verdict, nested = same_code(left, right, path=path, ignore_name=left is code)
         if not verdict:
-            found.append((path or left.name, verdict.where))
+            problems.append((path or left.name, verdict.where))
         else:
             work += nested  # type: ignore[arg-type]
-    return found
+    return problems
 
 
 def _class_of(reason: str) -> str:

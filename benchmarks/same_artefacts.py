@@ -103,12 +103,12 @@ def run(name: str, backend: str, target: pathlib.Path, cache: pathlib.Path) -> d
 
 
 def differences(first: dict[str, str], second: dict[str, str]) -> list[str]:
-    found = [f"only in one: {name}" for name in sorted(first.keys() ^ second.keys())]
+    result = [f"only in one: {name}" for name in sorted(first.keys() ^ second.keys())]
     for name in sorted(first.keys() & second.keys()):
         if first[name] != second[name]:
             lines = difflib.unified_diff(first[name].splitlines(), second[name].splitlines(), lineterm="", n=0)
-            found.append(f"{name}: " + " | ".join(line[:300] for line in list(lines)[2:6]))
-    return found
+            result.append(f"{name}: " + " | ".join(line[:300] for line in list(lines)[2:6]))
+    return result
 
 
 def main() -> None:
@@ -126,16 +126,16 @@ def main() -> None:
     bad, files = [], 0
     for name in chosen.only:
         with tempfile.TemporaryDirectory(prefix="depyf_same_") as folder:
-            here = pathlib.Path(folder)
-            cold = run(name, chosen.backend, here / "cold", here / "cache")
-            warm = run(name, chosen.backend, here / "warm", here / "cache")
-            again = run(name, chosen.backend, here / "again", here / "other_cache")
+            folder_path = pathlib.Path(folder)
+            cold = run(name, chosen.backend, folder_path / "cold", folder_path / "cache")
+            warm = run(name, chosen.backend, folder_path / "warm", folder_path / "cache")
+            again = run(name, chosen.backend, folder_path / "again", folder_path / "other_cache")
         files += len(cold)
         for kind, other in (("warm against cold", warm), ("second against first", again)):
-            found = differences(cold, other)
-            if found:
+            different = differences(cold, other)
+            if different:
                 bad.append(f"{name}, {kind}")
-            for text in found:
+            for text in different:
                 print(f"DIFFERS {name}, {kind}: {text}")
         print(f"{name}: {len(cold)} files", flush=True)
     print(f"{len(chosen.only)} programs, {files} files, backend {chosen.backend}: {len(bad)} comparisons differ")

@@ -36,8 +36,8 @@ def main(number: int = 200) -> None:
                 begun = time.perf_counter()
                 subprocess.run([f"{place}/bin/python", "-c", "pass"], env=environment, check=True)
                 times[name].append(time.perf_counter() - begun)
-        for name, found in times.items():
-            print(f"{name:24} median {statistics.median(found) * 1000:6.2f} ms, least {min(found) * 1000:6.2f} ms")
+        for name, seconds in times.items():
+            print(f"{name:24} median {statistics.median(seconds) * 1000:6.2f} ms, least {min(seconds) * 1000:6.2f} ms")
 
 
 if __name__ == "__main__":

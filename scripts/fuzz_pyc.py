@@ -48,10 +48,10 @@ NAMES = ("", "a b", "class", "None", "__debug__", "x)\nimport os #", "\ud800", "
 def material(limit: int = 120) -> list[Path]:
     """Modules of the standard library, not too large, always the same ones."""
     folder = Path(sysconfig.get_path("stdlib"))
-    found = [p for p in sorted(folder.glob("*.py")) + sorted(folder.glob("*/*.py"))
+    paths = [p for p in sorted(folder.glob("*.py")) + sorted(folder.glob("*/*.py"))
              if "site-packages" not in p.parts and 200 < p.stat().st_size < 40_000]
-    random.Random(0).shuffle(found)
-    return found[:limit]
+    random.Random(0).shuffle(paths)
+    return paths[:limit]
 
 
 def nested(code: CodeType) -> Iterator[CodeType]:
@@ -70,8 +70,8 @@ class Material:
         path = chance.choice(self.paths)
         if path not in self.modules:
             module = compile(path.read_bytes(), path.name, "exec", dont_inherit=True)
-            found = [c for c in nested(module) if 4 < len(c.co_code) < 3000]
-            self.modules[path] = found or [compile("x = 1", path.name, "exec")]
+            codes = [c for c in nested(module) if 4 < len(c.co_code) < 3000]
+            self.modules[path] = codes or [compile("x = 1", path.name, "exec")]
         return chance.choice(self.modules[path])
 
 
@@ -237,10 +237,10 @@ def outcome(what: Code | bytes, guard: Guard) -> str:
     guard.on = True
     try:
         code = load_pyc(what, "fuzz.pyc") if isinstance(what, bytes) else what
-        found = decompile_code(code)
-        if found.fidelity.value == "exact" and code.version == HOST:
+        result = decompile_code(code)
+        if result.fidelity.value == "exact" and code.version == HOST:
             return "exact"
-        return found.fidelity.value
+        return result.fidelity.value
     except Unreadable as error:
         if len(str(error)) > 2000 or "\n" in str(error):
             raise AssertionError("the message is no message") from error
@@ -315,8 +315,8 @@ def main() -> int:
     if given.only is not None and given.show:
         what = subject(given.seed, given.only, Material())
         code = load_pyc(what, "fuzz.pyc") if isinstance(what, bytes) else what
-        found = decompile_code(code)
-        print(f"# {found.fidelity.value} {found.note}\n{found.text}")
+        result = decompile_code(code)
+        print(f"# {result.fidelity.value} {result.note}\n{result.text}")
         return 0
     first = given.first if given.only is None else given.only
     last = first + (given.runs if given.only is None else 1)
@@ -333,7 +333,7 @@ def run_all(given: Any, first: int, last: int) -> tuple[collections.Counter[str]
     ends = time.monotonic() + given.seconds if given.seconds else float("inf")
     at = first
 
-    def found(number: int, what: str) -> None:
+    def report(number: int, what: str) -> None:
         counts["finding"] += 1
         key = what.partition(" at ")[2] or what
         findings[key] += 1
@@ -362,13 +362,13 @@ def run_all(given: Any, first: int, last: int) -> tuple[collections.Counter[str]
                     at = message["done"] + 1
                     result = message["result"]
                     if result.startswith("!"):
-                        found(message["done"], result[2:])
+                        report(message["done"], result[2:])
                     else:
                         counts[result] += 1
             worker.kill()
             status = worker.wait()
         if at < last and time.monotonic() < ends:
-            found(running, f"takes more than {given.time_limit} seconds" if silent else
+            report(running, f"takes more than {given.time_limit} seconds" if silent else
                   f"the process died with status {status}")
             at = running + 1
     return counts, findings

@@ -72,9 +72,9 @@ def render(now: dict[str, Any], before: dict[str, Any] | None) -> str:
         if len(difference) < len(opcodes) / 2:
             changed, base = difference, f'"v{before["version"][0]}_{before["version"][1]}"'
             removed = [n for n in old if n not in opcodes]
-    told = "all of them" if base == "None" else "what differs from the version before"
+    extent = "all of them" if base == "None" else "what differs from the version before"
     return (
-        f'"""Opcodes of CPython {major}.{minor}: {told} (scripts/generate_opcode_tables.py)."""\n\n'
+        f'"""Opcodes of CPython {major}.{minor}: {extent} (scripts/generate_opcode_tables.py)."""\n\n'
         f"BASE: str | None = {base}\nHAVE_ARGUMENT = {now['have_argument']}\n"
         + names("REMOVED", removed)
         + mapping("OPCODES", changed)

@@ -61,20 +61,20 @@ def of_code(code: CodeType) -> dict[str, str]:
     rename = {name: re.sub(r"_[0-9a-f]{8}_.*", "", name) for name in code.co_names}
     parameters = {name: ("__nested_resume_fns", "__nested_frame_values", "b", "x") for name in code.co_names
                   if name.startswith("__resume")}
-    found = decompile_code(code, name=CODE, simplify=True, facts=NoFacts(), rename=rename,
+    result = decompile_code(code, name=CODE, simplify=True, facts=NoFacts(), rename=rename,
                            parameter_names=parameters, trace=printer)
     for part in "\n".join(printer.out).split("\n== ")[1:]:
         name, _, text = part.partition("\n")
         stages[re.split(r"[ :]", name)[0]] = re.sub(r"\n\(nothing to do for.*", "", text).rstrip()
-    lines = sorted({line: min(at for at, to in found.line_map.items() if to == line)
-                    for line in found.line_map.values()}.items())
+    lines = sorted({line: min(at for at, to in result.line_map.items() if to == line)
+                    for line in result.line_map.values()}.items())
     at = {i.offset: i.opname for i in dis.get_instructions(code)}
-    text = found.text.splitlines()
+    text = result.text.splitlines()
     return {
         "instructions": head(instructions, 14, "instructions"),
         "operations": head([f"{number:4} {op!r}" for number, op in enumerate(program.ops)], 10, "operations"),
         "evaluate": stages["evaluate"], "structure": stages["structure"],
-        "proof": f"{found.fidelity.value}: {found.note}",
+        "proof": f"{result.fidelity.value}: {result.note}",
         "lines": "\n".join(f"{offset:5} {at[offset]:<16} -> line {line}: {text[line - 1].strip()}"
                            for line, offset in lines),
     }
@@ -93,10 +93,10 @@ def main() -> int:
         subprocess.run([sys.executable, script], cwd=folder, check=True)
         dump = script.parent / "dump"
         with open(dump / f"{CODE}.transformed.bin", "rb") as file:
-            found = {**of_records(dump), **of_code(marshal.load(file))}
-        found = {name: re.sub(r"_[0-9a-f]{8}_[0-9a-f_]{20,}", "", text).replace(f"{folder}/", "")
-                 for name, text in found.items()}
-    written = OUTPUT.sub(lambda block: f"{block[1]}{block[2]}{found[block[1]]}", page)
+            examples = {**of_records(dump), **of_code(marshal.load(file))}
+        examples = {name: re.sub(r"_[0-9a-f]{8}_[0-9a-f_]{20,}", "", text).replace(f"{folder}/", "")
+                 for name, text in examples.items()}
+    written = OUTPUT.sub(lambda block: f"{block[1]}{block[2]}{examples[block[1]]}", page)
     if given.check:
         return int(written != page)
     PAGE.write_text(written, encoding="utf-8")

@@ -75,13 +75,13 @@ ROWS = {
 
 def ready(folder: pathlib.Path) -> dict[str, str]:
     """``{"torch/python": path}`` of the environments in a folder."""
-    found = {}
+    result = {}
     ask = "import sys, importlib.metadata as m; print(m.version('torch').split('+')[0], '%d.%d' % sys.version_info[:2])"
     for interpreter in sorted(folder.glob("*/bin/python")):
         done = subprocess.run([str(interpreter), "-c", ask], capture_output=True, text=True)
         if done.returncode == 0:
-            found["/".join(done.stdout.split())] = str(interpreter.parents[1])
-    return found
+            result["/".join(done.stdout.split())] = str(interpreter.parents[1])
+    return result
 
 
 def environment(torch: str, python: str, folder: pathlib.Path, given: dict[str, str]) -> pathlib.Path:
@@ -90,9 +90,9 @@ def environment(torch: str, python: str, folder: pathlib.Path, given: dict[str, 
     Raises:
         RuntimeError: it cannot be built; the message says why.
     """
-    found = given.get(f"{torch}/{python}")
-    if found is not None:
-        return pathlib.Path(found) / "bin" / "python"
+    result = given.get(f"{torch}/{python}")
+    if result is not None:
+        return pathlib.Path(result) / "bin" / "python"
     place = folder / f"torch{torch}-python{python}"
     interpreter = place / "bin" / "python"
     if (place / ".ready").exists():
@@ -113,8 +113,8 @@ def environment(torch: str, python: str, folder: pathlib.Path, given: dict[str, 
 
 
 def _base(python: str) -> str | None:
-    found = sorted(pathlib.Path.home().glob(f".pyenv/versions/{python}.*/bin/python"))
-    return str(found[-1]) if found else shutil.which(f"python{python}")
+    paths = sorted(pathlib.Path.home().glob(f".pyenv/versions/{python}.*/bin/python"))
+    return str(paths[-1]) if paths else shutil.which(f"python{python}")
 
 
 def run(interpreter: pathlib.Path, suites: list[str], select: str, limit: float) -> dict[str, Any]:
@@ -161,19 +161,19 @@ def read(report: pathlib.Path) -> dict[str, Any]:
             part["failed"].append(f"{file}::{name}: {why}")
         if outcome == "skipped":
             part["skipped"].append(why)
-    found = [str(each.get("value")) for each in tree.iter("property") if each.get("name") == "lacks"]
-    return {"parts": parts, **({"lacks": found} if "tests/test_artefacts.py" in parts else {})}
+    lacking = [str(each.get("value")) for each in tree.iter("property") if each.get("name") == "lacks"]
+    return {"parts": parts, **({"lacks": lacking} if "tests/test_artefacts.py" in parts else {})}
 
 
 def _reason(outcome: xml.etree.ElementTree.Element) -> str:
     """Why a test did not pass, in one line: what was said, and of a plain ``assert`` the line of the test."""
-    said = (outcome.get("message") or "").split("\n")[0].strip()
-    if said == "collection skipped":  # of a whole file
-        said = str(ast.literal_eval(outcome.text or '("", 0, "")')[2]).removeprefix("Skipped: ")
-    if outcome.tag != "skipped" and said.removeprefix("AssertionError: ").startswith("assert "):
+    text = (outcome.get("message") or "").split("\n")[0].strip()
+    if text == "collection skipped":  # of a whole file
+        text = str(ast.literal_eval(outcome.text or '("", 0, "")')[2]).removeprefix("Skipped: ")
+    if outcome.tag != "skipped" and text.removeprefix("AssertionError: ").startswith("assert "):
         line = next((each[1:].strip() for each in (outcome.text or "").splitlines() if each.startswith("> ")), "")
-        return f"`{line}`" if line else said
-    return said
+        return f"`{line}`" if line else text
+    return text
 
 
 def document(results: dict[str, Any], command: str) -> str:
@@ -215,10 +215,10 @@ def document(results: dict[str, Any], command: str) -> str:
         " to ".join(each[:: max(1, len(each) - 1)]) or "not run" for each in dates) + " |")
     lines += ["", "## What each lacks", "", "By `depyf doctor`, on the same environments.", ""]
     for key in keys:
-        found = results.get(key, {}).get("lacks")
-        said = "not run" if found is None else "nothing" if not found else ""
-        lines.append(f"- torch {key.replace('/', ', Python ')}: {said}".rstrip())
-        lines += [f"  - {each}" for each in found or ()]
+        lacking = results.get(key, {}).get("lacks")
+        missing = "not run" if lacking is None else "nothing" if not lacking else ""
+        lines.append(f"- torch {key.replace('/', ', Python ')}: {missing}".rstrip())
+        lines += [f"  - {each}" for each in lacking or ()]
     lines += ["", "## What failed, and what was skipped", ""]
     for key, column in columns.items():
         lines.append(f"- torch {key.replace('/', ', Python ')}" + ("" if column else ": not run"))
@@ -281,10 +281,10 @@ def main() -> int:
             failed += 1
             continue
         begun = time.monotonic()
-        found = run(interpreter, given.suite or list(SUITES), given.select, given.limit)
+        result = run(interpreter, given.suite or list(SUITES), given.select, given.limit)
         known = results.setdefault(key, {"parts": {}})
-        known["parts"] |= found.pop("parts")
-        known |= found
+        known["parts"] |= result.pop("parts")
+        known |= result
         store.write_text(json.dumps(results, indent=1))
         print(f"{_tally(list(known['parts'].values()))}, in {time.monotonic() - begun:.0f} s")
         failed += sum(len(part["failed"]) for part in known["parts"].values())

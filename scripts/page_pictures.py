@@ -39,7 +39,7 @@ def main(dumps: pathlib.Path, target: pathlib.Path) -> None:
         for name, (dump, view, (width, height), scheme) in PICTURES.items():
             path = dumps / dump
             ranks = sorted(path.glob("rank_*"))
-            capture = {found.name.replace("_", " "): store.read(str(found)) for found in ranks} or store.read(str(path))
+            capture = {rank.name.replace("_", " "): store.read(str(rank)) for rank in ranks} or store.read(str(path))
             file = page.write(os.path.join(folder, f"{dump}.html"), capture)
             tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore
             tab.goto(f"file://{file}#/{view}")

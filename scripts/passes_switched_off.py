@@ -57,26 +57,26 @@ def asked(version: str) -> Outcomes | None:
     """Return the outcomes by another version of Python; ``None`` if it is not there."""
     if version == "{}.{}".format(*sys.version_info[:2]):
         return outcomes()
-    found = find_interpreter(version)
-    if found is None:
+    path = find_interpreter(version)
+    if path is None:
         return None
-    run = subprocess.run([str(found), __file__, "--print"], capture_output=True, text=True, check=True,
+    run = subprocess.run([str(path), __file__, "--print"], capture_output=True, text=True, check=True,
                          env={**os.environ, "PYTHONPATH": ""})
     return json.loads(run.stdout)
 
 
-def report(found: dict[str, Outcomes]) -> str:
+def report(results: dict[str, Outcomes]) -> str:
     """Return the table as Markdown."""
     rows = []
     functions = sum(len(read(path)[1]) for path in (HERE / "functions").glob("*.test"))
     for each in ALL:
-        by_version = [by[each.name] for by in found.values()]
+        by_version = [by[each.name] for by in results.values()]
         cases = {case.name for case in read(HERE / "passes" / f"{each.name}.test")[1]}
         rows.append([f"`{each.name}`", each.does, f"{len(_failing(by_version, 'cases'))} of {len(cases)}",
                      len(_failing(by_version, "functions")), _read_then(by_version)])
     head = ["pass", "what it does", "of its cases", f"of {functions} small functions",
             "what is read of all these then"]
-    return HEAD.format(dated=dated(), versions=", ".join(found)) + table(head, rows)
+    return HEAD.format(dated=dated(), versions=", ".join(results)) + table(head, rows)
 
 
 def _failing(by_version: list[dict[str, dict[str, str]]], kind: str) -> set[str]:
@@ -100,14 +100,14 @@ def main() -> int:
     if given.print:
         print(json.dumps(outcomes()))
         return 0
-    found = {}
+    results = {}
     for version in given.versions:
         by = asked(version)
         if by is None:
             print(f"Python {version} is not on this machine: left out")
         else:
-            found[version] = by
-    text = report(found)
+            results[version] = by
+    text = report(results)
     if given.write:
         given.write.write_text(text, encoding="utf-8")
     print(text, end="")

@@ -37,15 +37,15 @@ def on_files(files: Files, *, config: Any) -> Files:
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
     """Lead relative links within the site or to the repository."""
     place = ROOT if page.file.src_uri in PAGES else (DOCS / page.file.src_uri).parent
-    here = pathlib.PurePosixPath(page.file.src_uri).parent
+    folder = pathlib.PurePosixPath(page.file.src_uri).parent
 
-    def target(found: re.Match[str]) -> str:
-        path = (place / found[1]).resolve()
+    def target(match: re.Match[str]) -> str:
+        path = (place / match[1]).resolve()
         if not path.exists():
-            return found[1]  # mkdocs says so
+            return match[1]  # mkdocs says so
         if path.is_relative_to(DOCS) or path.parent == ROOT and path.name in PAGES:
             within = path.name if path.parent == ROOT else path.relative_to(DOCS).as_posix()
-            return pathlib.PurePath(os.path.relpath(within, here)).as_posix()
+            return pathlib.PurePath(os.path.relpath(within, folder)).as_posix()
         kind = "tree" if path.is_dir() else "blob"
         return f"{config.repo_url.rstrip('/')}/{kind}/master/{path.relative_to(ROOT).as_posix()}"
 

@@ -31,18 +31,18 @@ def main() -> int:
     environment |= {name: os.environ[name] for name in ("DEPYF_UPDATE_GOLDEN",) if name in os.environ}
     failed = 0
     for version in versions:
-        found = find_interpreter(version)
-        if found is None:
+        base = find_interpreter(version)
+        if base is None:
             print(f"Python {version} is not on this machine: left out")
             continue
         with tempfile.TemporaryDirectory() as folder:
-            made = subprocess.run([found, "-m", "venv", folder], capture_output=True, text=True)
+            done = subprocess.run([base, "-m", "venv", folder], capture_output=True, text=True)
             python = f"{folder}/bin/python"
-            if made.returncode == 0:
-                made = subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], capture_output=True,
+            if done.returncode == 0:
+                done = subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], capture_output=True,
                                       text=True)
-            if made.returncode:
-                print(f"Python {version}: no environment could be made\n{(made.stdout + made.stderr)[-2000:]}")
+            if done.returncode:
+                print(f"Python {version}: no environment could be made\n{(done.stdout + done.stderr)[-2000:]}")
                 failed += 1
                 continue
             print(f"Python {version}:", flush=True)

@@ -96,10 +96,10 @@ def aot_graphs(dump):
 
 
 def breaks(dump):
-    found = [each for compilation in dump.of("broken") for each in compilation.breaks]
-    assert found and found[0].reason and found[0].location.filename == __file__
+    graph_breaks = [each for compilation in dump.of("broken") for each in compilation.breaks]
+    assert graph_breaks and graph_breaks[0].reason and graph_breaks[0].location.filename == __file__
     with open(__file__, encoding="utf-8") as file:
-        assert file.read().splitlines()[found[0].location.line - 1].strip() == BREAK_LINE
+        assert file.read().splitlines()[graph_breaks[0].location.line - 1].strip() == BREAK_LINE
 
 
 def recompiles(dump):

@@ -155,9 +155,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("given, said", REFUSED.values(), ids=REFUSED)
-def test_refused(given, said):
-    with pytest.raises(TypeError, match=f"^depyf: {said}"):
+@pytest.mark.parametrize("given, message", REFUSED.values(), ids=REFUSED)
+def test_refused(given, message):
+    with pytest.raises(TypeError, match=f"^depyf: {message}"):
         depyf.decompile(given)
 
 

@@ -28,11 +28,11 @@ def clean(monkeypatch):
 
 @pytest.fixture
 def session(tmp_path):
-    made = sessions.session_started(str(tmp_path))
+    started = sessions.session_started(str(tmp_path))
     file = tmp_path / "__transformed_code_0_for_f.py"
     file.write_text("pass\n")
-    sessions.session_ended(made, [str(file)])
-    return made
+    sessions.session_ended(started, [str(file)])
+    return started
 
 
 class Counting:
@@ -137,9 +137,9 @@ def test_pauses_once_even_when_nested(session, monkeypatch, capsys):
     with debugging.debug(), debugging.debug():
         pass
     assert calls == [1]
-    said = capsys.readouterr().err
-    assert "__transformed_code_0_for_f.py" in said
-    assert "break " in said
+    output = capsys.readouterr().err
+    assert "__transformed_code_0_for_f.py" in output
+    assert "break " in output
     with debugging.debug(pause=False):
         pass
     assert calls == [1]

@@ -53,8 +53,8 @@ def test_a_torch_that_cannot_be_imported(monkeypatch):
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(doctor.importlib, "import_module", broken)
-    found = doctor.examine()
-    assert found.torch is None and "libtorch.so" in found.note and found.status == 1
+    examined = doctor.examine()
+    assert examined.torch is None and "libtorch.so" in examined.note and examined.status == 1
 
 
 def test_the_torch_that_is_here(capsys):

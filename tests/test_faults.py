@@ -37,19 +37,19 @@ def program():
     """A graph break, a recompile, gradients; every value that comes out."""
     torch._dynamo.reset()
     eager = torch.compile(broken, backend="eager", dynamic=False)
-    found = [eager(torch.ones(n), torch.full((n,), sign)) for n, sign in ((2, 1.0), (2, -1.0), (3, 1.0))]
+    results = [eager(torch.ones(n), torch.full((n,), sign)) for n, sign in ((2, 1.0), (2, -1.0), (3, 1.0))]
     x = torch.ones(4, requires_grad=True)
     out = torch.compile(trained, backend="aot_eager")(x)
     out.sum().backward()
-    return [*found, out.detach(), x.grad]
+    return [*results, out.detach(), x.grad]
 
 
 def brief_program():
     """The same of all kinds in less time."""
     torch._dynamo.reset()
     eager = torch.compile(broken, backend="eager", dynamic=False)
-    found = [eager(torch.ones(n), torch.ones(n)) for n in (2, 3)]
-    return [*found, torch.compile(trained, backend="aot_eager")(torch.ones(4))]
+    results = [eager(torch.ones(n), torch.ones(n)) for n in (2, 3)]
+    return [*results, torch.compile(trained, backend="aot_eager")(torch.ones(4))]
 
 
 def two_sizes():
@@ -159,8 +159,8 @@ def test_torch_without_a_name(name, plain, whole, tmp_path, monkeypatch, capfd):
     assert capfd.readouterr().err.count(f"lacks {lacking} of the names that depyf uses") == 1
     notes = (tmp_path / "d" / "notes.txt").read_text()
     assert f"lost: {api.lost}" in notes and "internal error" not in notes
-    found, may = kinds(on.path), LOST.get(name, "")
-    absent = [each for each in (whole - found) if not re.fullmatch(may, each)]
+    present, may = kinds(on.path), LOST.get(name, "")
+    absent = [each for each in (whole - present) if not re.fullmatch(may, each)]
     assert absent == [], f"lost, and not by what the table says: {absent}"
     assert store.read(os.path.join(on.path, store.FILE)).environment["torch"] == torch.__version__
 
@@ -231,7 +231,7 @@ SAYS_SO = {"guarded_call", "Session._report", "Session.note", "Session.attempt",
 def functions_of_ours():
     """``{name: function}`` of all that runs while a program is watched, but for the decompiler, which has one way in
     and one guard."""
-    found = {}
+    functions = {}
     for name, module in sorted(sys.modules.items()):
         if not re.match(r"depyf\.(capture|records|torch_text|provenance|views|link|prepare|decompiler$)", name) or module is None:
             continue
@@ -241,8 +241,8 @@ def functions_of_ours():
                 value = getattr(value, "fget", None) or getattr(value, "__func__", value)
                 if isinstance(value, types.FunctionType) and value.__module__ == name and not value.__code__.co_freevars \
                         and value.__code__.co_filename.endswith(".py"):
-                    found.setdefault(owner + key, value)
-    return {name: function for name, function in found.items()
+                    functions.setdefault(owner + key, value)
+    return {name: function for name, function in functions.items()
             if name not in ASKED_BY_THE_USER | OUTSIDE_THE_GUARD | TAKES_BACK | SAYS_SO and not name.startswith("prepare_debug.")}
 
 
@@ -302,7 +302,7 @@ def test_each_function_of_ours_that_raises(tmp_path):
                 continue
             finally:
                 ours[name].__code__ = code
-        said = [str(each.message) for each in seen if "depyf" in str(each.message)]
+        messages = [str(each.message) for each in seen if "depyf" in str(each.message)]
         notes = ""
         if os.path.exists(os.path.join(on.path, "notes.txt")):
             with open(os.path.join(on.path, "notes.txt")) as file:
@@ -312,8 +312,8 @@ def test_each_function_of_ours_that_raises(tmp_path):
         gone = written - set(os.listdir(on.path))
         if not same(plain[program], values):
             wrong[name] = "other values"
-        elif len(said) > 1 or not said and "LookupError" not in notes:
-            wrong[name] = f"{len(said)} warnings: {said}"
+        elif len(messages) > 1 or not messages and "LookupError" not in notes:
+            wrong[name] = f"{len(messages)} warnings: {messages}"
         elif [each for each in gone if not re.match(r"__graph_of|__compiled_fn_\d+\.", each)]:
             wrong[name] = f"lost files: {gone}"
         elif state_of_torch() != torch_before:
@@ -528,13 +528,13 @@ def test_two_debug_blocks_that_end_in_the_wrong_order(lacking, tmp_path, monkeyp
     missed = ([], [])
     first, second = no_compilation(missed[0].append), no_compilation(missed[1].append)
     first.__enter__()
-    told = second.__enter__()
+    session = second.__enter__()
     small_program()
     first.__exit__(None, None, None)
     small_program()
     second.__exit__(None, None, None)
     assert state_of_torch() == before
-    if told:
+    if session:
         assert (len(missed[0]), len(missed[1])) == (1, 2)
     torch._dynamo.reset()
     compiled = []

@@ -200,9 +200,9 @@ def test_code_objects_with_objects_in_them_can_be_read_again(tmp_path):
 
     for name, function in (("f", f), ("g", g)):
         path, _ = dump(tmp_path / name, function, torch.ones(3), log_bytecode=True)
-        found = glob.glob(os.path.join(path, "*.bin"))
-        assert found
-        for one in found:
+        paths = glob.glob(os.path.join(path, "*.bin"))
+        assert paths
+        for one in paths:
             with open(one, "rb") as file:
                 assert isinstance(marshal.load(file), types.CodeType)
 
@@ -306,8 +306,8 @@ def test_the_full_code_defines_how_objects_are_made_again():
         def __init__(self):
             raise AssertionError("called")
 
-    made = scope["new"](Output, {"a": 1}, a=1)
-    assert dict(made) == {"a": 1} == vars(made) and type(made) is Output
+    output = scope["new"](Output, {"a": 1}, a=1)
+    assert dict(output) == {"a": 1} == vars(output) and type(output) is Output
     assert "def new(" not in helpers("x.new(1)")
 
 
@@ -357,9 +357,9 @@ def test_the_branch_is_found_where_dynamo_has_other_instructions(tmp_path, more,
     (tmp_path / "model.py").write_text(
         f"def f(x, bias=None):\n    {more}\n    if x.sum() > 0:\n        {steps}\n        return x + 1\n"
         "    elif x.max() > 3:\n        return x - 1\n    return x + bias\n")
-    found = importlib.util.spec_from_file_location("model_of_branches", tmp_path / "model.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location("model_of_branches", tmp_path / "model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     _, text = dump(tmp_path, module.f, -torch.ones(3))
     headings = re.findall(r"continues [^#]*, where ([^#]*(?:true|false)) #", re.sub(r"\s+(# )?(?!=)", " ", text))
     assert sorted(set(headings)) == ["x.max() > 3 is false", "x.max() > 3 is true", "x.sum() > 0 is false",
@@ -406,9 +406,9 @@ def test_what_a_graph_writes_to_is_said_at_its_parameters_and_at_its_call(tmp_pa
     written = re.findall(r"(?m)^    (\w+): .*# .*\bwritten to$", text)
     assert set(written) >= {"seen", "x", "norm_running_mean", "norm_running_var"}
     assert "norm_weight" not in written
-    said = re.search(r"    # __compiled_fn_\w+ writes to ((?:.*\n    #)*.*)\n    .*__compiled_fn_", text)[1]
-    assert "self.layers[i].running_mean (for i in range(3))" in re.sub(r"\s*\n    #  *", " ", said)
-    assert set(re.findall(r"[\w.]+", said)) >= {"self.seen", "x", "self.norm.running_mean", "self.norm.running_var"}
+    match = re.search(r"    # __compiled_fn_\w+ writes to ((?:.*\n    #)*.*)\n    .*__compiled_fn_", text)[1]
+    assert "self.layers[i].running_mean (for i in range(3))" in re.sub(r"\s*\n    #  *", " ", match)
+    assert set(re.findall(r"[\w.]+", match)) >= {"self.seen", "x", "self.norm.running_mean", "self.norm.running_var"}
     (outline,) = glob.glob(os.path.join(path, "*.outline.txt"))
     with open(outline, encoding="utf-8") as file:
         assert "  add_" in file.read()

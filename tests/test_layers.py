@@ -63,19 +63,19 @@ def imported_modules(module: str) -> Iterator[str]:
     for name in imports(module):
         if name.startswith("depyf."):
             name = name.removeprefix("depyf.")
-            found = name if name in MODULES else name.rpartition(".")[0]
-            if found:
-                yield found
+            name_of_module = name if name in MODULES else name.rpartition(".")[0]
+            if name_of_module:
+                yield name_of_module
 
 
 def arrows_up() -> set[tuple[str, str]]:
-    found = set()
+    arrows = set()
     for module in MODULES:
         for imported in imported_modules(module) if module else ():  # (the package itself is a door to all rooms)
             room, other = module.partition(".")[0], imported.partition(".")[0]
             if room != other and FLOOR_OF[other] >= FLOOR_OF[room]:
-                found.add((module, imported))
-    return found
+                arrows.add((module, imported))
+    return arrows
 
 
 def test_every_room_has_its_floor():

@@ -39,6 +39,6 @@ def test_what_is_missed(tmp_path):
     assert rows["`tmp_N` in transformed and full code"].met is False
     assert rows["`tmp_N` in transformed and full code"].where == [f"`{tmp_path.name}/__transformed_code_0_for_f.py` 2"]
     assert rows["`_buffers[` in transformed and full code"].met
-    assert rows["lines of transformed code, median over the models"].found == "5"
+    assert rows["lines of transformed code, median over the models"].measured == "5"
     assert rows["lines of transformed code, llama of 48 layers"].met is None
-    assert rows["transformed functions `exact` or `equivalent`"].found == "1 of 1"
+    assert rows["transformed functions `exact` or `equivalent`"].measured == "1 of 1"

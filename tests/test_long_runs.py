@@ -84,6 +84,6 @@ def test_records_that_cannot_be_read_back(tmp_path, monkeypatch):
             many()
     torch._dynamo.reset()
     assert len([each for each in seen if "depyf" in str(each.message)]) == 1
-    found = store.read(str(tmp_path / "d"))
-    assert len(found.compilations) >= 18 and len(found.graphs) >= 18
-    assert sum(len(frame.entries) for function in found.functions for frame in function.frames) >= 18
+    capture = store.read(str(tmp_path / "d"))
+    assert len(capture.compilations) >= 18 and len(capture.graphs) >= 18
+    assert sum(len(frame.entries) for function in capture.functions for frame in function.frames) >= 18

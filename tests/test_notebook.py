@@ -30,7 +30,7 @@ def run_cell(answers):
         [SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])))
     try:
         request = client.execute(CELL, allow_stdin=answers is not None)
-        said, asked, end = "", [], time.monotonic() + 200
+        output, asked, end = "", [], time.monotonic() + 200
         while time.monotonic() < end:
             if answers is not None:
                 try:
@@ -45,26 +45,26 @@ def run_cell(answers):
             if message["parent_header"].get("msg_id") != request:
                 continue
             content = message["content"]
-            said += content.get("text", "") + "\n".join(content.get("traceback", ()))
+            output += content.get("text", "") + "\n".join(content.get("traceback", ()))
             if message["msg_type"] == "status" and content["execution_state"] == "idle":
-                return said, asked
-        raise AssertionError(f"it hangs: {said}")
+                return output, asked
+        raise AssertionError(f"it hangs: {output}")
     finally:
         client.stop_channels()
         kernel.shutdown_kernel(now=True)
 
 
 def test_a_notebook_that_runs_by_itself_does_not_hang():
-    said, asked = run_cell(None)
-    assert "no pause" in said
-    assert "[2.0, 2.0, 2.0]" in said
-    assert "done" in said
+    output, asked = run_cell(None)
+    assert "no pause" in output
+    assert "[2.0, 2.0, 2.0]" in output
+    assert "done" in output
     assert not asked
 
 
 def test_a_reader_is_asked():
-    said, asked = run_cell(["p 6 * 7", "continue"])
-    assert "depyf: paused" in said
+    output, asked = run_cell(["p 6 * 7", "continue"])
+    assert "depyf: paused" in output
     assert len(asked) == 2
-    assert "42" in said
-    assert said.rstrip().endswith("done")
+    assert "42" in output
+    assert output.rstrip().endswith("done")

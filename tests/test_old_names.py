@@ -18,8 +18,8 @@ def test_names():
 
 def test_no_module_of_ours_takes_the_place_of_a_name():
     """Importing a module sets its name in the package; a function of the same name would be gone."""
-    for found in pkgutil.iter_modules(depyf.__path__):
-        assert found.name not in depyf.__all__ or isinstance(getattr(depyf, found.name), types.ModuleType), found.name
+    for module in pkgutil.iter_modules(depyf.__path__):
+        assert module.name not in depyf.__all__ or isinstance(getattr(depyf, module.name), types.ModuleType), module.name
     importlib.import_module("depyf.explain")
     assert "x" in depyf.decompile(lambda x: x)
     assert depyf.decompile_full(types.resolve_bases).fidelity.value == "exact"

@@ -143,7 +143,7 @@ compiled(fail_behind_a_break, torch.ones(2))
 '''
 
 
-def said(tmp_path, *command, **environment):
+def output_of(tmp_path, *command, **environment):
     """What the program writes to standard error, without what differs from run to run."""
     (tmp_path / "program.py").write_text(PROGRAM)
     environment = dict(os.environ, PYTHONPATH=SOURCES, TORCH_LOGS="graph_breaks,recompiles", NO_COLOR="1", **environment)
@@ -166,8 +166,8 @@ def cases(text):
 
 @pytest.mark.skipif(not private_api.ADD_VERSION.present(), reason=f"missing: {private_api.ADD_VERSION.lost}")
 def test_the_same_lines_with_and_without(tmp_path):
-    plain = cases(said(tmp_path))
-    inside = cases(said(tmp_path, "-m", "depyf", "run", "-o", "dump"))
+    plain = cases(output_of(tmp_path))
+    inside = cases(output_of(tmp_path, "-m", "depyf", "run", "-o", "dump"))
     assert len(plain) == len(inside) == 18
     assert (tmp_path / "dump" / "records.jsonl").exists()
     different = {name: (plain[name], inside[name]) for name in plain if plain[name] != inside[name]}

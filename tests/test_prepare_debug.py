@@ -317,7 +317,7 @@ def test_exception_in_the_body_goes_on_and_all_is_written(tmp_path, error):
     assert not torch._dynamo.convert_frame._bytecode_hooks
 
 
-def goes_on_with_one_warning(tmp_path, said):
+def goes_on_with_one_warning(tmp_path, message):
     """The program computes what it computes without us, and is told once of what is broken."""
     plain = run(toy_example)
     torch._dynamo.reset()
@@ -326,7 +326,7 @@ def goes_on_with_one_warning(tmp_path, said):
         with depyf.prepare_debug(str(tmp_path / "d")):
             watched = run(toy_example)
     assert same(plain, watched)
-    assert sum(said in str(w.message) for w in seen) == 1
+    assert sum(message in str(w.message) for w in seen) == 1
 
 
 def test_disk_full_halfway(tmp_path, monkeypatch):

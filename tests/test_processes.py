@@ -73,9 +73,9 @@ WORKERS = textwrap.dedent("""
 
 
 def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
 
 
 def launch(program, *arguments):
@@ -120,8 +120,8 @@ def test_workers_leave_the_parent_s_files_alone_and_write_their_own(tmp_path):
     done = subprocess.run([sys.executable, str(program), str(tmp_path)], timeout=550, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     # (Each process says it where its torch is another than those that were tried, or lacks something.)
-    said = [line for line in done.stderr.splitlines() if "depyf" in line and not line.startswith("depyf: torch ")]
-    assert "torch.Size([4, 1])" in done.stdout and said == []
+    messages = [line for line in done.stderr.splitlines() if "depyf" in line and not line.startswith("depyf: torch ")]
+    assert "torch.Size([4, 1])" in done.stdout and messages == []
     parent = store.read(str(tmp_path / "parent"))
     assert [c.function for c in parent.compilations] == ["f"], "children are silent in the parent's dump"
     assert os.listdir(tmp_path / "parent").count("full_code_for_f_0.py") == 1

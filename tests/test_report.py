@@ -49,53 +49,53 @@ def depyf(*arguments):
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory):
-    here = tmp_path_factory.mktemp("report")
-    (here / "program.py").write_text(PROGRAM)
-    for arguments, more in (([here / "dump"], {}), ([], {"TORCH_TRACE": str(here / "log")})):
-        subprocess.run([sys.executable, here / "program.py", *arguments], check=True, stdout=subprocess.DEVNULL,
+def run_folder(tmp_path_factory):
+    run_folder = tmp_path_factory.mktemp("report")
+    (run_folder / "program.py").write_text(PROGRAM)
+    for arguments, more in (([run_folder / "dump"], {}), ([], {"TORCH_TRACE": str(run_folder / "log")})):
+        subprocess.run([sys.executable, run_folder / "program.py", *arguments], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, **more})
-    return here
+    return run_folder
 
 
 def contents(directory):
     return {path.name: path.read_text() for path in pathlib.Path(directory).iterdir() if path.name != ".depyf"}
 
 
-def test_all_files_of_a_run_come_again_from_its_records(here, tmp_path):
+def test_all_files_of_a_run_come_again_from_its_records(run_folder, tmp_path):
     (tmp_path / "moved").mkdir()
-    (tmp_path / "moved" / "records.jsonl").write_bytes((here / "dump" / "records.jsonl").read_bytes())
+    (tmp_path / "moved" / "records.jsonl").write_bytes((run_folder / "dump" / "records.jsonl").read_bytes())
     done = depyf("report", tmp_path / "moved" / "records.jsonl", "-o", tmp_path / "again")
     assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "again" / "index.md")), done.stderr
-    assert contents(tmp_path / "again") == contents(here / "dump")
-    assert any(name.endswith(".outline.txt") for name in contents(here / "dump"))
+    assert contents(tmp_path / "again") == contents(run_folder / "dump")
+    assert any(name.endswith(".outline.txt") for name in contents(run_folder / "dump"))
 
 
-def test_the_index_comes_again_beside_the_records(here):
-    index = here / "dump" / "index.md"
+def test_the_index_comes_again_beside_the_records(run_folder):
+    index = run_folder / "dump" / "index.md"
     before = index.read_text()
     index.unlink()
-    assert depyf("report", here / "dump").returncode == 0
+    assert depyf("report", run_folder / "dump").returncode == 0
     assert index.read_text().partition("## Notes")[0] == before.partition("## Notes")[0]
 
 
-def test_a_log_gives_the_graphs_and_the_story(here, tmp_path):
-    done = depyf("report", here / "log", "-o", tmp_path / "again")
+def test_a_log_gives_the_graphs_and_the_story(run_folder, tmp_path):
+    done = depyf("report", run_folder / "log", "-o", tmp_path / "again")
     assert done.returncode == 0, done.stderr
     files = contents(tmp_path / "again")
     assert "__compiled_fn_of_0_0.Forward_graph.0.py" in files
     assert "full_code_for_forward_0.py" in files
     assert "full_code_for_torch_dynamo_resume" not in "".join(files)
-    assert str(here / "program.py") in files["full_code_for_forward_0.py"]
+    assert str(run_folder / "program.py") in files["full_code_for_forward_0.py"]
     assert "2 recompiles" in files["index.md"] and "nothing is left to compile" not in files["index.md"]
 
 
-def test_what_cannot_be_read_is_said(here, tmp_path):
+def test_what_cannot_be_read_is_said(run_folder, tmp_path):
     (tmp_path / "empty").mkdir()
-    for given, said in (((here / "log",), "-o DIR"), ((tmp_path / "none",), "is not there"),
+    for given, message in (((run_folder / "log",), "-o DIR"), ((tmp_path / "none",), "is not there"),
                         ((tmp_path / "empty", "-o", tmp_path / "out"), "neither records")):
         done = depyf("report", *given)
-        assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+        assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
     with pytest.raises(RecordsError, match="is not there"):
         report(str(tmp_path / "none"))
@@ -109,8 +109,8 @@ def test_a_resume_function_belongs_to_the_last_function_of_its_name_above():
     resume = "torch_dynamo_resume_in_f_at_{}"
     frames = [frame("f", 3), frame("f", 20), frame(resume.format(8), 8), frame(resume.format(25), 25),
               frame(resume.format(9), 9, "/other.py")]
-    found = [[member.location.line for member in function.frames] for function in _functions(frames)]
-    assert found == [[3, 8], [20, 25], [9]]
+    lines = [[member.location.line for member in function.frames] for function in _functions(frames)]
+    assert lines == [[3, 8], [20, 25], [9]]
 
 
 def test_a_cut_path_is_whole_again_where_one_file_fits():
@@ -126,9 +126,9 @@ def test_a_rank_without_records_is_left_out(tmp_path):
     both = tmp_path / "both"
     (both / "rank_1").mkdir(parents=True)
     (both / "rank_0").symlink_to(whole, target_is_directory=True)
-    made = depyf("report", both)
-    assert made.returncode == 0, made.stderr
-    assert "left out" in made.stderr and "rank_1" in made.stderr
+    done = depyf("report", both)
+    assert done.returncode == 0, done.stderr
+    assert "left out" in done.stderr and "rank_1" in done.stderr
     assert "nothing was compiled yet" in (both / "index.md").read_text()
     (both / "rank_0").unlink()
     (both / "rank_0").mkdir()

@@ -44,13 +44,13 @@ def run(script, target, cache):
 
 def contents(directory):
     """``{name: text}`` without what differs from run to run: temporary paths, ids and hashes."""
-    found = {}
+    texts = {}
     for name in sorted(os.listdir(directory)):
         if name.endswith(".py"):
             with open(os.path.join(directory, name), encoding="utf-8") as file:
                 text = file.read()
-            found[name] = re.sub(r"(/tmp/\S*|[0-9a-f]{8}_[0-9a-f_]{20,}|_\d{10,}_|c[a-z2-7]{40,})", "<id>", text)
-    return found
+            texts[name] = re.sub(r"(/tmp/\S*|[0-9a-f]{8}_[0-9a-f_]{20,}|_\d{10,}_|c[a-z2-7]{40,})", "<id>", text)
+    return texts
 
 
 def test_a_second_process_writes_the_same_files(tmp_path):

@@ -915,5 +915,5 @@ def test_compiled_does_the_same(function, kind):
     with torch.random.fork_rng():
         wanted = values(function(lambda f: f, BREAKS[kind]))
     with torch.random.fork_rng():
-        found = values(function(functools.partial(torch.compile, backend="eager"), BREAKS[kind]))
-    assert found == wanted
+        compiled = values(function(functools.partial(torch.compile, backend="eager"), BREAKS[kind]))
+    assert compiled == wanted

@@ -43,13 +43,13 @@ def branches(function):
     """What is said of the two resume functions of each branch of a function."""
     code = function.__code__
     known = list(dis.get_instructions(code))
-    found = []
+    result = []
     for instruction, after in zip(known, known[1:]):
         if instruction.opcode in dis.hasjrel and "IF" in instruction.opname:
             line = instruction.positions.lineno
-            found.append(tuple(branch_condition(code, f"__resume_at_{offset}_1", line)
+            result.append(tuple(branch_condition(code, f"__resume_at_{offset}_1", line)
                                for offset in (after.offset, instruction.argval)))
-    return found
+    return result
 
 
 def test_the_condition_and_whether_it_held():
@@ -77,9 +77,9 @@ def test_where_branches_meet_nothing_is_told():
 
 
 def test_the_operand_that_broke():
-    found = {each for pair in branches(negated) for each in pair}
+    both = {each for pair in branches(negated) for each in pair}
     # (Where two conditions lead to one place, none is told.)
-    assert found == {("x.max() < 5", True), ("x.sum()", True), None}
+    assert both == {("x.max() < 5", True), ("x.sum()", True), None}
 
 
 def test_a_part_of_a_comparison_is_not_told():

@@ -30,8 +30,8 @@ def test_nothing_is_collected_meanwhile():
     gc.enable()
     with collector.paused():
         held = cycle()
-        made = [[] for _ in range(10 * gc.get_threshold()[0])]
-        assert held() is not None and made
+        lists = [[] for _ in range(10 * gc.get_threshold()[0])]
+        assert held() is not None and lists
     gc.collect()
     assert held() is None
 

@@ -31,7 +31,7 @@ class Owner:
         return getattr(self, "_another")
 
 
-def private(path, check=lambda found: "", **changes):
+def private(path, check=lambda value: "", **changes):
     return replace(PrivateApi((f"{HERE}:{path}",), "", "2.0", "nothing", check), **changes)
 
 
@@ -41,7 +41,7 @@ def test_states():
     assert private("sample", takes("payload_fn")).state() == ("changed", "has no parameter payload_fn")
     assert private("Owner", has("gone")).state() == ("changed", "has no gone")
     assert private("HERE", is_a(dict)).state() == ("changed", "is of type str")
-    assert private("sample", lambda found: 1 / 0).state()[0] == "changed"
+    assert private("sample", lambda value: 1 / 0).state()[0] == "changed"
     state, why = private("Owner.gone").state()
     assert state == "missing" and f"{HERE}.Owner.gone" in why
     assert private("x", places=("no_such_module:x",)).state()[0] == "missing"

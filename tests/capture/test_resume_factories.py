@@ -80,16 +80,16 @@ def clean():
 def watched(function, path):
     with depyf.prepare_debug(str(path)) as on:
         compiled = torch.compile(function, backend="eager")
-        found = compiled(ONES)
+        result = compiled(ONES)
     with open(os.path.join(on.path, "notes.txt")) as notes:
-        return compiled, found, store.read(on.path), notes.read()
+        return compiled, result, store.read(on.path), notes.read()
 
 
 @pytest.mark.parametrize("make", [closure, writing, Derived])
 def test_what_comes_before_a_break_in_a_closure_is_proven_and_runs(make, tmp_path):
     wanted = make()(ONES)
-    compiled, found, capture, notes = watched(make(), tmp_path / "d")
-    assert torch.equal(found, wanted) and torch.equal(compiled(ONES), wanted)
+    compiled, result, capture, notes = watched(make(), tmp_path / "d")
+    assert torch.equal(result, wanted) and torch.equal(compiled(ONES), wanted)
     assert "internal error" not in notes and "not linked" not in notes
     frames = [frame for function in capture.functions for frame in function.frames]
     texts = [entry.transformed.source for frame in frames for entry in frame.entries]
@@ -106,28 +106,28 @@ def test_an_exception_behind_the_break_is_the_users_own(tmp_path):
 
 def codes_made(function):
     """Code objects of resume functions among the constants of what Dynamo makes of a function."""
-    found = []
+    codes = []
 
     def look(_, transformed):
-        found.extend(each for each in transformed.co_consts if isinstance(each, CodeType) and hooks.is_resume(each))
+        codes.extend(each for each in transformed.co_consts if isinstance(each, CodeType) and hooks.is_resume(each))
 
     undo = hooks.on_bytecode(look)
     try:
         torch.compile(function, backend="eager")(ONES)
     finally:
         undo()
-    return found
+    return codes
 
 
 def test_torch_is_as_before_afterwards(tmp_path):
     api = private_api.RESUME_FACTORY
     before, names = vars(api.owner())[api.attribute], set(globals())
-    made = codes_made(closure())
+    codes = codes_made(closure())
     torch._dynamo.reset()
     watched(closure(), tmp_path / "d")
     assert vars(api.owner())[api.attribute] is before
     torch._dynamo.reset()
-    assert len(codes_made(closure())) == len(made)
+    assert len(codes_made(closure())) == len(codes)
     torch._dynamo.reset()
     assert all(name.startswith("__") for name in set(globals()) - names)
 
@@ -143,8 +143,8 @@ def test_the_global_makes_the_function_of_dynamos_own_code():
         assert codes_made(closure()) == []
     finally:
         undo()
-    made = [each for name, each in globals().items() if name.startswith("__resume_at_")]
-    factory = made[-1]
+    makers = [each for name, each in globals().items() if name.startswith("__resume_at_")]
+    factory = makers[-1]
     assert isinstance(factory, functools.partial) and factory.func is FunctionType
     assert factory.args[0].co_freevars == ("bias", "scale") and factory.args[1] is globals()
 
@@ -156,5 +156,5 @@ def test_another_form_is_left_as_it_is_and_said(tmp_path, monkeypatch):
 
     monkeypatch.setattr(resume_factories, "_making", unknown)
     with pytest.warns(RuntimeWarning, match="how this torch makes"):
-        _, found, _, notes = watched(closure(), tmp_path / "d")
-    assert torch.equal(found, closure()(ONES)) and "how this torch makes" in notes
+        _, result, _, notes = watched(closure(), tmp_path / "d")
+    assert torch.equal(result, closure()(ONES)) and "how this torch makes" in notes

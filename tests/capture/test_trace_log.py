@@ -43,13 +43,13 @@ PROGRAM = textwrap.dedent("""
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """``(records of the live run, records from the log)``."""
-    here = tmp_path_factory.mktemp("trace")
-    program = here / "program.py"
+    folder = tmp_path_factory.mktemp("trace")
+    program = folder / "program.py"
     program.write_text(PROGRAM)
-    for arguments, more in (([str(here / "dump")], {}), ([], {"TORCH_TRACE": str(here / "log")})):
+    for arguments, more in (([str(folder / "dump")], {}), ([], {"TORCH_TRACE": str(folder / "log")})):
         subprocess.run([sys.executable, str(program), *arguments], check=True, stdout=subprocess.DEVNULL,
                        env={**os.environ, **more})
-    return store.read(str(here / "dump")), trace_log.read_log(str(here / "log"))
+    return store.read(str(folder / "dump")), trace_log.read_log(str(folder / "log"))
 
 
 def test_the_same_compilations(both):

@@ -158,22 +158,22 @@ CASES = {
 
 @pytest.mark.parametrize(("function", "this", "name", "wrappers"), CASES.values(), ids=CASES)
 def test_meant(function, this, name, wrappers):
-    found = of_function(function, this)
+    meant = of_function(function, this)
     with_qualified_names = hasattr(function.__code__, "co_qualname")
     if with_qualified_names:
-        assert (found.name, [wrapper for wrapper, _ in found.wrappers]) == (name, wrappers)
+        assert (meant.name, [wrapper for wrapper, _ in meant.wrappers]) == (name, wrappers)
     else:  # 3.10: code has its own name only
-        assert len(found.wrappers) == len(wrappers)
-        assert name.endswith(found.name.rpartition(".")[2])
+        assert len(meant.wrappers) == len(wrappers)
+        assert name.endswith(meant.name.rpartition(".")[2])
     if wrappers:
-        assert found.wrappers[0][1] is function.__code__
+        assert meant.wrappers[0][1] is function.__code__
 
 
 def test_a_frame_is_read_without_running_anything():
     trap = Net()
     code = Net.forward.__code__
-    found = of_frame(code, {"self": trap, "args": (trap,), "func": trap}, {"forwarding": trap})
-    assert found == Meant(found.name, code)
+    meant = of_frame(code, {"self": trap, "args": (trap,), "func": trap}, {"forwarding": trap})
+    assert meant == Meant(meant.name, code)
 
 
 def test_a_wrapper_of_itself_ends():
@@ -221,8 +221,8 @@ def test_modules_of_torch():
     parallel = torch.nn.parallel.DataParallel.__new__(torch.nn.parallel.DataParallel)
     torch.nn.Module.__init__(parallel)
     parallel.module = tiny
-    found = of_function(torch.nn.parallel.DataParallel.forward, parallel)
-    assert (found.name, [name for name, _ in found.wrappers]) == ("Tiny.forward", ["DataParallel.forward"])
+    meant = of_function(torch.nn.parallel.DataParallel.forward, parallel)
+    assert (meant.name, [name for name, _ in meant.wrappers]) == ("Tiny.forward", ["DataParallel.forward"])
     assert of_function(torch.vmap(toy_example)).name == "toy_example"
     assert of_function(torch.no_grad()(toy_example)).name == "toy_example"
     assert of_function(handed_on(torch.compile(tiny, backend="eager"))).name == "Tiny.forward"

@@ -83,7 +83,7 @@ def test_torch_is_not_imported(tree):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("given", "said"), [
+@pytest.mark.parametrize(("given", "message"), [
     ("nosuch", "there is no such file and no such module"),
     ("nosuch.pyc", "there is no such file"),
     ("sys", "neither source nor bytecode"),
@@ -94,7 +94,7 @@ def test_torch_is_not_imported(tree):
     ("lib/bad.py", "does not compile"),
     ("empty", "holds no .pyc and no .py file"),
 ])
-def test_bad_input_is_named_and_the_rest_is_done(tree, capsys, given, said):
+def test_bad_input_is_named_and_the_rest_is_done(tree, capsys, given, message):
     (tree / "lib" / "a.txt").write_text("")
     (tree / "lib" / "bad.pyc").write_bytes(b"junk")
     (tree / "lib" / "old.pyc").write_bytes((9999).to_bytes(2, "little") + b"\r\n" + bytes(30))
@@ -102,7 +102,7 @@ def test_bad_input_is_named_and_the_rest_is_done(tree, capsys, given, said):
     (tree / "empty").mkdir()
     assert cli.main(["decompile", "--jobs", "1", given, "lib/a.py"]) == 2
     out, err = capsys.readouterr()
-    assert said in err and given.partition(":")[0] in err
+    assert message in err and given.partition(":")[0] in err
     assert "class Box" in out
 
 

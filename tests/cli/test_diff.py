@@ -80,16 +80,16 @@ def run(operation="relu", breaks=True, size="s77", number=2, line=3, mark="", pa
     resume = f"__resume_at_{number}0_{number}"
     frames = [Frame("f", "f", where, CodeText("", "exact"), True, ("x",), (),
                     (entry(ids, (graph.name,), (resume,) if breaks else ()),), title=title)]
-    found = ()
+    graph_breaks = ()
     if breaks:
         frames.append(Frame(resume, f"torch_dynamo_resume_in_f_at_{line + 3}", where, CodeText("", "exact"), False,
                             ("x",), (), (entry(behind, ()),)))
-        found = (GraphBreak(ids, f"Failed to trace builtin operator 0x{number}", stack=(
+        graph_breaks = (GraphBreak(ids, f"Failed to trace builtin operator 0x{number}", stack=(
             SourceLocation(path, line + 2, "f", "print('side')"),)),)
     failure = GuardFailure(ids, f"size mismatch. expected 2, actual {value}", "L['x']", "2", value,
                            subject="L['x'].size()[0]")
     compilations = (
-        Compilation(ids, "f", where, outcome="compiled", breaks=found, seconds=seconds, start=1e9 * seconds,
+        Compilation(ids, "f", where, outcome="compiled", breaks=graph_breaks, seconds=seconds, start=1e9 * seconds,
                     phases=(Phase("dynamo", seconds / 2),)),
         Compilation(again, "f", where, outcome="skipped", guard_failures=(failure,)))
     source = SourceFile(path, "\n" * (line - 3) + SOURCE)
@@ -103,7 +103,7 @@ def write(folder, capture):
     return folder
 
 
-def told(before, after, full=False):
+def printed_difference(before, after, full=False):
     return [line for lines in difference(before, after, full).functions.values() for line in lines]
 
 
@@ -113,14 +113,14 @@ def told(before, after, full=False):
     ids=str)
 def test_what_differs_from_run_to_run_is_no_difference(tmp_path, capsys, other):
     for full in (False, True):
-        assert told(run(), run(**other), full) == []
+        assert printed_difference(run(), run(**other), full) == []
     assert cli.main(["diff", str(write(tmp_path / "a", run())), str(write(tmp_path / "b", run(**other)))]) == 0
     out = capsys.readouterr().out
     assert "No difference." in out and ("torch 2.13.0, now 2.15.0." in out) == ("torch" in other)
     assert cli.main(["diff", "-q", str(tmp_path / "a"), str(tmp_path / "b")]) == 0 and not capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("other", "said"), [
+@pytest.mark.parametrize(("other", "expected"), [
     ({"operation": "gelu"}, "  * `layers.0-1`: `+ gelu`, `- relu`"),
     ({"layers": 3}, "  * `layers.2`: `+ relu`"),
     ({"constant": "1234567890123"}, "  * the same operations; the first line that differs:"),
@@ -132,13 +132,13 @@ def test_what_differs_from_run_to_run_is_no_difference(tmp_path, capsys, other):
     ({"kernels": ("cpp_fused_add_0", "extern_kernels.mm")}, "  + extern_kernels.mm (C++)"),
     ({"kernels": ("cpp_fused_add_0", "cpp_fused_add_1")}, "  + cpp_fused_add (C++)"),
 ])
-def test_a_change_is_told(tmp_path, capsys, other, said):
+def test_a_change_is_told(tmp_path, capsys, other, expected):
     lines = [line.replace("graph of version", "graph").replace("guards of f", "guards") for line in
-             told(run(), run(**other))]
-    assert any(line in (said, said.replace(" of version:", ":")) for line in lines), lines
+             printed_difference(run(), run(**other))]
+    assert any(line in (expected, expected.replace(" of version:", ":")) for line in lines), lines
     assert cli.main(["diff", str(write(tmp_path / "a", run())), str(write(tmp_path / "b", run(**other)))]) == 1
     assert "No difference" not in capsys.readouterr().out
-    back = told(run(**other), run())
+    back = printed_difference(run(**other), run())
     assert back and all(("**new**" in line) <= ("gone" not in line) for line in back)
 
 
@@ -169,15 +169,15 @@ def test_functions_that_come_and_go():
     one, other = run(), run(title="Other.forward", path="/home/me/other.py")
     named = dataclasses.replace(other, functions=tuple(
         dataclasses.replace(each, name="g") for each in other.functions))
-    assert "**gone**" in told(one, Capture())[0] and "**new** in this run" in told(Capture(), one)[0]
+    assert "**gone**" in printed_difference(one, Capture())[0] and "**new** in this run" in printed_difference(Capture(), one)[0]
     assert len(difference(one, named).functions) == 2
 
 
 def test_a_run_that_did_not_end_is_compared_all_the_same(tmp_path):
     capture = run()
     (write(tmp_path / "a", capture) / store.FILE).write_text("".join(list(store.lines(capture))[:-1]))
-    found = difference(store.read(str(tmp_path / "a")), capture)
-    assert not found and "did not end" in found.head[0]
+    result = difference(store.read(str(tmp_path / "a")), capture)
+    assert not result and "did not end" in result.head[0]
 
 
 def test_ranks(tmp_path, capsys):
@@ -271,8 +271,8 @@ def test_a_function_that_was_skipped_and_is_compiled(tmp_path, capsys):
         text = (tmp_path / name / "records.jsonl").read_text().replace(f"{name}.py", "net.py")
         (tmp_path / name / "records.jsonl").write_text(text)
     assert cli.main(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 1
-    said = capsys.readouterr().out
-    assert "version new: " in said, said
+    output = capsys.readouterr().out
+    assert "version new: " in output, output
 
 
 MORE = """\
@@ -296,9 +296,9 @@ def test_more_breaks_and_recompiles_are_headed_by_their_numbers():
     more = (dataclasses.replace(first, compile_id=CompileId(0, 2), guard_failures=(other,)),
             dataclasses.replace(again, compile_id=CompileId(0, 3)))
     after = dataclasses.replace(before, compilations=(*before.compilations, *more))
-    found = difference(before, after)
-    found.times.clear()
-    assert as_text(found, ("before", "after")) == MORE
+    result = difference(before, after)
+    result.times.clear()
+    assert as_text(result, ("before", "after")) == MORE
     assert as_text(difference(after, before), ("b", "a")).splitlines()[2].startswith("graph breaks 2 → 1, recompiles 3 → 1")
 
 

@@ -37,10 +37,10 @@ def explained(capsys, *arguments):
 def test_a_run_in_which_all_went_well_is_told_shortly(tmp_path, capsys):
     dump(tmp_path, Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", seconds=1.5),
          notes=["torch's compile caches: entries made under depyf are kept apart from others"])
-    said = explained(capsys, tmp_path)
-    assert "1.50 s. (torch 2.13.0, Python 3.11.7)" in said
-    assert "No graph breaks, no recompiles, nothing skipped." in said
-    assert "caches" not in said and len(said.splitlines()) < 8
+    text = explained(capsys, tmp_path)
+    assert "1.50 s. (torch 2.13.0, Python 3.11.7)" in text
+    assert "No graph breaks, no recompiles, nothing skipped." in text
+    assert "caches" not in text and len(text.splitlines()) < 8
 
 
 def test_breaks_and_recompiles_are_told_with_reason_and_advice(tmp_path, capsys):
@@ -49,12 +49,12 @@ def test_breaks_and_recompiles_are_told_with_reason_and_advice(tmp_path, capsys)
          Compilation(CompileId(0, 1), "f", PLACE, outcome="compiled", guard_failures=(
              GuardFailure(CompileId(0, 0), "len(L['x']) == 2", "L['x']", "2", "3"),)),
          notes=["internal error: ValueError: no"])
-    said = explained(capsys, tmp_path / "records.jsonl")
+    text = explained(capsys, tmp_path / "records.jsonl")
     for line in ("1 graph break at 1 line, 1 recompile.", "  Data-dependent branching (GB0170)",
                  "  - model.py:5 in f: if x.sum() > 0", "  - Use torch.cond instead.",
                  "  - [0/1] len(x): 2 → 3", "    - torch says: len(L['x']) == 2 (of [0/0])",
                  "  - internal error: ValueError: no"):
-        assert line in said.splitlines()
+        assert line in text.splitlines()
 
 
 def test_ranks(tmp_path, capsys):
@@ -62,8 +62,8 @@ def test_ranks(tmp_path, capsys):
         dump(tmp_path / f"rank_{rank}",
              Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", breaks=breaks),
              rank=str(rank), world_size="2")
-    said = explained(capsys, tmp_path)
-    assert "on 2 ranks" in said and "on rank 1, not on rank 0" in said
+    text = explained(capsys, tmp_path)
+    assert "on 2 ranks" in text and "on rank 1, not on rank 0" in text
     assert "Use torch.cond instead." in explained(capsys, tmp_path, "--rank", 1)
     assert "nothing skipped" in explained(capsys, tmp_path, "--rank", 0)
     assert cli.main(["explain", str(tmp_path), "--rank", "7"]) == 2
@@ -74,8 +74,8 @@ def test_ranks(tmp_path, capsys):
 def test_what_cannot_be_read_is_said(tmp_path, capsys, text):
     (tmp_path / store.FILE).write_text(text)
     assert cli.main(["explain", str(tmp_path)]) == 2
-    said = capsys.readouterr()
-    assert not said.out and said.err.startswith("depyf: ") and store.FILE in said.err
+    captured = capsys.readouterr()
+    assert not captured.out and captured.err.startswith("depyf: ") and store.FILE in captured.err
     assert cli.main(["explain", str(tmp_path / "nosuch")]) == 2
 
 

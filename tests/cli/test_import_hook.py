@@ -25,20 +25,20 @@ def test_the_import_is_as_without(module):
     seen = []
     when_imported("armed_one", seen.append)
     assert sys.meta_path[1:] == finders and not seen
-    found = importlib.import_module("armed_one")
-    assert seen == [found] and sys.meta_path == finders
-    assert [type(each) for each in found.LOADER] == kinds and not vars(found.__spec__.loader).get("exec_module")
-    assert found.__spec__.loader is found.__loader__ and found.__doc__ == "its text"
-    importlib.reload(found)
+    imported = importlib.import_module("armed_one")
+    assert seen == [imported] and sys.meta_path == finders
+    assert [type(each) for each in imported.LOADER] == kinds and not vars(imported.__spec__.loader).get("exec_module")
+    assert imported.__spec__.loader is imported.__loader__ and imported.__doc__ == "its text"
+    importlib.reload(imported)
     assert len(seen) == 1
 
 
 def test_a_module_that_is_there_already(module):
-    found = importlib.import_module("armed_one")
+    imported = importlib.import_module("armed_one")
     seen = []
     finders = list(sys.meta_path)
     when_imported("armed_one", seen.append)
-    assert seen == [found] and sys.meta_path == finders
+    assert seen == [imported] and sys.meta_path == finders
 
 
 def test_an_import_that_fails_is_tried_again(module):
@@ -68,11 +68,11 @@ def test_a_loader_that_allows_nothing_loads_all_the_same(module):
             return importlib.machinery.ModuleSpec(name, Loader()) if name == "armed_one" else None
 
     sys.meta_path.insert(0, Finder())
-    when_imported("armed_one", lambda found: pytest.fail("not possible"))
+    when_imported("armed_one", lambda imported: pytest.fail("not possible"))
     assert importlib.import_module("armed_one").loaded
 
 
 def test_a_module_that_is_nowhere(module):
-    when_imported("armed_nowhere", lambda found: pytest.fail("not there"))
+    when_imported("armed_nowhere", lambda imported: pytest.fail("not there"))
     with pytest.raises(ModuleNotFoundError, match="armed_nowhere"):
         importlib.import_module("armed_nowhere")

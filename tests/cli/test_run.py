@@ -53,7 +53,7 @@ def without_summary(text):
 
 
 @pytest.fixture
-def here(tmp_path):
+def project(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__main__.py").write_text(PROGRAM)
@@ -67,35 +67,35 @@ def here(tmp_path):
     ["program.py", "raise", "--help"], ["-m", "program", "exit", "a b"], ["-m", "package", "raise"],
     ["package", "exit"], ["program.py", "leave"], ["nosuch.py"], ["-m", "nosuch"],
     *([["program.py", "interrupt"], ["program.py", "kill"]] if os.name == "posix" else [])], ids=" ".join)
-def test_a_program_is_as_it_is_without(here, command):
+def test_a_program_is_as_it_is_without(project, command):
     """Arguments, names, streams, traceback, what is on the stack, what happens at exit, the status."""
-    plain = run(*command, cwd=here, input="typed")
-    watched = run("-m", "depyf", "run", "-o", "out", *command, cwd=here, input="typed")
+    plain = run(*command, cwd=project, input="typed")
+    watched = run("-m", "depyf", "run", "-o", "out", *command, cwd=project, input="typed")
     assert (watched.returncode, watched.stdout) == (plain.returncode, plain.stdout)
     assert without_summary(watched.stderr) == plain.stderr
-    assert not (here / "out").exists()
+    assert not (project / "out").exists()
     assert ("compiled nothing" in watched.stderr) == (command[-1] not in ("kill", "leave"))
 
 
-def test_the_user_s_own_sitecustomize_is_run(here, tmp_path):
+def test_the_user_s_own_sitecustomize_is_run(project, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "sitecustomize.py").write_text("import sys; sys.customized = __file__\n")
-    (here / "asks.py").write_text("import sys, sitecustomize; print(sys.customized, sitecustomize.__file__, sys.path)")
+    (project / "asks.py").write_text("import sys, sitecustomize; print(sys.customized, sitecustomize.__file__, sys.path)")
     env = {**ENV, "PYTHONPATH": os.pathsep.join([str(tmp_path / "mine"), ENV["PYTHONPATH"]])}
-    plain = run("asks.py", cwd=here, env=env)
-    assert run("-m", "depyf", "run", "asks.py", cwd=here, env=env).stdout == plain.stdout != ""
+    plain = run("asks.py", cwd=project, env=env)
+    assert run("-m", "depyf", "run", "asks.py", cwd=project, env=env).stdout == plain.stdout != ""
 
 
-def test_what_cannot_be_done_is_said_before_the_program_runs(here):
-    (here / "file").write_text("")
-    done = run("-m", "depyf", "run", "-o", "file", "program.py", cwd=here)
+def test_what_cannot_be_done_is_said_before_the_program_runs(project):
+    (project / "file").write_text("")
+    done = run("-m", "depyf", "run", "-o", "file", "program.py", cwd=project)
     assert (done.returncode, done.stdout) == (2, "") and "file is a file" in done.stderr
-    assert run("-m", "depyf", "run", cwd=here).returncode == 2
-    assert run("-m", "depyf", "run", "--stage", "nosuch", "program.py", cwd=here).returncode == 2
+    assert run("-m", "depyf", "run", cwd=project).returncode == 2
+    assert run("-m", "depyf", "run", "--stage", "nosuch", "program.py", cwd=project).returncode == 2
 
 
-def test_quiet(here):
-    assert run("-m", "depyf", "run", "-q", "program.py", cwd=here, input="").stderr.endswith("at exit\n")
+def test_quiet(project):
+    assert run("-m", "depyf", "run", "-q", "program.py", cwd=project, input="").stderr.endswith("at exit\n")
 
 
 # --- options ---------------------------------------------------------------------------------------
@@ -146,33 +146,33 @@ ASKS = "import os, sys; print(sorted(m for m in sys.modules if 'depyf' in m), [v
 
 
 @pytest.mark.parametrize("variables", [{}, {"DEPYF_DUMP_DIR": ""}])
-def test_without_the_variable_nothing_is_imported(python, here, variables):
-    done = installed(python, "-c", ASKS, cwd=here, **variables)
+def test_without_the_variable_nothing_is_imported(python, project, variables):
+    done = installed(python, "-c", ASKS, cwd=project, **variables)
     assert (done.stdout, done.stderr) == (f"[] {list(variables)}\n", "")
 
 
-def test_with_it_a_program_that_has_no_torch_is_left_in_peace(python, here):
-    done = installed(python, "program.py", "exit", cwd=here, DEPYF_DUMP_DIR="out")
-    assert done.returncode == 7 and done.stderr.endswith("at exit\n") and not (here / "out").exists()
-    assert "depyf.program.start" in installed(python, "-c", ASKS, cwd=here, DEPYF_DUMP_DIR="out").stdout
+def test_with_it_a_program_that_has_no_torch_is_left_in_peace(python, project):
+    done = installed(python, "program.py", "exit", cwd=project, DEPYF_DUMP_DIR="out")
+    assert done.returncode == 7 and done.stderr.endswith("at exit\n") and not (project / "out").exists()
+    assert "depyf.program.start" in installed(python, "-c", ASKS, cwd=project, DEPYF_DUMP_DIR="out").stdout
 
 
-def test_options_that_are_wrong_keep_no_program_from_running(python, here):
-    done = installed(python, "program.py", "exit", cwd=here, DEPYF_DUMP_DIR="out", DEPYF_DUMP_OPTIONS="--nosuch")
+def test_options_that_are_wrong_keep_no_program_from_running(python, project):
+    done = installed(python, "program.py", "exit", cwd=project, DEPYF_DUMP_DIR="out", DEPYF_DUMP_OPTIONS="--nosuch")
     assert done.returncode == 7 and done.stderr.count("depyf") == 1 and "--nosuch" in done.stderr
 
 
-def test_a_depyf_that_is_broken_keeps_no_program_from_running(python, here):
-    (here / "depyf.py").write_text("raise RuntimeError('broken')")
-    done = installed(python, "-c", "print(1)", cwd=here, DEPYF_DUMP_DIR="out", PYTHONPATH=str(here))
+def test_a_depyf_that_is_broken_keeps_no_program_from_running(python, project):
+    (project / "depyf.py").write_text("raise RuntimeError('broken')")
+    done = installed(python, "-c", "print(1)", cwd=project, DEPYF_DUMP_DIR="out", PYTHONPATH=str(project))
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 
-def test_run_uses_what_is_installed(python, here):
-    done = installed(python, "-m", "depyf", "run", "-c", cwd=here)
+def test_run_uses_what_is_installed(python, project):
+    done = installed(python, "-m", "depyf", "run", "-c", cwd=project)
     assert done.returncode == 2
-    (here / "asks.py").write_text("import os; print([v for v in os.environ if v.startswith(('PYTHONP', 'DEPYF'))])")
-    done = installed(python, "-m", "depyf", "run", "asks.py", cwd=here)
+    (project / "asks.py").write_text("import os; print([v for v in os.environ if v.startswith(('PYTHONP', 'DEPYF'))])")
+    done = installed(python, "-m", "depyf", "run", "asks.py", cwd=project)
     assert eval(done.stdout) == ["DEPYF_DUMP_DIR", "DEPYF_DUMP_OPTIONS", "DEPYF_DUMP_LAUNCH"]
 
 
@@ -213,9 +213,9 @@ def names(folder):
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
     pytest.importorskip("torch")
-    here = tmp_path_factory.mktemp("compiled")
-    (here / "program.py").write_text(COMPILES)
-    return here
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / "program.py").write_text(COMPILES)
+    return folder
 
 
 def test_a_program_that_compiles(compiled):
@@ -240,25 +240,25 @@ def test_a_program_that_compiles(compiled):
     assert any(name.endswith("Net_forward_0.py") for name in names(compiled / "out") if name.startswith("full_code_for_"))
 
 
-@pytest.mark.parametrize(("given", "here", "not_here"), [
+@pytest.mark.parametrize(("given", "present", "absent"), [
     (["--include", "Net.*"], "forward", "other"),
     (["--exclude=forward", "--no-page", "--no-link"], "other", "forward"),
     (["--exclude", "program.py"], "", "full"),
     (["--backend", "eager", "--stage=captured"], "full_code_for_other", "Forward_graph"),
 ])
-def test_what_is_written_can_be_chosen(compiled, given, here, not_here):
+def test_what_is_written_can_be_chosen(compiled, given, present, absent):
     from depyf.records import store
 
     name = "chosen" + "".join(given).translate({ord(c): "_" for c in "*./-="})
     done = run("-m", "depyf", "run", "-o", name, *given, "program.py", cwd=compiled)
     assert done.returncode == 0, done.stderr
-    found = names(compiled / name)
-    assert any(here in each for each in found) and not any(not_here in each for each in found), found
+    files = names(compiled / name)
+    assert any(present in each for each in files) and not any(absent in each for each in files), files
     capture = store.read(str(compiled / name))
     assert "only a part of the run is here" in capture.notes[0]
     named = {each for graph in capture.graphs for stage in graph.stages for each in [stage.file] if each}
-    assert named <= set(found)
-    assert ("index.html" in found) == ("--no-page" not in given)
+    assert named <= set(files)
+    assert ("index.html" in files) == ("--no-page" not in given)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of Unix")

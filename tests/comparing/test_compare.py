@@ -62,11 +62,11 @@ def test_a_healthy_model_is_equal_and_untouched():
     versions = {name: (id(value), value._version) for name, value in model.state_dict(keep_vars=True).items()}
     state = {name: value.clone() for name, value in model.state_dict().items()}
     before, version, seed = x.clone(), x._version, torch.get_rng_state()
-    found = depyf.compare(model, x, scale=2.0, backward=True, stages=EARLY)
-    assert found.equal, str(found)
-    assert found.first is None
-    assert [stage.stage for stage in found.stages] == list(EARLY)
-    assert all(stage.graphs for stage in found.stages), str(found)
+    result = depyf.compare(model, x, scale=2.0, backward=True, stages=EARLY)
+    assert result.equal, str(result)
+    assert result.first is None
+    assert [stage.stage for stage in result.stages] == list(EARLY)
+    assert all(stage.graphs for stage in result.stages), str(result)
     assert torch.equal(x, before) and x._version == version
     assert {name: (id(value), value._version)
             for name, value in model.state_dict(keep_vars=True).items()} == versions
@@ -74,13 +74,13 @@ def test_a_healthy_model_is_equal_and_untouched():
     assert all(each.grad is None for each in model.parameters())
     assert model.calls == 0
     assert torch.equal(torch.get_rng_state(), seed)
-    assert "equal" in str(found) and "captured graph" in str(found)
+    assert "equal" in str(result) and "captured graph" in str(result)
 
 
 def test_gradients_of_arguments_are_compared():
     x = torch.randn(3, requires_grad=True)
-    found = depyf.compare(chain, x, backward=True, stages=("captured",))
-    assert found.equal, str(found)
+    result = depyf.compare(chain, x, backward=True, stages=("captured",))
+    assert result.equal, str(result)
     assert x.grad is None
 
 
@@ -89,15 +89,15 @@ def test_a_wrong_decomposition_is_found_at_its_node(monkeypatch):
 
     monkeypatch.setitem(
         decomposition.decompositions, aten.silu.default, lambda x: x * torch.sigmoid(x) + 0.01)
-    found = depyf.compare(chain, torch.randn(4), stages=EARLY)
-    assert not found.equal
-    assert found.stage("captured").equal
-    first = found.first
+    result = depyf.compare(chain, torch.randn(4), stages=EARLY)
+    assert not result.equal
+    assert result.stage("captured").equal
+    first = result.first
     assert (first.stage, first.kind) == ("aot", "node")
     assert places(first) == [line_of(chain, "silu")]
     assert first.max_difference == pytest.approx(0.01, rel=1e-3)
-    assert f"{__file__}:{line_of(chain, 'silu')[1]}" in str(found)
-    assert "DIFFERENT" in str(found)
+    assert f"{__file__}:{line_of(chain, 'silu')[1]}" in str(result)
+    assert "DIFFERENT" in str(result)
 
 
 def test_a_wrong_gradient_is_found_at_its_node(monkeypatch):
@@ -108,11 +108,11 @@ def test_a_wrong_gradient_is_found_at_its_node(monkeypatch):
         return grad * s * (1 + x * (1 - s)) + 0.01
 
     monkeypatch.setitem(decomposition.decompositions, aten.silu_backward.default, wrong)
-    found = depyf.compare(chain, torch.randn(4, requires_grad=True), stages=EARLY, backward=True)
-    assert found.stage("captured").equal
-    assert found.stage("aot").differing == ("gradient of args[0]",)
-    first = found.first
-    assert (first.stage, first.kind, first.backward) == ("aot", "node", True), str(found)
+    result = depyf.compare(chain, torch.randn(4, requires_grad=True), stages=EARLY, backward=True)
+    assert result.stage("captured").equal
+    assert result.stage("aot").differing == ("gradient of args[0]",)
+    first = result.first
+    assert (first.stage, first.kind, first.backward) == ("aot", "node", True), str(result)
     assert places(first) == [line_of(chain, "silu")]
     assert first.max_difference == pytest.approx(0.01, rel=1e-3)
 
@@ -122,11 +122,11 @@ def test_a_wrong_lowering_is_found_at_its_kernel(monkeypatch):
     from torch._inductor import lowering
 
     monkeypatch.setitem(lowering.lowerings, aten.sin.default, lowering.lowerings[aten.cos.default])
-    found = depyf.compare(chain, torch.rand(4) + 1)
-    assert found.stage("captured").equal and found.stage("aot").equal, str(found)
-    assert found.stage("aot").max_difference < 1e-5
-    first = found.first
-    assert (first.stage, first.kind) == ("inductor", "kernel"), str(found)
+    result = depyf.compare(chain, torch.rand(4) + 1)
+    assert result.stage("captured").equal and result.stage("aot").equal, str(result)
+    assert result.stage("aot").max_difference < 1e-5
+    first = result.first
+    assert (first.stage, first.kind) == ("inductor", "kernel"), str(result)
     assert "sin" in first.nodes
     assert line_of(chain, "torch.sin") in places(first)
 
@@ -143,9 +143,9 @@ def test_a_wrong_pass_of_inductors_is_found_at_its_node():
     from torch._inductor import config
 
     with config.patch(post_grad_custom_post_pass=wrong_pass):
-        found = depyf.compare(chain, torch.rand(4) + 1)
-    first = found.first
-    assert (first.stage, first.kind) == ("inductor", "node"), str(found)
+        result = depyf.compare(chain, torch.rand(4) + 1)
+    first = result.first
+    assert (first.stage, first.kind) == ("inductor", "node"), str(result)
     assert line_of(chain, "torch.sin") in places(first)
 
 
@@ -156,12 +156,12 @@ def differs(x):
 
 
 def test_what_runs_otherwise_in_eager_python_is_found():
-    found = depyf.compare(differs, torch.ones(3), stages=EARLY)
-    first = found.first
-    assert (first.stage, first.kind) == ("captured", "node"), str(found)
+    result = depyf.compare(differs, torch.ones(3), stages=EARLY)
+    first = result.first
+    assert (first.stage, first.kind) == ("captured", "node"), str(result)
     assert places(first) == [line_of(differs, "is_compiling")]
     assert first.max_difference == pytest.approx(2.0)
-    assert found.stage("aot").first is first, "later stages have it of the captured graph"
+    assert result.stage("aot").first is first, "later stages have it of the captured graph"
 
 
 def broken(x):
@@ -174,9 +174,9 @@ def test_behind_a_graph_break(monkeypatch):
     from torch._inductor import decomposition
 
     monkeypatch.setitem(decomposition.decompositions, aten.silu.default, lambda x: x * torch.sigmoid(x) + 1)
-    found = depyf.compare(broken, torch.randn(4), stages=EARLY)
-    assert (found.first.stage, found.first.graph) == ("aot", 2)
-    assert places(found.first) == [line_of(broken, "silu")]
+    result = depyf.compare(broken, torch.randn(4), stages=EARLY)
+    assert (result.first.stage, result.first.graph) == ("aot", 2)
+    assert places(result.first) == [line_of(broken, "silu")]
 
 
 def test_tolerances():
@@ -193,8 +193,8 @@ def test_the_users_compiled_function_stays_as_it_is():
     compiled(torch.ones(3))
     entries = hooks.cache_entries(chain.__code__)
     codes = [entry.code for entry in entries]
-    found = depyf.compare(compiled, torch.ones(5), stages=EARLY)
-    assert found.equal and all(stage.graphs for stage in found.stages)
+    result = depyf.compare(compiled, torch.ones(5), stages=EARLY)
+    assert result.equal and all(stage.graphs for stage in result.stages)
     assert [entry.code for entry in hooks.cache_entries(chain.__code__)] == codes
     with torch.compiler.set_stance("fail_on_recompile"):
         compiled(torch.ones(3))
@@ -243,11 +243,11 @@ def test_a_stage_that_cannot_run_is_told(monkeypatch):
         raise ArithmeticError("on purpose")
 
     monkeypatch.setitem(decomposition.decompositions, aten.silu.default, broken_decomposition)
-    found = depyf.compare(chain, torch.ones(3), stages=EARLY)
-    assert found.stage("captured").equal
-    assert "on purpose" in found.stage("aot").failure
-    assert not found.equal
-    assert "did not run" in str(found)
+    result = depyf.compare(chain, torch.ones(3), stages=EARLY)
+    assert result.stage("captured").equal
+    assert "on purpose" in result.stage("aot").failure
+    assert not result.equal
+    assert "did not run" in str(result)
 
 
 def test_what_the_function_raises_comes_out():

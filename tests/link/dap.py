@@ -56,13 +56,13 @@ class Debugpy:
         end = time.monotonic() + self.timeout
         while True:
             try:
-                found = socket.create_connection(("127.0.0.1", port), timeout=self.timeout)
+                connection = socket.create_connection(("127.0.0.1", port), timeout=self.timeout)
             except OSError:
                 if time.monotonic() > end or self.process.poll() is not None:
                     raise
                 time.sleep(0.1)
             else:
-                return found
+                return connection
 
     # --- messages ----------------------------------------------------------------------------------
     def send(self, command, **arguments):
@@ -74,9 +74,9 @@ class Debugpy:
     def receive(self):
         """The next message; :class:`Ended` when the other side is gone."""
         while True:
-            head, found, rest = self.buffer.partition(b"\r\n\r\n")
-            length = int(re.search(rb"Content-Length: (\d+)", head)[1]) if found else 0
-            if found and len(rest) >= length:
+            head, separator, rest = self.buffer.partition(b"\r\n\r\n")
+            length = int(re.search(rb"Content-Length: (\d+)", head)[1]) if separator else 0
+            if separator and len(rest) >= length:
                 self.buffer = rest[length:]
                 return json.loads(rest[:length])
             try:
@@ -137,8 +137,8 @@ class Debugpy:
     def break_at(self, path, line, condition=None):
         """One breakpoint in a file, or none (``line=None``); returns whether it could be set."""
         points = [] if line is None else [{"line": line, **({"condition": condition} if condition else {})}]
-        found = self.ask("setBreakpoints", source={"path": path}, breakpoints=points)["breakpoints"]
-        return all(point["verified"] and point.get("line") == line for point in found)
+        breakpoints = self.ask("setBreakpoints", source={"path": path}, breakpoints=points)["breakpoints"]
+        return all(point["verified"] and point.get("line") == line for point in breakpoints)
 
     def go(self):
         self.send("continue", threadId=self.thread)

@@ -24,14 +24,14 @@ class Pdb:
         self.child = pexpect.spawn(sys.executable, command, env=environment, encoding="utf-8", timeout=timeout,
                                    dimensions=(100, 1000))
         self.child.setecho(False)
-        self.said = ""
+        self.output = ""
 
     def stopped(self):
         """Waits for the prompt: ``(path, line)``. :class:`Ended` if the program ends."""
-        found = self.child.expect([PROMPT, pexpect.EOF])
+        index = self.child.expect([PROMPT, pexpect.EOF])
         before = self.child.before.replace("\r\n", "\n")
-        self.said += before
-        if found == 1:
+        self.output += before
+        if index == 1:
             raise Ended
         places = PLACE.findall(before)
         assert places, before
@@ -56,8 +56,8 @@ class Pdb:
             self.ask(f"clear {number}")
         if line is None:
             return True
-        said = self.ask(f"break {path}:{line}" + (f", {condition}" if condition else ""))
-        return f"{path}:{line}" in said
+        answer = self.ask(f"break {path}:{line}" + (f", {condition}" if condition else ""))
+        return f"{path}:{line}" in answer
 
     def go(self):
         return self.move("continue")
@@ -80,7 +80,7 @@ class Pdb:
         return (self.ask(f"p {expression}").splitlines() or [""])[-1]
 
     def output(self):
-        return self.said
+        return self.output
 
     def close(self):
         self.child.close(force=True)

@@ -44,9 +44,9 @@ DUMPED = "# written by a test\n# -------\n" + GENERATED.replace("args.clear()", 
 
 @pytest.fixture
 def module():
-    made = types.ModuleType("generated")
-    exec(compile(GENERATED, "/tmp/somewhere.py", "exec", dont_inherit=True), made.__dict__)
-    return made
+    result = types.ModuleType("generated")
+    exec(compile(GENERATED, "/tmp/somewhere.py", "exec", dont_inherit=True), result.__dict__)
+    return result
 
 
 def line_of(text, part):

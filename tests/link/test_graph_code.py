@@ -78,9 +78,9 @@ def test_values_are_let_go_of_where_torch_does():
     view = graph_view(TORCH, INPUTS).text
     lines = view.split("\n")
     function = next(each for each in ast.walk(running_graph(view, "view")) if isinstance(each, ast.FunctionDef))
-    found = {lines[each.lineno - 1].strip(): [target.id for target in each.targets] for each in function.body
+    deleted = {lines[each.lineno - 1].strip(): [target.id for target in each.targets] for each in function.body
              if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant) and each.value.value is None}
-    assert found == {'y_1: "f32[8]" = y': ["y"], "pair = divmod(y_1, x)": ["y_1"], "item_1 = pair[1]": ["pair", "item_1"]}
+    assert deleted == {'y_1: "f32[8]" = y': ["y"], "pair = divmod(y_1, x)": ["y_1"], "item_1 = pair[1]": ["pair", "item_1"]}
 
 
 def test_a_function_runs_with_the_lines_and_names_of_its_view():

@@ -52,19 +52,19 @@ class Watching:
     """Globals for a function: ``new(n)`` makes values, every other call notes which of them are alive."""
 
     def __init__(self):
-        self.made = []
+        self.values = []
         self.seen = []
 
     def new(self, name, *parts):
         value = Value(*parts)
-        self.made.append((name, weakref.ref(value)))
+        self.values.append((name, weakref.ref(value)))
         return value
 
     def pair(self, left, right):
         return self.new(left), self.new(right)
 
     def note(self, where, *values):
-        self.seen.append((where, "".join(name for name, ref in self.made if ref() is not None)))
+        self.seen.append((where, "".join(name for name, ref in self.values if ref() is not None)))
         return len([self.seen, *values])  # it holds what it is handed
 
     def run(self, code, *arguments):
@@ -237,8 +237,8 @@ def test_moves_come_from_variables_only():
 def test_constants_are_the_objects_again():
     marker = object()
     code = compiled("def f(a):\n    return (__constant_0_object, a, [__constant_0_object, __constant_1_list.copy()])\n")
-    found = calling(with_constants(code, {"__constant_0_object": marker, "__constant_1_list": [7]}), {})(3)
-    assert found == (marker, 3, [marker, [7]])
+    constants = calling(with_constants(code, {"__constant_0_object": marker, "__constant_1_list": [7]}), {})(3)
+    assert constants == (marker, 3, [marker, [7]])
 
 
 def test_constants_that_are_called():

@@ -54,9 +54,9 @@ with torch.no_grad():
 
 def peak(*arguments):
     """KiB above the rest, for one call."""
-    here = os.path.dirname(os.path.abspath(__file__))
+    folder = os.path.dirname(os.path.abspath(__file__))
     # Tensors get pages of their own, which are given back at once.
-    environment = dict(os.environ, PYTHONPATH=os.path.join(here, "..", "..", "src"), OMP_NUM_THREADS="1",
+    environment = dict(os.environ, PYTHONPATH=os.path.join(folder, "..", "..", "src"), OMP_NUM_THREADS="1",
                        MALLOC_MMAP_THRESHOLD_="1000000", MALLOC_TRIM_THRESHOLD_="100000")
     done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -58,12 +58,12 @@ def finish(child):
 
 def hit(child, directory, kind, holding, expression, expected):
     path, line = file_of(directory, kind, holding)
-    said = ask(child, f"break {path}:{line}")
-    assert f"{path}:{line}" in said, said
-    said = ask(child, "continue")
-    assert f"{path}({line})" in said, said
+    answer = ask(child, f"break {path}:{line}")
+    assert f"{path}:{line}" in answer, answer
+    answer = ask(child, "continue")
+    assert f"{path}({line})" in answer, answer
     assert expected in ask(child, f"p {expression}")
-    said = ask(child, f"clear {path}:{line}")
+    answer = ask(child, f"clear {path}:{line}")
     return path
 
 
@@ -78,8 +78,8 @@ def test_eager(tmp_path):
     pause(child)
     hit(child, directory, "transformed", "LOAD_FAST", "a.shape", "torch.Size([10])")
     hit(child, directory, "captured", "torch.abs|abs_1 =", "type(l_a_).__name__", "Tensor")
-    said = ask(child, "next")
-    assert "captured_0.py" in said
+    answer = ask(child, "next")
+    assert "captured_0.py" in answer
     assert "torch.Size([10])" in ask(child, "p abs_1.shape")
     finish(child)
 
@@ -92,10 +92,10 @@ def test_step_from_transformed_code_into_the_graph(tmp_path):
     ask(child, f"break {path}:{line}")
     ask(child, "continue")
     for _ in range(200):
-        said = ask(child, "step")
-        if "captured_" in said:
+        answer = ask(child, "step")
+        if "captured_" in answer:
             break
-    assert "captured_" in said
+    assert "captured_" in answer
     assert "transformed_" in ask(child, "where")
     finish(child)
 

@@ -43,14 +43,14 @@ def lines_of(function):
 
 def places_of(call):
     """The files of the functions that are called meanwhile: base names."""
-    found = []
+    places = []
     before = sys.getprofile()
-    sys.setprofile(lambda frame, event, argument: found.append(os.path.basename(frame.f_code.co_filename)))
+    sys.setprofile(lambda frame, event, argument: places.append(os.path.basename(frame.f_code.co_filename)))
     try:
         call()
     finally:
         sys.setprofile(before)
-    return set(found)
+    return set(places)
 
 
 def dumped(files):
@@ -98,8 +98,8 @@ def test_inside_debug_the_lines_of_the_dump_run(tmp_path):
             files = places_of(lambda: [compiled(x, 3), compiled(longer, 3)])
             # The version that fits, and what lies behind the break.
             assert len(dumped(files)) >= 3
-            found = [compiled(x, 3), compiled(longer, 3), compiled(x, 4)]
-        assert all(torch.equal(a, b) for a, b in zip(expected, found))
+            results = [compiled(x, 3), compiled(longer, 3), compiled(x, 4)]
+        assert all(torch.equal(a, b) for a, b in zip(expected, results))
         assert not dumped(places_of(lambda: compiled(x, 3))) and not added(careful)
         # (torch moves the version that fitted to the front.)
         assert {id(each.code) for each in hooks.cache_entries(careful.__code__)} == {id(each.code) for each in versions}
@@ -205,10 +205,10 @@ def test_what_torch_let_go_of_is_let_go_of(tmp_path):
 
 
 def test_linked_code_is_made_when_debug_is_entered(tmp_path, monkeypatch):
-    made = []
+    linked = []
 
     def counted(*arguments):
-        made.append(arguments[1].co_name)
+        linked.append(arguments[1].co_name)
         return linked_code(*arguments)
 
     linked_code = linker.linked_code
@@ -220,11 +220,11 @@ def test_linked_code_is_made_when_debug_is_entered(tmp_path, monkeypatch):
     compiled = torch.compile(double, backend="eager")
     with depyf.prepare_debug(str(tmp_path / "d")):
         compiled(torch.ones(1))
-    assert not made
+    assert not linked
     for _ in range(2):
         with depyf.debug(pause=False):
             assert dumped(places_of(lambda: compiled(torch.ones(1))))
-    assert made == ["double"]
+    assert linked == ["double"]
 
 
 def test_what_cannot_be_linked_is_said_when_debug_is_entered(tmp_path, monkeypatch, capsys):

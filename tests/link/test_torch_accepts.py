@@ -63,13 +63,13 @@ CALLS = [
 def results(make, arguments):
     torch._dynamo.reset()
     compiled = torch.compile(make(), backend="eager")
-    found = []
+    values = []
     for seed in range(5):
         torch.manual_seed(seed)
         args, named = arguments()
-        found.append(compiled(*args, **named))
+        values.append(compiled(*args, **named))
     torch._dynamo.reset()
-    return found
+    return values
 
 
 @pytest.mark.parametrize("make, arguments", CALLS, ids=["branch", "closure", "module"])
@@ -83,9 +83,9 @@ def test_recompiled_code_runs_in_place_of_dynamos(make, arguments, tmp_path):
         source = SimpleNamespace(
             text=shown.text, tree=shown.tree, line_map=shown.line_map, note="", fidelity="equivalent", runs=None
         )
-        found = linker.link_transformed(original, code, source, Place(path, 2, "# header\n" + shown.text))
-        linked.append((found, code))
-        return found
+        replaced = linker.link_transformed(original, code, source, Place(path, 2, "# header\n" + shown.text))
+        linked.append((replaced, code))
+        return replaced
 
     plain = results(make, arguments)
     failed = []
@@ -99,8 +99,8 @@ def test_recompiled_code_runs_in_place_of_dynamos(make, arguments, tmp_path):
     assert failed == []
     assert all(map(torch.equal, plain, tied))
     assert len(linked) >= 2
-    for found, code in linked:
-        assert found is not None, linker.notes
-        assert found.co_filename.startswith(str(tmp_path))
-        assert found.co_name == code.co_name
-        assert getattr(found, "co_qualname", "") == getattr(code, "co_qualname", "")
+    for replaced, code in linked:
+        assert replaced is not None, linker.notes
+        assert replaced.co_filename.startswith(str(tmp_path))
+        assert replaced.co_name == code.co_name
+        assert getattr(replaced, "co_qualname", "") == getattr(code, "co_qualname", "")

@@ -31,7 +31,7 @@ def views(cell):
 
 def plain(cell, names=()):
     """What a reader sees of a cell, but for ours; numbers that differ from kernel to kernel left out."""
-    found = []
+    texts = []
     for output in cell.outputs:
         output = dict(output)
         if "depyf" in output.get("data", {}).get("text/plain", "")[:6]:
@@ -39,8 +39,8 @@ def plain(cell, names=()):
         output.pop("metadata", None)
         if "traceback" in output:
             output["traceback"] = [re.sub(r"ipykernel_\d+/\d+|\x1b\[[\d;]*m", "", line) for line in output["traceback"]]
-        found.append(output)
-    return found, cell.execution_count
+        texts.append(output)
+    return texts, cell.execution_count
 
 
 BEFORE = [
@@ -65,10 +65,10 @@ CELLS = [
 def ran(tmp_path_factory):
     """The same cells in two kernels: plain, and with the magic."""
     folder = tmp_path_factory.mktemp("cells")
-    found = []
+    outputs = []
     for mark in ("# plain\n", "%%depyf\n"):
-        found.append(execute([*BEFORE, *(mark + cell for cell in CELLS)], folder, allow_errors=True)[len(BEFORE):])
-    return found
+        outputs.append(execute([*BEFORE, *(mark + cell for cell in CELLS)], folder, allow_errors=True)[len(BEFORE):])
+    return outputs
 
 
 @pytest.mark.parametrize("number", range(len(CELLS)))
@@ -84,16 +84,16 @@ def test_a_cell_does_what_it_does_without_the_magic(ran, number):
 
 
 def test_what_the_views_say(ran):
-    said = [views(cell)[0]["text/plain"] for cell in ran[1]]
-    assert "1 function, 2 versions, 2 graphs, 1 graph break, 0 recompiles" in said[0]
-    assert "graph break at In[2]:3: Data-dependent branching" in said[0]
-    assert said[1].splitlines()[1:] == ["  Nothing was compiled."]
+    texts = [views(cell)[0]["text/plain"] for cell in ran[1]]
+    assert "1 function, 2 versions, 2 graphs, 1 graph break, 0 recompiles" in texts[0]
+    assert "graph break at In[2]:3: Data-dependent branching" in texts[0]
+    assert texts[1].splitlines()[1:] == ["  Nothing was compiled."]
     assert "<iframe" not in views(ran[1][1])[0]["text/html"]
-    assert "Compiled before this cell" not in said[0] and "before this cell" in said[3]
-    assert "compiled (1 version)" in said[3]
-    assert "recompiled f: a." in said[3], "also of a cell that raises"
-    assert "before this cell" in said[6] and "compiled (" in said[6], "named in a line magic"
-    assert "before this cell" in said[7], "called by a function of the notebook"
+    assert "Compiled before this cell" not in texts[0] and "before this cell" in texts[3]
+    assert "compiled (1 version)" in texts[3]
+    assert "recompiled f: a." in texts[3], "also of a cell that raises"
+    assert "before this cell" in texts[6] and "compiled (" in texts[6], "named in a line magic"
+    assert "before this cell" in texts[7], "called by a function of the notebook"
 
 
 def test_the_page_has_the_text_of_cells(ran):
@@ -130,22 +130,22 @@ def test_options_and_interactive(tmp_path):
         "%load_ext depyf",
         "%%depyf -o /dev/null/not/here\nprint('runs')",
     ], tmp_path, allow_errors=True)
-    said = ["\n".join(data["text/plain"] for data in views(cell)) for cell in cells]
+    texts = ["\n".join(data["text/plain"] for data in views(cell)) for cell in cells]
     seen = ["".join(output.get("text", "") + str(output.get("evalue", "")) for output in cell.outputs) for cell in cells]
-    assert "1 version, 1 graph" in said[1] and f"The page: {tmp_path}/kept/index.html" in said[1].replace("/private", "")
+    assert "1 version, 1 graph" in texts[1] and f"The page: {tmp_path}/kept/index.html" in texts[1].replace("/private", "")
     assert "height: 300px" in views(cells[1])[0]["text/html"]
     assert "index.html" in str(cells[2].outputs)
     assert "unrecognized arguments: --hight 300" in seen[3] and "does not run" not in seen[3]
     assert "too low" in seen[4] and "does not run" not in seen[4]
-    assert "before this cell" in said[5] and "What torch still holds" in said[5] and "1 graph" in said[5]
-    assert "As torch holds it now" in said[6] and "1 graph." in said[6]
-    assert "height: 444px" in views(cells[7])[0]["text/html"] and "1 graph" in said[7]
-    assert "1 function, 1 version, 1 graph, 0 graph breaks" in said[8]
+    assert "before this cell" in texts[5] and "What torch still holds" in texts[5] and "1 graph" in texts[5]
+    assert "As torch holds it now" in texts[6] and "1 graph." in texts[6]
+    assert "height: 444px" in views(cells[7])[0]["text/html"] and "1 graph" in texts[7]
+    assert "1 function, 1 version, 1 graph, 0 graph breaks" in texts[8]
     assert cells[9].outputs[0]["data"]["text/plain"] == "([3.0, 3.0], True)"
     assert "so it has no bytecode" in seen[10] and "is not there" in seen[11]
     large = views(cells[12])[0]["text/html"]
     assert "<iframe" not in large and '<a href="kept/index.html"' in large and "too much for a notebook" in large
-    assert "1 recompile" in said[13] and seen[13].count("division by zero") >= 1
+    assert "1 recompile" in texts[13] and seen[13].count("division by zero") >= 1
     assert "UsageError" in seen[15] or "not found" in seen[15]
     assert "runs" in seen[17] and "this cell is not watched" in seen[17]
 

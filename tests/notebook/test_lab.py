@@ -30,9 +30,9 @@ def lab(tmp_path_factory):
     """The address of a running Jupyter Lab in whose folder the example lies."""
     folder, own = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("jupyter")
     shutil.copy(ROOT / "examples" / "notebook.ipynb", folder)
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", "--no-browser", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root",
          "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}", "--LabApp.news_url=None",
@@ -64,8 +64,8 @@ def tab(lab):
         tab = browser.new_page(viewport={"width": 1360, "height": 1000}, color_scheme="null")
         tab.set_default_timeout(20000)
         tab.complaints, tab.requests = [], []
-        tab.on("console", lambda said: said.type == "error" and "depyf" in said.text + str(said.location)
-               and tab.complaints.append(said.text))
+        tab.on("console", lambda message: message.type == "error" and "depyf" in message.text + str(message.location)
+               and tab.complaints.append(message.text))
         tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
         tab.on("request", lambda request: tab.requests.append((request.frame.parent_frame, request.url)))
         tab.goto(lab)

@@ -17,7 +17,7 @@ PROGRAMS = pathlib.Path(__file__).with_name("programs.py")
 SMALL = ("toy", "decoder", "training", "shapes", "ranks")
 
 
-def made(name, target):
+def run_program(name, target):
     """Runs a program under ``prepare_debug``."""
     target.parent.mkdir(parents=True, exist_ok=True)
     ranks = (0, 1) if name == "ranks" else (None,)
@@ -49,7 +49,7 @@ def dump(tmp_path_factory):
             pytest.importorskip("transformers")
         target = base / name
         if not (target / "index.md").exists():
-            made(name, target)
+            run_program(name, target)
         return target
 
     return of
@@ -77,9 +77,9 @@ def page_of(captures, tmp_path_factory):
 
     def of(name):
         if name not in known:
-            found = captures(name)
+            captured = captures(name)
             path = tmp_path_factory.mktemp(name) / "index.html"
-            known[name] = pathlib.Path(page.write(str(path), found.get("") or found))
+            known[name] = pathlib.Path(page.write(str(path), captured.get("") or captured))
         return known[name]
 
     return of

@@ -79,8 +79,8 @@ def until(tab, expression):
 def line_of(tab, pane, number):
     """The element of a line in a pane, scrolled into view."""
     gutter = tab.locator(".pane").nth(pane).locator(".cm-lineNumbers .cm-gutterElement", has_text=f"{number}")
-    found = [item for item in gutter.all() if item.text_content() == str(number)]
-    box = found[-1].bounding_box()
+    items = [item for item in gutter.all() if item.text_content() == str(number)]
+    box = items[-1].bounding_box()
     return box["y"] + box["height"] / 2
 
 
@@ -391,7 +391,7 @@ def test_it_fits_a_phone_and_a_laptop(page_of, visit, view, width):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["toy", "shapes", "training", "ranks"])
 def test_axe_finds_nothing_serious(page_of, visit, name, scheme):
-    found = []
+    problems = []
     for view in (*VIEWS, "ranks") if name == "ranks" else VIEWS:
         tab = visit(page_of(name), view, color_scheme=scheme, bypass_csp=True)
         tab.wait_for_timeout(200)
@@ -401,9 +401,9 @@ def test_axe_finds_nothing_serious(page_of, visit, name, scheme):
                 tab.keyboard.press("ArrowDown")
         tab.evaluate(AXE.read_text())
         result = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        found += [(view, each["id"], each["impact"], node["target"], node["failureSummary"][:300])
+        problems += [(view, each["id"], each["impact"], node["target"], node["failureSummary"][:300])
                   for each in result["violations"] if each["impact"] in ("serious", "critical") for node in each["nodes"]]
-    assert found == []
+    assert problems == []
 
 
 # --- hostile text ---------------------------------------------------------------------------------

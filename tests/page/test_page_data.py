@@ -61,7 +61,7 @@ def test_every_number_leads_somewhere(name, page_of):
                     assert 0 <= first <= last <= lines and 0 < call <= lines
                     assert all(0 <= node < len(docs[doc["stage"]]["names"]) for node in nodes)
             elif doc["kind"] == "source":
-                assert all(0 < found[0] <= lines for found in doc["status"])
+                assert all(0 < status[0] <= lines for status in doc["status"])
 
 
 def test_a_captured_line_of_the_toy_leads_to_forward_graph_and_kernel(page_of):
@@ -110,7 +110,7 @@ SOURCE = textwrap.dedent('''\
 
 def judged(statuses, text=SOURCE):
     lines = text.split("\n")
-    return {lines[found[0] - 1].strip(): found[1] for found in statuses.of("m.py", text)}
+    return {lines[status[0] - 1].strip(): status[1] for status in statuses.of("m.py", text)}
 
 
 def test_what_became_of_lines():
@@ -130,9 +130,9 @@ def test_without_traced_lines_nothing_is_claimed():
     statuses = Statuses()
     statuses.compiled(SourceLocation("m.py", 3))
     statuses.in_graph(SourceLocation("m.py", 10), 0)
-    found = judged(statuses)
-    assert found["z = (x *"] == found["y)"] == GRAPH
-    assert {found["n = x.shape[0]"], found["return x + 1"], found["print(z)"]} == {UNKNOWN}
+    by_line = judged(statuses)
+    assert by_line["z = (x *"] == by_line["y)"] == GRAPH
+    assert {by_line["n = x.shape[0]"], by_line["return x + 1"], by_line["print(z)"]} == {UNKNOWN}
 
 
 def test_a_file_that_this_python_cannot_read():
@@ -150,8 +150,8 @@ def test_lines_of_the_dumps(page_of):
         run = building.unpacked(page_of(name).read_text())["runs"][0]
         source = next(doc for doc in run["docs"] if doc["kind"] == "source" and doc["key"] == "programs.py")
         lines = source["text"].split("\n")
-        found = {lines[line - 1].strip(): status for line, status, *_ in source["status"]}
-        assert {text: found.get(text) for text in wanted} == wanted
+        by_line = {lines[line - 1].strip(): status for line, status, *_ in source["status"]}
+        assert {text: by_line.get(text) for text in wanted} == wanted
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -333,11 +333,11 @@ def test_functions_are_found_in_files_of_which_little_was_used():
     lines = FILE_OF_A_LIBRARY.split("\n")
     body = lines.index("        if x:") + 1
     statuses.in_graph(SourceLocation("a.py", body, "g"), 0)
-    found = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
-    assert found == {body: "graph", body + 3: "unknown", body + 4: "unknown"}
+    by_line = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
+    assert by_line == {body: "graph", body + 3: "unknown", body + 4: "unknown"}
     statuses.compiled(SourceLocation("a.py", lines.index("@decorated(") + 1, "f"))
-    found = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
-    assert found[lines.index("    return x + 1") + 1] == "unknown" and len(found) == 4
+    by_line = {number: status for number, status, *_ in statuses.of("a.py", FILE_OF_A_LIBRARY)}
+    assert by_line[lines.index("    return x + 1") + 1] == "unknown" and len(by_line) == 4
 
 
 CLASSES = """class Fields:
@@ -378,15 +378,15 @@ def test_methods_are_found_in_classes_of_which_little_was_used(wanted):
     named = {"return x": "def first(self, x):", "return text": "async def second(self):", "return 3": "def inside():",
              "return inside": "def third(self):"}
     statuses.compiled(SourceLocation("a.py", lines.index(named[wanted]) + 1))
-    found = {line: status for line, status, *_ in statuses.of("a.py", CLASSES)}
-    assert found.pop(at) == FOLDED
-    assert found == {at - 3 + k: UNREACHED for k in range(3 if wanted == "return text" else 0)}
+    by_line = {line: status for line, status, *_ in statuses.of("a.py", CLASSES)}
+    assert by_line.pop(at) == FOLDED
+    assert by_line == {at - 3 + k: UNREACHED for k in range(3 if wanted == "return text" else 0)}
 
 
 def test_lines_of_a_class_without_methods_are_no_error():
     statuses = Statuses()
     statuses.traced("a.py", [2])
-    assert [found[:2] for found in statuses.of("a.py", CLASSES)] == [[2, FOLDED]]
+    assert [row[:2] for row in statuses.of("a.py", CLASSES)] == [[2, FOLDED]]
 
 
 # --- what comes first -------------------------------------------------------------------------------
@@ -399,7 +399,7 @@ def given_up(**more):
 
 def test_all_lines_of_a_function_that_was_given_up_run_in_plain_python():
     [source] = [doc for doc in run_data(given_up())["docs"] if doc["kind"] == "source"]
-    assert {found[1] for found in source["status"]} == {PYTHON} and len(source["status"]) > 5
+    assert {row[1] for row in source["status"]} == {PYTHON} and len(source["status"]) > 5
 
 
 def test_what_was_not_compiled_comes_first():
@@ -440,8 +440,8 @@ def test_stages_and_kernels_know_their_direction(captures):
     (GuardFailure(None, "not known", "L['x']"), [{0}, set()]), (GuardFailure(None, "not known"), [set(), set()])])
 def test_the_condition_that_failed_is_found(failure, failing):
     groups = [("L['x']", ["has_no_marks(L['x'])", "check_tensor(L['x'], size=(4, 16))", "len(L['x']) == 3"]), ("", ["2 <= x"])]
-    found, rest = failed(groups, [failure], str)
-    assert [set(each) for each in found] == failing and bool(rest) == (not any(failing))
+    of_groups, rest = failed(groups, [failure], str)
+    assert [set(each) for each in of_groups] == failing and bool(rest) == (not any(failing))
 
 
 def test_markdown_as_pieces():

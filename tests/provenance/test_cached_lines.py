@@ -29,8 +29,8 @@ LATER = """class GraphModule(torch.nn.Module):
 
 def lines(*where):
     stages = (GraphStage("Captured_Graph", 0, CAPTURED), GraphStage("Forward_graph", 0, LATER.format(*where)))
-    found = Provenance(CompiledGraph("__compiled_fn_1", "__compiled_fn_1", CompileId(0, 0), "inductor", stages))
-    origins = found.stage("Forward_graph").origins
+    provenance = Provenance(CompiledGraph("__compiled_fn_1", "__compiled_fn_1", CompileId(0, 0), "inductor", stages))
+    origins = provenance.stage("Forward_graph").origins
     return [(place and (place.filename, place.line), origin.captured)
             for origin in (origins["sin"], origins["cos"]) for place in [origin.location]]
 

@@ -38,23 +38,23 @@ def run(request, tmp_path_factory):
     torch.manual_seed(0)
     compiled = torch.compile(make())
     path = tmp_path_factory.mktemp(request.param) / "dump"
-    capture, said = watched(lambda: compiled(inputs()).backward(), str(path))
-    return capture, said, path
+    capture, named_by_torch = watched(lambda: compiled(inputs()).backward(), str(path))
+    return capture, named_by_torch, path
 
 
 @pytest.mark.slow
 def test_kernels_lead_to_nodes_and_nodes_to_lines(run):
-    capture, said, _ = run
-    found = shares(capture, said)
-    assert found.calls >= 10 and found.nodes > 200
-    assert found.calls_with_nodes / found.calls >= 0.95
-    assert found.calls_with_lines / found.calls >= 0.95
-    assert found.nodes_with_line / found.nodes >= 0.98
-    if found.torchs or TORCH >= (2, 11):  # (2.9 keeps its account elsewhere)
+    capture, named_by_torch, _ = run
+    counts = shares(capture, named_by_torch)
+    assert counts.calls >= 10 and counts.nodes > 200
+    assert counts.calls_with_nodes / counts.calls >= 0.95
+    assert counts.calls_with_lines / counts.calls >= 0.95
+    assert counts.nodes_with_line / counts.nodes >= 0.98
+    if counts.torchs or TORCH >= (2, 11):  # (2.9 keeps its account elsewhere)
         # (Torch counts for a kernel what another one computed for it, too.)
-        assert found.ours > 50
-        assert found.both / found.ours >= 0.95
-        assert found.both / found.torchs >= 0.8
+        assert counts.ours > 50
+        assert counts.both / counts.ours >= 0.95
+        assert counts.both / counts.torchs >= 0.8
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_from_a_line_to_its_kernels_and_back(run):
         for kernel, call in of_node:
             assert (kernel, call) in at_line
             assert (place.filename, place.line) in {
-                (found.filename, found.line) for found in provenance.lines_of(kernel, call)}
+                (each.filename, each.line) for each in provenance.lines_of(kernel, call)}
 
 
 @pytest.mark.slow

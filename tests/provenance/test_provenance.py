@@ -27,12 +27,12 @@ def dump(tmp_path_factory):
     import depyf
     from depyf.capture import session
 
-    said = {}
+    named_by_torch = {}
     original = session.Session._on_aot_graph
 
     def noted(self, stage, gm, compiled):
         stacks = {n.name: n.meta.get("nn_module_stack") or n.meta.get("fwd_nn_module_stack") for n in gm.graph.nodes}
-        said[stage] = {name: module_path(list(stack.values())[-1][0]) if stack else None
+        named_by_torch[stage] = {name: module_path(list(stack.values())[-1][0]) if stack else None
                        for name, stack in stacks.items()}
         return original(self, stage, gm, compiled)
 
@@ -43,17 +43,17 @@ def dump(tmp_path_factory):
         torch.manual_seed(0)
         with depyf.prepare_debug(str(path)):
             torch.compile(Decoder(2), backend="aot_eager")(torch.randint(0, 24, (2, 12))).backward()
-    return store.read(str(path)), path, said
+    return store.read(str(path)), path, named_by_torch
 
 
 @pytest.mark.parametrize("stage", ["Forward_graph", "Backward_graph"])
 def test_inferred_modules_agree_with_torchs_own(dump, stage):
-    capture, _, said = dump
+    capture, _, named_by_torch = dump
     provenance = Provenance(capture.graphs[0])
     nodes = provenance.stage(stage)
     compared = agreed = 0
     for name, node in nodes.nodes():
-        wanted = said[stage].get(name)
+        wanted = named_by_torch[stage].get(name)
         if node.is_call and wanted is not None:
             compared += 1
             module = nodes.origins[name].module
@@ -70,12 +70,12 @@ def test_nodes_lead_to_a_user_line_and_back(dump):
     calls = [stage.origins[name] for stage in provenance.stages for name, node in stage.nodes() if node.is_call]
     assert sum(origin.location is not None for origin in calls) / len(calls) >= 0.98
     softmax = next(node for node in provenance.captured.graph.nodes if node.operation == "softmax")
-    found = {stage.record.stage: stage.graph.node(name) for stage, name in provenance.descendants(softmax.name)}
-    assert found["Forward_graph"].target == "torch.ops.aten._softmax.default"
-    assert found["Backward_graph"].target == "torch.ops.aten._softmax_backward_data.default"
+    nodes = {stage.record.stage: stage.graph.node(name) for stage, name in provenance.descendants(softmax.name)}
+    assert nodes["Forward_graph"].target == "torch.ops.aten._softmax.default"
+    assert nodes["Backward_graph"].target == "torch.ops.aten._softmax_backward_data.default"
     place = softmax.location
     at = {(stage.record.stage, name) for stage, name in provenance.at(place.filename, place.line)}
-    assert ("Captured_Graph", softmax.name) in at and ("Forward_graph", found["Forward_graph"].name) in at
+    assert ("Captured_Graph", softmax.name) in at and ("Forward_graph", nodes["Forward_graph"].name) in at
 
 
 def test_outlines_fold_the_layers_that_are_alike(dump):
@@ -176,6 +176,6 @@ class GraphModule(torch.nn.Module):
 '''
     line = SourceLocation("/home/me/model.py", 8, "f", "y = torch.vmap(g)(x)")
     stage = GraphStage("Captured_Graph", 0, text, callers=(Caller(line, ("_add",)),))
-    found = Provenance(CompiledGraph("g", "g", IDS, "eager", (stage,)))
-    assert [name for _, name in found.at("/home/me/model.py", 8) if name == "_add"] == ["_add"]
-    assert "model.py:8  add -> f32[]" in outline(found, found.stages[0], "g")
+    provenance = Provenance(CompiledGraph("g", "g", IDS, "eager", (stage,)))
+    assert [name for _, name in provenance.at("/home/me/model.py", 8) if name == "_add"] == ["_add"]
+    assert "model.py:8  add -> f32[]" in outline(provenance, provenance.stages[0], "g")

@@ -88,7 +88,7 @@ def test_a_file_that_was_changed_does_not():
 
 
 def test_lines_that_graphs_name_tell_whether_a_file_is_the_one():
-    found = sources.of_capture(CAPTURE, read)
-    assert [source.path for source in found] == ["/u/model.py", OTHERS]
+    files = sources.of_capture(CAPTURE, read)
+    assert [source.path for source in files] == ["/u/model.py", OTHERS]
     changed = {**DISK, OTHERS: ["1\n", "2\n", "return a.cos()\n"]}
     assert sources.of_capture(CAPTURE, lambda path: changed.get(path, []))[1].text == "\n\nreturn a.sin()\n"

@@ -41,9 +41,9 @@ def test_it_is_in_the_file_at_once(tmp_path):
     assert os.listdir(tmp_path) == []  # (a run that compiles nothing has no records)
     for number in range(1, 4):
         log.append(RECORDS[2 * number])
-        found = store.read(str(tmp_path))
-        assert len(found.compilations) == number and found.notes == (store.NOT_ENDED,)
-        assert found.environment["python"]
+        capture = store.read(str(tmp_path))
+        assert len(capture.compilations) == number and capture.notes == (store.NOT_ENDED,)
+        assert capture.environment["python"]
 
 
 def test_what_cannot_be_appended_stays(tmp_path, monkeypatch, in_memory):
@@ -63,20 +63,20 @@ def test_what_cannot_be_appended_stays(tmp_path, monkeypatch, in_memory):
             return getattr(self.file, name)
 
     monkeypatch.setattr(module, "open", FullDisk, raising=False)
-    said = []
-    log = RecordLog(str(tmp_path), said.append)
+    messages = []
+    log = RecordLog(str(tmp_path), messages.append)
     recorded = [log.append(record) for record in RECORDS]
     lost = [record for record, where in zip(RECORDS, recorded) if where is record]
-    assert 5 < len(lost) == len(said) < len(RECORDS) - 5
+    assert 5 < len(lost) == len(messages) < len(RECORDS) - 5
     assert [log.read(where) for where in recorded] == RECORDS
     written = [each for each in RECORDS if isinstance(each, Compilation) and not any(each is one for one in lost)]
     assert list(store.read(str(tmp_path)).compilations) == written
 
 
 def test_no_folder(tmp_path):
-    said = []
-    log = RecordLog(str(tmp_path / "gone"), said.append)
-    assert [log.read(log.append(record)) for record in RECORDS] == RECORDS and len(said) == len(RECORDS)
+    messages = []
+    log = RecordLog(str(tmp_path / "gone"), messages.append)
+    assert [log.read(log.append(record)) for record in RECORDS] == RECORDS and len(messages) == len(RECORDS)
 
 
 def test_a_folder_that_is_taken_away(tmp_path, monkeypatch):
@@ -122,5 +122,5 @@ def test_what_is_put_together_of_lines(tmp_path):
     for record in (head, StageOfGraph("g", first), StageOfGraph("g", other), StageOfGraph("g", again),
                    StageOfGraph("unknown", first)):
         log.append(record)
-    found = store.read(str(tmp_path)).graphs
-    assert [(graph.name, graph.stages) for graph in found] == [("g", (again, other))]
+    graphs = store.read(str(tmp_path)).graphs
+    assert [(graph.name, graph.stages) for graph in graphs] == [("g", (again, other))]

@@ -10,14 +10,14 @@ from depyf.records import model as records
 from depyf.records import store
 
 TEXT = (pathlib.Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
-RECORDS = [found for found in vars(records).values()
-           if isinstance(found, type) and dataclasses.is_dataclass(found)]
+RECORDS = [each for each in vars(records).values()
+           if isinstance(each, type) and dataclasses.is_dataclass(each)]
 
 
 def section(name):
-    found = re.search(rf"^### {name}\n(.*?)(?=^##|\Z)", TEXT, re.M | re.S)
-    assert found, f"docs/records.md has no section on {name}"
-    return found[1]
+    match = re.search(rf"^### {name}\n(.*?)(?=^##|\Z)", TEXT, re.M | re.S)
+    assert match, f"docs/records.md has no section on {name}"
+    return match[1]
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)

@@ -108,12 +108,12 @@ def test_a_run_that_was_killed_has_what_was_complete(tmp_path):
         CompiledCode("f", "f", PLACE, CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),
         CompiledCode("__resume_at_2_3", "torch_dynamo_resume_in_f_at_3", PLACE, resume, (), ()))
     write(tmp_path, text + '{"record":"graph","na')
-    found = read_records(str(tmp_path))
-    assert found.compilations == (COMPILATION,)
-    assert found.graphs == (GRAPH,), "the last line of a graph counts"
-    assert [[frame.name for frame in function.frames] for function in found.functions] == [["f", "__resume_at_2_3"]]
-    assert found.functions[0].frames[0].entries[0].transformed == CODE
-    assert "killed" in found.notes[-1]
+    capture = read_records(str(tmp_path))
+    assert capture.compilations == (COMPILATION,)
+    assert capture.graphs == (GRAPH,), "the last line of a graph counts"
+    assert [[frame.name for frame in function.frames] for function in capture.functions] == [["f", "__resume_at_2_3"]]
+    assert capture.functions[0].frames[0].entries[0].transformed == CODE
+    assert "killed" in capture.notes[-1]
 
 
 @pytest.mark.parametrize("text, named", [

@@ -66,40 +66,40 @@ NoneType: None
 
 
 def test_graph_break():
-    found = graph_break(IDS, BREAK)
-    assert found.reason == "Data-dependent branching"
-    assert found.registry_id == "GB0170" and found.url.endswith("gb0170.html")
-    assert found.explanation.startswith("Detected data-dependent") and "lt = lt(sum_1, 0)" in found.explanation
-    assert found.hints == ("Consider making the code branchless: a, b",
+    broken = graph_break(IDS, BREAK)
+    assert broken.reason == "Data-dependent branching"
+    assert broken.registry_id == "GB0170" and broken.url.endswith("gb0170.html")
+    assert broken.explanation.startswith("Detected data-dependent") and "lt = lt(sum_1, 0)" in broken.explanation
+    assert broken.hints == ("Consider making the code branchless: a, b",
                            "Use `torch.cond` to express dynamic control flow.")
-    assert found.context == "attempted to jump with TensorVariable()"
-    assert [(place.line, place.function, place.text) for place in found.stack] == [
+    assert broken.context == "attempted to jump with TensorVariable()"
+    assert [(place.line, place.function, place.text) for place in broken.stack] == [
         (20, "<module>", "f(torch.randn(n), torch.randn(n))"), (9, "f", "if b.sum() < 0:")]
-    assert found.location.line == 9 and not found.skips_function
+    assert broken.location.line == 9 and not broken.skips_function
 
 
 def test_a_break_that_gives_the_function_up():
-    found = graph_break(IDS, SKIP)
-    assert found.skips_function
-    assert found.reason == "Call to `torch._dynamo.graph_break()`"
-    assert found.explanation == "User-inserted graph break. Message: None"
-    assert found.hints == ("Remove the `torch._dynamo.graph_break()` call.",)
-    assert [place.filename for place in found.stack] == ["/tmp/p.py"]
+    broken = graph_break(IDS, SKIP)
+    assert broken.skips_function
+    assert broken.reason == "Call to `torch._dynamo.graph_break()`"
+    assert broken.explanation == "User-inserted graph break. Message: None"
+    assert broken.hints == ("Remove the `torch._dynamo.graph_break()` call.",)
+    assert [place.filename for place in broken.stack] == ["/tmp/p.py"]
 
 
 def test_a_break_of_an_older_torch():
-    found = graph_break(IDS, OLD)
-    assert (found.reason, found.registry_id, found.location.line) == ("Data-dependent jump", "", 5)
+    broken = graph_break(IDS, OLD)
+    assert (broken.reason, broken.registry_id, broken.location.line) == ("Data-dependent jump", "", 5)
 
 
 def test_text_of_another_form_is_kept():
-    found = graph_break(IDS, "something else")
-    assert found.raw == found.reason == "something else" and found.location is None
+    broken = graph_break(IDS, "something else")
+    assert broken.raw == broken.reason == "something else" and broken.location is None
 
 
 def test_recompile_for_a_shape():
-    (found,) = guard_failures("3/12: tensor 'a' size mismatch at index 0. expected 10, actual 12")
-    assert (found.entry, found.source, found.expected, found.seen) == (CompileId(3, 12), "a", "10", "12")
+    (failure,) = guard_failures("3/12: tensor 'a' size mismatch at index 0. expected 10, actual 12")
+    assert (failure.entry, failure.source, failure.expected, failure.seen) == (CompileId(3, 12), "a", "10", "12")
 
 
 def test_recompile_for_a_type_and_a_value_asks_what_is_seen():
@@ -160,9 +160,9 @@ def test_a_limit_names_the_function_of_its_frame():
 
 
 def test_backward_counts_into_the_same_compilation():
-    found, = feed(metrics(has_guarded_code=True, entire_frame_compile_time_s=2.0, inductor_cumulative_compile_time_us=1e6),
+    compilation, = feed(metrics(has_guarded_code=True, entire_frame_compile_time_s=2.0, inductor_cumulative_compile_time_us=1e6),
                   {"bwd_compilation_metrics": {"duration_us": 500_000, "inductor_cumulative_compile_time_us": 250_000}})
-    assert found.seconds == 2.5 and found.phases[0].seconds == 1.25
+    assert compilation.seconds == 2.5 and compilation.phases[0].seconds == 1.25
 
 
 def test_symbols_of_an_attempt_that_was_given_up_are_void():
@@ -170,14 +170,14 @@ def test_symbols_of_an_attempt_that_was_given_up_are_void():
         return {"attempt": attempt, "create_symbol": {
             "symbol": f"s{attempt}", "val": "12", "vr": "[2, int_oo]", "source": "L['a'].size()[0]",
             "user_stack": [{"line": 8, "name": "f", "filename": 0, "loc": "x = a"}]}}
-    found, = feed({"str": ["/p.py", 0]}, symbol(0), symbol(1))
-    assert [(s.kind, s.symbol, s.location.filename) for s in found.symbols] == [("created", "s1", "/p.py")]
+    compilation, = feed({"str": ["/p.py", 0]}, symbol(0), symbol(1))
+    assert [(s.kind, s.symbol, s.location.filename) for s in compilation.symbols] == [("created", "s1", "/p.py")]
 
 
 def test_cache_lookups():
-    found, = feed({"artifact": {"name": "fx_graph_cache_miss"}},
+    compilation, = feed({"artifact": {"name": "fx_graph_cache_miss"}},
                   {"artifact": {"name": "aotautograd_cache_bypass"}, "payload": '{"cache_bypass_reason": "a hook"}'})
-    assert [(c.cache, c.outcome, c.reason) for c in found.caches] == [
+    assert [(c.cache, c.outcome, c.reason) for c in compilation.caches] == [
         ("fx_graph", "miss", ""), ("aotautograd", "bypass", "a hook")]
 
 
@@ -191,25 +191,25 @@ def timed(kind, name, moment, thread=0):
 
 
 def test_the_timeline_nests_and_leaves_out_what_is_short_or_has_no_end():
-    found, = feed(
+    compilation, = feed(
         timed("B", "dynamo", 1_000_000), timed("B", "inner", 1_100_000), timed("B", "short", 1_200_000),
         timed("E", "short", 1_200_500), timed("B", "lost", 1_300_000), timed("B", "worker", 1_350_000, thread=7),
         timed("E", "inner", 1_400_000), timed("i", "an instant", 1_450_000), timed("E", "never begun", 1_460_000),
         timed("E", "dynamo", 2_000_000), timed("E", "worker", 2_350_000, thread=7),
         {"chromium_event": {}, "payload": "not JSON"}, timed("B", "backward", 3_000_000),
         timed("E", "backward", 3_500_000))
-    assert [(span.name, span.start, round(span.seconds, 6), span.depth) for span in found.timeline] == [
+    assert [(span.name, span.start, round(span.seconds, 6), span.depth) for span in compilation.timeline] == [
         ("dynamo", 1.0, 1.0, 0), ("inner", 1.1, 0.3, 1), ("worker", 1.35, 1.0, 0), ("backward", 3.0, 0.5, 0)]
 
 
 def test_a_backward_graph_that_fails_and_custom_operators():
-    found, = feed(metrics(has_guarded_code=True, compliant_custom_ops={"mine::b"}, non_compliant_ops=["mine::a"],
+    compilation, = feed(metrics(has_guarded_code=True, compliant_custom_ops={"mine::b"}, non_compliant_ops=["mine::a"],
                           shape_env_guard_count=2, accumulated_cache_size=5),
                   {"bwd_compilation_metrics": {"duration_us": 5, "fail_type": "E", "fail_reason": "why"}})
-    assert found.outcome == "compiled" and found.failure is None
-    assert (found.backward_failure.kind, found.backward_failure.reason) == ("E", "why")
-    assert found.custom_ops == ("mine::a", "mine::b")
-    assert found.counts == {"shape_guards": 2, "all_cache_entries": 5}
+    assert compilation.outcome == "compiled" and compilation.failure is None
+    assert (compilation.backward_failure.kind, compilation.backward_failure.reason) == ("E", "why")
+    assert compilation.custom_ops == ("mine::a", "mine::b")
+    assert compilation.counts == {"shape_guards": 2, "all_cache_entries": 5}
 
 
 def test_which_artifacts_are_written_on_request():
@@ -226,10 +226,10 @@ def test_which_artifacts_are_written_on_request():
 
 def test_why_tracing_began_again_is_told_in_one_order():
     """Torch keeps a set, and its trace makes a list of it: in another order in each process."""
-    told = []
+    restarts = []
     for reasons in (["b", "a", "c"], ["c", "b", "a"], {"a", "b", "c"}):
         reader = EventReader()
         reader.feed({"frame_id": 0, "frame_compile_id": 0, "attempt": 0,
                      "compilation_metrics": {"restart_reasons": reasons}})
-        told += [compilation.restarts for compilation in reader.compilations()]
-    assert told == [("a", "b", "c")] * 3
+        restarts += [compilation.restarts for compilation in reader.compilations()]
+    assert restarts == [("a", "b", "c")] * 3

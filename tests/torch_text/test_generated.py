@@ -182,8 +182,8 @@ def graph(kernel, device="cpu", post_grad=POST_GRAD):
         (Kernel(0, kernel, compile_id=IDS),))
 
 
-def calls(found):
-    return [(call.name, call.nodes, call.inferred) for call in found.calls]
+def calls(module):
+    return [(call.name, call.nodes, call.inferred) for call in module.calls]
 
 
 def test_cpp_kernels_are_inferred_from_what_flows():

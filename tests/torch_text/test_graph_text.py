@@ -127,8 +127,8 @@ def test_arguments_that_come_as_trees_and_as_a_list():
     ("DTensor(bf16[4][1]cpu, S(0))", "bf16[4]", ("1",), "cpu"), ("Sym(u0)", "Sym(u0)", None, ""),
     ("f32[2", "f32[2", None, ""), ("", "", None, "")])
 def test_types(text, short, stride, device):
-    found = tensor_type(text)
-    assert (found.short, found.stride, found.device) == (short, stride, device)
+    parsed = tensor_type(text)
+    assert (parsed.short, parsed.stride, parsed.device) == (short, stride, device)
 
 
 @pytest.mark.parametrize("text", [

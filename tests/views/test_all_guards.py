@@ -137,23 +137,23 @@ def test_what_other_conditions_say_is_not_said_again():
     guards = [Guard(text, "L['n']", "EQUALS_MATCH", "") for text in (
         "L['n'] == (2, 2)", "check_type(L['n'], 'tuple')", "len(L['n']) == 2", "L['n'] == (2, 2)", "len(L['n'][0]) == 2",
         "G['torch'].bfloat16 == torch.bfloat16")]
-    found = version(guards, "n")
-    assert [one.text for one in found.conditions] == ["n == (2, 2)", "len(n[0]) == 2"]
-    assert '    """2 conditions. (Torch has 6 guards, of which some say the same.)"""' in guards_file(found)
+    compiled = version(guards, "n")
+    assert [one.text for one in compiled.conditions] == ["n == (2, 2)", "len(n[0]) == 2"]
+    assert '    """2 conditions. (Torch has 6 guards, of which some say the same.)"""' in guards_file(compiled)
 
 
 def test_the_file_of_a_resume_function_says_where_it_begins():
     import dataclasses
 
-    found = version([Guard("L['n'] == 1", "L['n']", "EQUALS_MATCH", "")], "n")
-    resumed = dataclasses.replace(found.frame, title="Net.forward", code_name="torch_dynamo_resume_in_forward_at_72")
-    assert guards_file(dataclasses.replace(found, frame=resumed)).startswith(
+    compiled = version([Guard("L['n'] == 1", "L['n']", "EQUALS_MATCH", "")], "n")
+    resumed = dataclasses.replace(compiled.frame, title="Net.forward", code_name="torch_dynamo_resume_in_forward_at_72")
+    assert guards_file(dataclasses.replace(compiled, frame=resumed)).startswith(
         '"""All conditions of version [0/0] of Net.forward from line 72 on.')
 
 
 def test_a_global_with_the_name_of_an_argument():
-    found = conditions([Guard("G['x'].a == L['x']", "G['x']", "K", "")], frame("x"))
-    assert found[0].text == "globals()['x'].a == x"
+    texts = conditions([Guard("G['x'].a == L['x']", "G['x']", "K", "")], frame("x"))
+    assert texts[0].text == "globals()['x'].a == x"
 
 
 @pytest.mark.parametrize(("name", "short"), [
@@ -168,9 +168,9 @@ def test_dtypes(name, short):
 def test_layouts(size, stride, layout):
     text = (f"check_tensor(L['x'], dtype=torch.float32, device='cpu', size=({size}), stride=({stride}), "
             "requires_grad=False)")
-    [found] = conditions([Guard(text, "L['x']", "TENSOR_MATCH", "")], frame("x"))
+    [condition] = conditions([Guard(text, "L['x']", "TENSOR_MATCH", "")], frame("x"))
     shape = ", ".join(part.strip().replace("None", "any") for part in size.split(",") if part.strip())
-    assert found.text == f"check_tensor(x, 'f32[{shape}]{layout} on cpu')"
+    assert condition.text == f"check_tensor(x, 'f32[{shape}]{layout} on cpu')"
 
 
 # --- layers ------------------------------------------------------------------------------------------
@@ -322,10 +322,10 @@ def test_the_file_can_be_imported_and_its_function_called():
 
 
 def test_groups_by_object():
-    found = {group.subject: group for group in guard_groups(model())}
-    assert found["self.layers[i]"].members == 3 and found["self.layers[i]"].loop == "for i in range(3)"
-    assert [text for text, _ in found["x"].conditions] == ["check_tensor(x, 'f32[2, n] contiguous on cpu')"]
-    assert found["x"].conditions[0][1].line == 7
+    groups = {group.subject: group for group in guard_groups(model())}
+    assert groups["self.layers[i]"].members == 3 and groups["self.layers[i]"].loop == "for i in range(3)"
+    assert [text for text, _ in groups["x"].conditions] == ["check_tensor(x, 'f32[2, n] contiguous on cpu')"]
+    assert groups["x"].conditions[0][1].line == 7
 
 
 def test_ten_thousand_conditions_without_repetition_compile():

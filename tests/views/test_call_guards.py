@@ -45,8 +45,8 @@ def test_arguments_come_first_and_the_rest_is_counted():
         owner = f"L['self']._modules['layers']._modules['{i}']"
         guards += [about(f"{owner}.a{k} is None", f"{owner}.a{k}") for k in range(5)]
     guards.append(about("check_same_object(G['__import_a_dot_b'], 'module')", "G['__import_a_dot_b']"))
-    found = version(guards, "self", "kwargs", symbols=[symbol("s27", "L['kwargs']['ids'].size()[1]")])
-    assert call_guards(found) == '''\
+    one = version(guards, "self", "kwargs", symbols=[symbol("s27", "L['kwargs']['ids'].size()[1]")])
+    assert call_guards(one) == '''\
 def guards_0_for_f(self, kwargs):
     """A call is served by version [0/0] if all of this holds. All 30 conditions: guards_0_for_f.py."""
     return (
@@ -98,36 +98,36 @@ def test_long_signatures():
 
 # --- open sizes -----------------------------------------------------------------------------------------
 def sizes(guards, *arguments, original=""):
-    found = version(guards, *arguments, original=original)
-    return {size.expression: (size.name, size.range_in_words()) for size in found.sizes.open.values()}, found
+    one = version(guards, *arguments, original=original)
+    return {size.expression: (size.name, size.range_in_words()) for size in one.sizes.open.values()}, one
 
 
 def test_sizes_have_the_names_of_the_user():
     guards = [tensor("L['x']", "None, None", "None, 1"), tensor("L['y']", "None,", "1,"),
               about("2 <= L['x'].size()[0] <= 256"), about("2 <= L['x'].size()[1]")]
-    found, _ = sizes(guards, "x", "y", original="def f(x, y):\n    b, t = x.shape\n    k = y.size(0)\n")
-    assert found == {"x.shape[0]": ("b", "2 to 256"), "x.shape[1]": ("t", "2 or more"), "y.shape[0]": ("k", "any")}
+    ranges, _ = sizes(guards, "x", "y", original="def f(x, y):\n    b, t = x.shape\n    k = y.size(0)\n")
+    assert ranges == {"x.shape[0]": ("b", "2 to 256"), "x.shape[1]": ("t", "2 or more"), "y.shape[0]": ("k", "any")}
 
 
 def test_names_that_mean_something_else_are_not_taken():
     guards = [tensor("L['x']", "None, None", "None, 1")]
-    found, _ = sizes(guards, "x", original="def f(x):\n    n = batch(x)\n    return n\n")
-    assert [name for name, _ in found.values()] == ["m", "k"]
+    ranges, _ = sizes(guards, "x", original="def f(x):\n    n = batch(x)\n    return n\n")
+    assert [name for name, _ in ranges.values()] == ["m", "k"]
 
 
 def test_sizes_that_are_equal_to_others():
     guards = [tensor("L['x']", "None, 4", "4, 1"), tensor("L['y']", "None,", "1,"), tensor("L['z']", "None, 2", "2, 1"),
               about("L['y'].size()[0] == 2*L['x'].size()[0]"), about("L['z'].size()[0] == L['x'].size()[0]")]
-    found, of = sizes(guards, "x", "y", "z")
-    assert list(found) == ["x.shape[0]"]
+    ranges, of = sizes(guards, "x", "y", "z")
+    assert list(ranges) == ["x.shape[0]"]
     assert [of.sizes.described(one) for one in of.conditions if one.tensor] == [
         "f32[batch, 4] on cpu", "f32[2*batch] on cpu", "f32[batch, 2] on cpu"]
 
 
 def test_a_size_that_is_compared_with_itself_is_open():
     guards = [tensor("L['x']", "None,", "1,"), about("L['x'].size()[0] == 4*(L['x'].size()[0] // 4)")]
-    found, of = sizes(guards, "x")
-    assert found == {"x.shape[0]": ("n", "any")}
+    ranges, of = sizes(guards, "x")
+    assert ranges == {"x.shape[0]": ("n", "any")}
     assert "        and x.shape[0] == 4*(x.shape[0] // 4)" in call_guards(of)
 
 
@@ -137,16 +137,16 @@ def test_strides_that_follow_from_open_sizes_are_not_said():
               about("L['x'].stride()[1] == 3*L['x'].size()[2]")]
     other = [about("L['x'].stride()[0] == 6*L['x'].size()[1]"), about("L['x'].stride()[1] == 3*L['x'].size()[2]")]
     for guards, layout in ((follow, " contiguous"), (other, " strides (any, any, 3, 1)"), ([], " strides (any, any, 3, 1)")):
-        found = version([x, *guards], "x")
-        assert found.sizes.described(found.conditions[0]) == f"f32[2, n, m, 3]{layout} on cpu"
+        one = version([x, *guards], "x")
+        assert one.sizes.described(one.conditions[0]) == f"f32[2, n, m, 3]{layout} on cpu"
 
 
 def test_strides_of_a_square_follow_from_its_size():
     x = tensor("L['x']", "1, 3, None, None", "None, None, None, 1")
     size = "L['x'].size()[2]"
-    found = version([x, about(f"L['x'].size()[3] == {size}"), about(f"L['x'].stride()[0] == 3*{size}**2"),
+    one = version([x, about(f"L['x'].size()[3] == {size}"), about(f"L['x'].stride()[0] == 3*{size}**2"),
                      about(f"L['x'].stride()[1] == {size}*{size}"), about(f"L['x'].stride()[2] == {size}")], "x")
-    lines = call_guards(found)
+    lines = call_guards(one)
     assert "        check_tensor(x, 'f32[1, 3, n, n] contiguous on cpu')" in lines and "stride()" not in "".join(lines)
     assert "        # 4 more on sizes and strides that the shapes and ranges above say" in lines
 
@@ -154,8 +154,8 @@ def test_strides_of_a_square_follow_from_its_size():
 def test_open_strides_of_channels_last_are_not_said():
     x = tensor("L['x']", "2, 3, None, None", "None, 1, None, 3")
     wide, high = "L['x'].size()[3]", "L['x'].size()[2]"
-    found = version([x, about(f"L['x'].stride()[0] == 3*{wide}*{high}"), about(f"L['x'].stride()[2] == 3*{wide}")], "x")
-    assert found.sizes.described(found.conditions[0]) == "f32[2, 3, n, m] channels last on cpu"
+    one = version([x, about(f"L['x'].stride()[0] == 3*{wide}*{high}"), about(f"L['x'].stride()[2] == 3*{wide}")], "x")
+    assert one.sizes.described(one.conditions[0]) == "f32[2, 3, n, m] channels last on cpu"
 
 
 def test_a_layout_that_became_another():
@@ -169,8 +169,8 @@ def test_what_a_size_must_not_come_to_narrows_its_range():
     n, m = "L['x'].size()[1]", "L['x'].size()[2]"
     guards = [x, about(f"2 <= {n}"), about(f"2 <= {m} <= 9"), about(f"1 + (((-1) + {n}) // 2) != 1"),
               about(f"(({n} - 1) // 2)*{m} != 1"), about(f"{m} - {n} != 1"), about(f"2*{m} != 6")]
-    found, of = sizes(guards, "x")
-    assert found == {"x.shape[1]": ("n", "3 or more"), "x.shape[2]": ("m", "2 to 9")}
+    ranges, of = sizes(guards, "x")
+    assert ranges == {"x.shape[1]": ("n", "3 or more"), "x.shape[2]": ("m", "2 to 9")}
     lines = [line.strip() for line in call_guards(of) if "!=" in line]
     assert lines == ["and x.shape[2] - x.shape[1] != 1", "and 2*x.shape[2] != 6"]
     assert "(x.shape[1] - 1) // 2 + 1 != 1" in guards_file(of)
@@ -180,10 +180,10 @@ def test_symbols_of_a_graph():
     from depyf.records.model import SourceLocation
 
     place = SourceLocation("m.py", 8, "f", "rows = x.nonzero()")
-    found = version([tensor("L['x']", "None, 4", "4, 1"), about("2 <= L['x'].size()[0]")], "x", symbols=[
+    one = version([tensor("L['x']", "None, 4", "4, 1"), about("2 <= L['x'].size()[0]")], "x", symbols=[
         symbol("s7", "L['x'].size()[0]"), symbol("u0", "", "unbacked", location=place), symbol("u0 >= 2", "", "guarded"),
         symbol("u0 < 9", "", "guarded"), symbol("s99", "L['x'].size()[1]")])
-    assert symbol_table('a: "f32[s7, 4]" = b; c: "i64[u0]" = d  # s99', found) == [
+    assert symbol_table('a: "f32[s7, 4]" = b; c: "i64[u0]" = d  # s99', one) == [
         "# s7: x.shape[0], 2 or more", "# u0: what x.nonzero() gives (line 8), known only when the graph runs, 2 to 8"]
 
 
@@ -217,8 +217,8 @@ def test_all_differences_are_told_and_layers_once():
     old = [about(f"L['self'].layers[{i}].n == 1", f"L['self'].layers[{i}].n") for i in range(30)]
     new = [about(f"L['self'].layers[{i}].n == 2", f"L['self'].layers[{i}].n") for i in range(30)]
     new += [about(f"L['self'].b{i} > 2", f"L['self'].b{i}") for i in range(50)]
-    found = differences(old, new, "self")
-    assert found[0] == "self.layers[i].n: 1 -> 2  (for i in range(30))" and len(found) == 51
+    lines = differences(old, new, "self")
+    assert lines[0] == "self.layers[i].n: 1 -> 2  (for i in range(30))" and len(lines) == 51
     older, newer = all_versions([old, new], "self")
     assert len(as_comment(older, newer)) == 52
     assert as_comment(older, newer, 10)[1:] == [
@@ -333,10 +333,10 @@ def chooser(places, **more):
 
     from depyf.views.dump.full_code import _dispatching
 
-    found = all_versions([[about(f"L['n'] == {at}", "L['n']")] for at in range(len(places))], "n", **more)
+    versions_of_n = all_versions([[about(f"L['n'] == {at}", "L['n']")] for at in range(len(places))], "n", **more)
     placed = [dataclasses.replace(each, entry=dataclasses.replace(each.entry, tried=place))
-              for each, place in zip(found, places)]
-    return _dispatching(found[0].frame, "f", placed).splitlines()
+              for each, place in zip(versions_of_n, places)]
+    return _dispatching(versions_of_n[0].frame, "f", placed).splitlines()
 
 
 def test_versions_stand_in_the_order_in_which_torch_tried_them():
@@ -354,9 +354,9 @@ def test_an_order_that_is_not_known_is_none():
 def test_what_lay_on_the_stack_at_a_break_is_said():
     import dataclasses
 
-    found = version([about("check_type(L['___stack0'], 'float')", "L['___stack0']")], "___stack0", "x")
-    found = dataclasses.replace(found, frame=dataclasses.replace(found.frame, stack=("loss.item()",)))
-    assert "        # ___stack0 is loss.item()" in call_guards(found)
+    one = version([about("check_type(L['___stack0'], 'float')", "L['___stack0']")], "___stack0", "x")
+    one = dataclasses.replace(one, frame=dataclasses.replace(one.frame, stack=("loss.item()",)))
+    assert "        # ___stack0 is loss.item()" in call_guards(one)
 
 
 def test_differences_name_what_lay_on_the_stack_by_its_expression():

@@ -135,23 +135,23 @@ def test_inputs_of_a_live_graph():
         def forward(self, x, extra):
             return self.layers[0](x) + extra["mask"]
 
-    found = {}
+    sources = {}
 
     def backend(gm, inputs):
         text = legal_graph(gm.print_readable(print_output=False, include_stride=True, include_device=True))
         inputs = tuple(GraphInput(*each) for each in hooks.graph_inputs(gm))
-        found.update(view=graph_view(text, inputs).text, module=gm)
+        sources.update(view=graph_view(text, inputs).text, module=gm)
         return gm.forward
 
     x, y = torch.randn(2, 2, 4)
     model = Model()
     assert torch.equal(torch.compile(model, backend=backend, dynamic=True)(x, {"mask": y}), model(x, {"mask": y}))
-    parameters = dict(re.findall(r"(?m)^        (\w+): \"[^\"]*\",(?:  # (.*))?$", found["view"]))
+    parameters = dict(re.findall(r"(?m)^        (\w+): \"[^\"]*\",(?:  # (.*))?$", sources["view"]))
     assert parameters["layers_0_weight"] == "self.layers[0].weight"
     assert parameters["extra_mask"] == "extra['mask']"
     assert parameters["x"] == ""
     assert "x.shape[0]" in parameters.values()
-    assert link_graph(found["module"].forward, found["view"], "/tmp/view.py")
+    assert link_graph(sources["module"].forward, sources["view"], "/tmp/view.py")
 
 
 BOXED = '''\

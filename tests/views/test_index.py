@@ -60,7 +60,7 @@ def check(text, files=frozenset()):
     assert text.endswith("\n") and "\n\n\n" not in text
 
 
-def made(ids, function="f", file="", name="", resumes=(), graph=""):
+def frame_of(ids, function="f", file="", name="", resumes=(), graph=""):
     """A cache entry in its frame."""
     location = SourceLocation(FILE, 3, function)
     transformed = TransformedCode(ids, name or function, CodeText("def f(): ...", "exact"), None, (), file)
@@ -80,7 +80,7 @@ def capture_of(*compilations, notes=(), functions=(), graphs=()):
 def simple():
     graph = CompiledGraph("__compiled_fn_1", "__compiled_fn_1", CompileId(0, 0), "eager", (
         GraphStage("Captured_Graph", 0, "x", False, CompileId(0, 0), "__compiled_fn_1.Captured_Graph.0.py"),))
-    function = CompiledFunction("f", (made(CompileId(0, 0), file="t.py", graph="__compiled_fn_1"),), "full.py")
+    function = CompiledFunction("f", (frame_of(CompileId(0, 0), file="t.py", graph="__compiled_fn_1"),), "full.py")
     return capture_of(compilation(), functions=(function,), graphs=(graph,), notes=("a note",))
 
 
@@ -94,7 +94,7 @@ def test_short_when_all_went_well():
 def test_no_link_to_a_file_that_is_not_there():
     whole = simple()
     function = dataclasses.replace(whole.functions[0], file="", frames=(
-        made(CompileId(0, 0), graph="__compiled_fn_1"),))
+        frame_of(CompileId(0, 0), graph="__compiled_fn_1"),))
     graph = dataclasses.replace(whole.graphs[0], stages=(
         dataclasses.replace(whole.graphs[0].stages[0], file=""),))
     assert links(index(dataclasses.replace(whole, functions=(function,), graphs=(graph,)))) == []
@@ -112,12 +112,12 @@ def stack(*places):
 
 def test_a_graph_break_says_where_why_and_how_it_goes_on():
     ids = CompileId(0, 0)
-    found = GraphBreak(ids, "Data-dependent branching", "Detected `if`.\nDetails.", ("Use `torch.cond`.",), "", "GB0170",
+    broken = GraphBreak(ids, "Data-dependent branching", "Detected `if`.\nDetails.", ("Use `torch.cond`.",), "", "GB0170",
                        "https://example.org/gb0170", stack(("<module>", 20), ("f", 9)))
     function = CompiledFunction("f", (
-        made(ids, file="t.py", resumes=("__resume_at_1_2", "__resume_at_1_3")),
-        made(CompileId(1, 0), "torch_dynamo_resume_in_f_at_9", "r.py", "__resume_at_1_2")), "full.py")
-    text = index(capture_of(compilation(breaks=(found,)), compilation(1, 0, "torch_dynamo_resume_in_f_at_9", 9),
+        frame_of(ids, file="t.py", resumes=("__resume_at_1_2", "__resume_at_1_3")),
+        frame_of(CompileId(1, 0), "torch_dynamo_resume_in_f_at_9", "r.py", "__resume_at_1_2")), "full.py")
+    text = index(capture_of(compilation(breaks=(broken,)), compilation(1, 0, "torch_dynamo_resume_in_f_at_9", 9),
                             functions=(function,)))
     check(text, {"t.py", "r.py", "full.py"})
     assert "[1 graph break](#graph-breaks) at 1 line" in text
@@ -129,9 +129,9 @@ def test_a_graph_break_says_where_why_and_how_it_goes_on():
 
 
 def test_a_break_in_a_function_that_was_inlined():
-    found = GraphBreak(CompileId(0, 0), "print", stack=stack(("<module>", 20), ("f", 9), ("g", 2)))
-    text = index(capture_of(compilation(breaks=(found,)), functions=(
-        CompiledFunction("f", (made(CompileId(0, 0)),)),)))
+    broken = GraphBreak(CompileId(0, 0), "print", stack=stack(("<module>", 20), ("f", 9), ("g", 2)))
+    text = index(capture_of(compilation(breaks=(broken,)), functions=(
+        CompiledFunction("f", (frame_of(CompileId(0, 0)),)),)))
     check(text)
     assert "called from `model.py:9` `f`" in text
     assert "in plain Python: the call in `model.py:9`; `g`, called there, is compiled by itself" in text
@@ -139,7 +139,7 @@ def test_a_break_in_a_function_that_was_inlined():
 
 def test_the_same_break_again_is_counted():
     breaks = [GraphBreak(CompileId(0, n), "print", stack=stack(("f", 9))) for n in range(100)]
-    text = index(capture_of(*(compilation(0, n, breaks=(found,)) for n, found in enumerate(breaks))))
+    text = index(capture_of(*(compilation(0, n, breaks=(broken,)) for n, broken in enumerate(breaks))))
     check(text)
     breaks_told = text.partition("## Graph breaks")[2]
     assert "### print, 100 times" in breaks_told and breaks_told.count("`model.py:9`") == 1
@@ -159,7 +159,7 @@ def test_one_recompile():
 
 def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
     again = [compilation(0, n, guard_failures=tuple(map(failure, reversed(range(n))))) for n in range(1, 201)]
-    function = CompiledFunction("f", tuple(made(CompileId(0, n)) for n in range(201)), "full.py")
+    function = CompiledFunction("f", tuple(frame_of(CompileId(0, n)) for n in range(201)), "full.py")
     text = index(capture_of(compilation(), *again, functions=(function,)))
     check(text, {"full.py"})
     assert "* `[0/11]` `x.shape[0]`: 10 → 11" in text and "* `[0/200]` `x.shape[0]`: 199 → 200" in text
@@ -172,7 +172,7 @@ def test_fifty_frames():
     text = index(capture_of(*(
         compilation(n, 0, name, breaks=(GraphBreak(CompileId(n, 0), "print", stack=stack((name, n))),))
         for n, name in enumerate(names)), functions=tuple(
-            CompiledFunction(name, (made(CompileId(n, 0), name),), f"{name}.py") for n, name in enumerate(names))))
+            CompiledFunction(name, (frame_of(CompileId(n, 0), name),), f"{name}.py") for n, name in enumerate(names))))
     check(text, {f"{name}.py" for name in names})
     assert len(text.splitlines()) < 200 and "and 38 more places" in text and "... and 10 compilations more" in text
 
@@ -222,7 +222,7 @@ def test_a_symbol_that_nothing_uses_is_left_out():
 
 
 def test_versions_that_are_told_together_have_links_to_their_guards():
-    frames = [made(CompileId(0, n)) for n in range(9)]
+    frames = [frame_of(CompileId(0, n)) for n in range(9)]
     frame = dataclasses.replace(frames[0], entries=tuple(
         dataclasses.replace(each.entries[0], guards_file=f"guards_{n}.py") for n, each in enumerate(frames)))
     text = index(capture_of(*(compilation(0, n) for n in range(9)), functions=(CompiledFunction("f", (frame,)),)))
@@ -234,7 +234,7 @@ def broken_at(text, reason, explanation=""):
     return GraphBreak(CompileId(0, 0), reason, explanation, stack=(SourceLocation(FILE, 4, "f", text),))
 
 
-@pytest.mark.parametrize("broken, said", [
+@pytest.mark.parametrize("broken, phrase", [
     (broken_at("self.log.append(x.item())", "Unsupported Tensor.item() call"), "`x.item()`"),
     (broken_at('print("so", "much", "to", "say")', "Failed to trace builtin operator", "operator `print` with"),
      "`print(...)`"),
@@ -242,8 +242,8 @@ def broken_at(text, reason, explanation=""):
     (broken_at("y = x.item() + z.item()", "Unsupported Tensor.item() call"), ""),
     (broken_at("in the middle of (", "Unsupported Tensor.item() call"), ""),
 ])
-def test_what_of_a_line_runs_in_plain_python(broken, said):
-    assert in_plain_python(broken) == said
+def test_what_of_a_line_runs_in_plain_python(broken, phrase):
+    assert in_plain_python(broken) == phrase
 
 
 def test_a_call_with_a_break_in_its_arguments_is_written_in_two_steps():
@@ -262,10 +262,10 @@ HOSTILE = ["<lambda>", "a|b", "`tick`", "``", "x](y)", "[a](b)", "a\nb", "*b*", 
 def test_hostile_names(name):
     ids = CompileId(0, 0)
     place = SourceLocation(f"/a/{name}.py", 1, name, name)
-    found = GraphBreak(ids, name, name, (name,), stack=(place,))
-    frame = dataclasses.replace(made(ids, name, "t.py"), location=place)
+    broken = GraphBreak(ids, name, name, (name,), stack=(place,))
+    frame = dataclasses.replace(frame_of(ids, name, "t.py"), location=place)
     text = index(capture_of(
-        Compilation(ids, name, place, (), "compiled", breaks=(found,), symbols=(
+        Compilation(ids, name, place, (), "compiled", breaks=(broken,), symbols=(
             SymbolDecision("created", name, name, name, name, name, place),), phases=(Phase(name, 1.0),)),
         Compilation(CompileId(0, 1), name, place, (), "failed", Failure(name, name, place), guard_failures=(
             GuardFailure(ids, name, name, name, name, place),), caches=(CacheLookup(name, "bypass", name),)),
@@ -307,7 +307,7 @@ MEANT = UserFunction("Net.forward", METHOD, (WRAPPER,))
 
 def wrapped(ids, file):
     return dataclasses.replace(
-        made(ids, "wrapper", file, "Net_forward"), title="Net.forward", location=METHOD, wrappers=(WRAPPER,))
+        frame_of(ids, "wrapper", file, "Net_forward"), title="Net.forward", location=METHOD, wrappers=(WRAPPER,))
 
 
 def test_a_function_behind_a_wrapper_is_called_by_its_name_and_the_wrapper_said_once():
@@ -322,7 +322,7 @@ def test_a_wrapper_that_was_compiled_by_itself_is_told_from_its_function():
     functions = (
         CompiledFunction("Net_forward", (wrapped(CompileId(0, 0), "t.py"),), "full_0.py"),
         CompiledFunction("Net_forward", (dataclasses.replace(
-            made(CompileId(1, 0), "forward", "u.py", "Net_forward"), title="Net.forward", location=METHOD),),
+            frame_of(CompileId(1, 0), "forward", "u.py", "Net_forward"), title="Net.forward", location=METHOD),),
             "full_1.py"))
     text = index(capture_of(
         compilation(function="wrapper", user_function=MEANT),

@@ -9,26 +9,26 @@ from depyf.records.naming import LONGEST, FileNames, Numbers, function_identifie
 
 @given(st.text(max_size=400))
 def test_any_name_becomes_a_legal_short_identifier(name):
-    made = legal_identifier(name)
-    assert made.isidentifier() and not keyword.iskeyword(made)
-    assert len(made.encode()) <= LONGEST
-    assert " " not in made
+    identifier = legal_identifier(name)
+    assert identifier.isidentifier() and not keyword.iskeyword(identifier)
+    assert len(identifier.encode()) <= LONGEST
+    assert " " not in identifier
 
 
-@pytest.mark.parametrize("name, made", [
+@pytest.mark.parametrize("name, identifier", [
     ("toy_example", "toy_example"), ("<lambda>", "lambda"[:6] + "_"), ("__resume_at_102_2", "__resume_at_102_2"),
     ("class", "class_"), ("3d", "_3d"),
 ])
-def test_known_names(name, made):
-    assert legal_identifier(name) == made
+def test_known_names(name, identifier):
+    assert legal_identifier(name) == identifier
 
 
-@pytest.mark.parametrize("name, made", [
+@pytest.mark.parametrize("name, identifier", [
     ("toy_example", "toy_example"), ("LlamaModel.forward", "LlamaModel_forward"),
     ("_Hidden.__init__", "_Hidden___init__"), ("lambda at line 12", "lambda_at_line_12"),
 ])
-def test_names_of_functions(name, made):
-    assert function_identifier(name) == made
+def test_names_of_functions(name, identifier):
+    assert function_identifier(name) == identifier
 
 
 def test_functions_of_one_name_are_numbered():

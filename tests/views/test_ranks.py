@@ -5,7 +5,7 @@ import os
 import threading
 
 import pytest
-from test_index import anchors, capture_of, check, compilation, made, stack
+from test_index import anchors, capture_of, check, compilation, frame_of, stack
 
 from depyf.records import store
 from depyf.records.model import CompiledFunction, CompiledGraph, CompileId, GraphBreak, GraphStage, GuardFailure
@@ -117,10 +117,10 @@ def test_a_directory_that_cannot_be_made(tmp_path, rank):
 # --- the index ------------------------------------------------------------------------------------
 def of_rank(number, *compilations, graph="def forward(self, x): return x", world=2):
     stage = GraphStage("Captured_Graph", 0, graph, False, CompileId(0, 0), "g.py")
-    function = CompiledFunction("f", (made(CompileId(0, 0), graph="__compiled_fn_1"),), "full.py")
-    found = capture_of(*(compilations or (compilation(),)), functions=(function,), graphs=(
+    function = CompiledFunction("f", (frame_of(CompileId(0, 0), graph="__compiled_fn_1"),), "full.py")
+    capture = capture_of(*(compilations or (compilation(),)), functions=(function,), graphs=(
         CompiledGraph("__compiled_fn_1", "__compiled_fn_1", CompileId(0, 0), "eager", (stage,)),))
-    return dataclasses.replace(found, environment={"rank": str(number), "world_size": str(world)})
+    return dataclasses.replace(capture, environment={"rank": str(number), "world_size": str(world)})
 
 
 def written(tmp_path, *captures, killed=()):

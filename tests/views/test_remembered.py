@@ -10,12 +10,12 @@ from depyf.views.remembered import Same, once, remembered
 
 
 def test_once_is_for_as_long_as_things_are_remembered():
-    made = []
+    calls = []
     with remembered():
-        assert [once("key", lambda: made.append(1) or len(made)) for _ in range(2)] == [1, 1]
-    assert once("key", lambda: made.append(1) or len(made)) == 2
+        assert [once("key", lambda: calls.append(1) or len(calls)) for _ in range(2)] == [1, 1]
+    assert once("key", lambda: calls.append(1) or len(calls)) == 2
     with remembered():
-        assert once("key", lambda: made.append(1) or len(made)) == 3
+        assert once("key", lambda: calls.append(1) or len(calls)) == 3
 
 
 def test_an_object_is_a_key_by_its_identity():
@@ -25,9 +25,9 @@ def test_an_object_is_a_key_by_its_identity():
 
 
 def test_guards_are_put_into_words_once_for_all_views(tmp_path, monkeypatch):
-    made = []
+    calls = []
     make = versions._versions
-    monkeypatch.setattr(versions, "_versions", lambda frame, known: made.append(frame.name) or make(frame, known))
+    monkeypatch.setattr(versions, "_versions", lambda frame, known: calls.append(frame.name) or make(frame, known))
 
     def double(x):
         return x * 2
@@ -37,5 +37,5 @@ def test_guards_are_put_into_words_once_for_all_views(tmp_path, monkeypatch):
         compiled = torch.compile(double, backend="eager")
         compiled(torch.ones(2))
         compiled(torch.ones(3, 3))
-    assert len(made) == 1
+    assert len(calls) == 1
     assert len(list((tmp_path / "d").glob("guards_*.py"))) == 2

@@ -35,9 +35,9 @@ def widest(text):
      "# a path:\n# /" + "folder/" * 16 + "\n# " + "folder/" * 4 + "file.py\nx = 1\n"),
 ])
 def test_long_lines_are_broken(text, expected):
-    found = with_short_lines(text)
-    assert found == expected
-    assert widest(found) <= 120
+    result = with_short_lines(text)
+    assert result == expected
+    assert widest(result) <= 120
 
 
 @pytest.mark.parametrize("text", [
@@ -51,9 +51,9 @@ def test_what_fits_or_cannot_be_broken_is_left(text):
 
 def test_a_string_in_a_call_becomes_several():
     text = f"raise ValueError(f\"{'word ' * 20}{{x}} {'word ' * 20}\")\n"
-    found = with_short_lines(text)
-    assert widest(found) <= 120
-    assert ast.dump(ast.parse(found)) == ast.dump(ast.parse(text))
+    result = with_short_lines(text)
+    assert widest(result) <= 120
+    assert ast.dump(ast.parse(result)) == ast.dump(ast.parse(text))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -61,7 +61,7 @@ def test_the_same_tree_of_whole_files(path, monkeypatch):
     monkeypatch.setattr("depyf.views.dump.source_copy.WIDTH", 72)
     monkeypatch.setattr("depyf.torch_text.wrapping.WIDTH", 72)
     text = path.read_text(encoding="utf-8")
-    found = with_short_lines(text)
-    assert _meaning(found) == _meaning(text)
-    before, after = (sum(len(line) > 72 for line in each.splitlines()) for each in (text, found))
+    result = with_short_lines(text)
+    assert _meaning(result) == _meaning(text)
+    before, after = (sum(len(line) > 72 for line in each.splitlines()) for each in (text, result))
     assert after * 5 <= before

@@ -49,7 +49,7 @@ new_enough = pytest.mark.skipif(
 
 
 @pytest.fixture
-def told(tmp_path):
+def capture_program(tmp_path):
     """Runs a program and gives its records."""
 
     def run(program):
@@ -71,7 +71,7 @@ def row(capture):
 
 @new_enough
 @pytest.mark.parametrize("name", KINDS)
-def test_a_recompile_names_what_was_other_from_and_to(name, told):
+def test_a_recompile_names_what_was_other_from_and_to(name, capture_program):
     function, calls = KINDS[name]
 
     def program(compiled):
@@ -81,14 +81,14 @@ def test_a_recompile_names_what_was_other_from_and_to(name, told):
             with torch.set_grad_enabled(name != "grad mode" or number == 0):
                 run(*arguments)
 
-    capture = told(program)
+    capture = capture_program(program)
     assert row(capture).row() == ROWS[name]
     assert f"* `[0/1]` {ROWS[name]}" in index(capture)
 
 
 @new_enough
-def test_a_model_that_breaks_in_a_loop_is_said_first(told):
-    capture = told(told_programs.break_in_a_loop)
+def test_a_model_that_breaks_in_a_loop_is_said_first(capture_program):
+    capture = capture_program(told_programs.break_in_a_loop)
     sentence = ("`Model.forward` runs in plain Python: line 16 (`if x.abs().max() > 1e9`) breaks the graph inside the "
                 "loop at line 29.")
     assert verdict(RunIndex(capture)) == [f"{sentence} What it calls is compiled by itself: `Block.forward`."]
@@ -101,9 +101,9 @@ def test_a_model_that_breaks_in_a_loop_is_said_first(told):
 
 
 @new_enough
-def test_what_no_call_reached_is_told_from_plain_python(told):
+def test_what_no_call_reached_is_told_from_plain_python(capture_program):
     """Behind ``if``: one branch was taken, the other never."""
-    text = index(told(told_programs.break_in_a_loop))
+    text = index(capture_program(told_programs.break_in_a_loop))
     continues = re.search(r"continues in (.*)", text)[1]
     assert re.fullmatch(r"`__resume_at_\d+_\d+` \((where `x.abs\(\).max\(\) > 1e9` is true; )?not reached in this "
                         r"run\), \[`__resume_at\S+\)( \(where `x.abs\(\).max\(\) > 1e9` is false\))?", continues)
@@ -118,21 +118,21 @@ def test_what_no_call_reached_is_told_from_plain_python(told):
 
         compiled(helper)(torch.ones(2))
 
-    text = index(told(gives_up_behind_the_break))
+    text = index(capture_program(gives_up_behind_the_break))
     assert re.search(r"continues in `__resume_at_\d+_\d+` \(runs in plain Python\)", text)
     assert "not reached" not in text
 
 
 @new_enough
-def test_what_torch_leaves_alone_without_a_word_was_reached(told):
-    text = index(told(told_programs.a_frame_without_tensors))
+def test_what_torch_leaves_alone_without_a_word_was_reached(capture_program):
+    text = index(capture_program(told_programs.a_frame_without_tensors))
     assert re.search(r"continues in `__resume_at_\d+_\d+` \(runs in plain Python\)", text) and "not reached" not in text
 
 
 @new_enough
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
-def test_a_value_on_the_stack_is_named_by_its_expression(told):
-    capture = told(told_programs.growing_log)
+def test_a_value_on_the_stack_is_named_by_its_expression(capture_program):
+    capture = capture_program(told_programs.growing_log)
     (resumed,) = [frame for function in capture.functions for frame in function.frames if frame.stack]
     assert resumed.stack == ("self.log.append", "y.sum().item()")
     text = index(capture)
@@ -141,8 +141,8 @@ def test_a_value_on_the_stack_is_named_by_its_expression(told):
 
 
 @new_enough
-def test_the_recompile_limit_says_what_calls_no_longer_match(told):
-    capture = told(told_programs.growing_list)
+def test_the_recompile_limit_says_what_calls_no_longer_match(capture_program):
+    capture = capture_program(told_programs.growing_list)
     assert verdict(RunIndex(capture)) == [
         "`growing_list.decode` reached the recompile limit. Calls that match none of its 4 versions run in plain Python: "
         "`len(cache)` was 3 and is 4."]
@@ -152,22 +152,22 @@ def test_the_recompile_limit_says_what_calls_no_longer_match(told):
 
 
 @new_enough
-def test_no_advice_to_mark_what_the_program_fixes(told):
-    text = index(told(told_programs.loop_over_a_size))
+def test_no_advice_to_mark_what_the_program_fixes(capture_program):
+    text = index(capture_program(told_programs.loop_over_a_size))
     assert "mark_dynamic(" not in text
     assert re.search(r"\* `xs.shape\[0\]`: what is computed with it fixes it \(at `told_programs.py:\d+`\)", text)
 
 
 @new_enough
-def test_torchs_advice_on_a_changing_attribute(told):
-    text = index(told(told_programs.changing_attribute))
+def test_torchs_advice_on_a_changing_attribute(capture_program):
+    text = index(capture_program(told_programs.changing_attribute))
     assert "`self.step`: 0 → 1" in text and "allow_unspec_int_on_nn_module = True" in text
 
 
 @new_enough
 @pytest.mark.parametrize("before", [True, False], ids=["wrapped before compiling", "after"])
 @pytest.mark.parametrize("own", [True, False], ids=["class of its own", "class of torch's"])
-def test_a_data_parallel_model(before, own, told, tmp_path):
+def test_a_data_parallel_model(before, own, capture_program, tmp_path):
     distributed = pytest.importorskip("torch.distributed")
     if not distributed.is_available() or not distributed.is_gloo_available():
         pytest.skip("no gloo")
@@ -180,17 +180,17 @@ def test_a_data_parallel_model(before, own, told, tmp_path):
             model = compiled(wrap(module)) if before else wrap(compiled(module))
             model(torch.ones(2, 4)).sum().backward()
 
-        capture = told(program)
+        capture = capture_program(program)
     finally:
         distributed.destroy_process_group()
-    said, text = " ".join(verdict(RunIndex(capture))), index(capture)
+    sentences, text = " ".join(verdict(RunIndex(capture))), index(capture)
     if not before:
-        assert "DistributedDataParallel" not in said and "### In Distributed" not in text
+        assert "DistributedDataParallel" not in sentences and "### In Distributed" not in text
     elif own:
-        assert said.startswith("`DistributedDataParallel.forward` runs in plain Python: torch does not trace it. The "
+        assert sentences.startswith("`DistributedDataParallel.forward` runs in plain Python: torch does not trace it. The "
                                "module in it is compiled by itself: `Block.forward`.")
     else:
-        assert said == (
+        assert sentences == (
             "Nothing of your model was compiled. It is wrapped in `DistributedDataParallel` before torch.compile, and "
             "the wrapper breaks the graph before it calls your module. A module of torch's own class, such as "
             "`nn.Sequential`, is then not compiled by itself. Compile the module first: "
@@ -204,8 +204,8 @@ GOLDEN_PROGRAMS = (told_programs.break_in_a_loop, told_programs.growing_log, tol
 @new_enough
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the text of one version")
 @pytest.mark.parametrize("program", GOLDEN_PROGRAMS, ids=lambda program: program.__name__)
-def test_the_whole_text(program, told):
-    text = steady(index(told(program)))
+def test_the_whole_text(program, capture_program):
+    text = steady(index(capture_program(program)))
     path = GOLDEN / f"{program.__name__}.md"
     if os.environ.get("DEPYF_UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
@@ -249,8 +249,8 @@ def test_what_is_a_file_of_torch_or_of_the_standard_library(path, expected):
 
 
 @new_enough
-def test_a_size_that_a_weight_fixes_is_not_to_be_marked_as_dynamic(told):
-    text = index(told(told_programs.widening))
+def test_a_size_that_a_weight_fixes_is_not_to_be_marked_as_dynamic(capture_program):
+    text = index(capture_program(told_programs.widening))
     advised = text.partition("To compile less often:")[2].partition("##")[0]
     assert re.search(r"`x\.shape\[1\]`: each module .* of other sizes, 2 of them .* fixes it \(at `[\w.]+:\d+`\)", advised)
     assert "mark_dynamic" not in advised
@@ -258,8 +258,8 @@ def test_a_size_that_a_weight_fixes_is_not_to_be_marked_as_dynamic(told):
 
 
 @new_enough
-def test_a_fixed_size_stands_once_with_its_value_in_each_version(told):
-    shapes = index(told(told_programs.widening)).partition("## Dynamic shapes")[2].partition("##")[0]
+def test_a_fixed_size_stands_once_with_its_value_in_each_version(capture_program):
+    shapes = index(capture_program(told_programs.widening)).partition("## Dynamic shapes")[2].partition("##")[0]
     rows = [line for line in shapes.splitlines() if "`x.shape[1]`" in line]
     assert len(rows) == 1
     assert "`2` in `[0/0]`" in rows[0]
@@ -267,30 +267,30 @@ def test_a_fixed_size_stands_once_with_its_value_in_each_version(told):
 
 
 @new_enough
-def test_a_recompile_tells_what_would_have_failed_next(told):
-    text = index(told(told_programs.two_lists))
+def test_a_recompile_tells_what_would_have_failed_next(capture_program):
+    text = index(capture_program(told_programs.two_lists))
     assert "`[0/1]` `len(self.first)`: 0 → 1" in text
     assert "`[0/1]` differs from `[0/0]` in this, too: `len(self.second)`: 0 → 1" in text
     assert "that alone may not do: versions also differ in `len(self.second)`" in text
 
 
 @new_enough
-def test_one_source_says_the_range_of_a_size(told):
-    text = index(told(told_programs.bounded_size))
+def test_one_source_says_the_range_of_a_size(capture_program):
+    text = index(capture_program(told_programs.bounded_size))
     assert "(torch's `s77`): any value from 2 to 256" in text
     assert "one version serves all sizes from 2 to 256" in text and "from 2 on" not in text
 
 
 @new_enough
-def test_a_keyword_that_is_new_has_its_name(told):
-    text = index(told(told_programs.another_keyword))
+def test_a_keyword_that_is_new_has_its_name(capture_program):
+    text = index(capture_program(told_programs.another_keyword))
     assert "* `[0/1]` `mask` is passed: no → yes" in text
     assert "* `mask`: calls with it and calls without it have a version each; pass it at each call" in text
 
 
 @new_enough
-def test_a_recompile_of_two_reasons_tells_both(told):
-    text = index(told(told_programs.flag_and_factor))
+def test_a_recompile_of_two_reasons_tells_both(capture_program):
+    text = index(capture_program(told_programs.flag_and_factor))
     (told_of,) = [line for line in text.splitlines() if line.startswith("* `[0/2]`")]
     assert "`factor`: 1.0 → 0.25 (of `[0/0]`)" in told_of and "`verbose`: `False` → `True` (of `[0/1]`)" in told_of
     assert "`verbose`: each of its values has a version of its own" in text

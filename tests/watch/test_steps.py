@@ -29,20 +29,20 @@ def steps_of(text, line):
 
 
 def test_steps_of_a_graph():
-    found = {step.line: step for step in steps_of(GRAPH, 2)}
-    assert [found[line].kind for line in (3, 4, 5)] == ["input"] * 3
-    assert (found[6].reads, found[6].writes, found[6].kind) == (("l_x_",), ("y",), "call")
-    assert set(found[7].reads) == {"y", "weight"}
-    assert "z" in found[7].writes
-    assert set(found[8].reads) == {"z", "other"}
-    assert found[9].kind == "empty"
-    assert found[10].reads == ("z",), "what is overwritten is not read"
-    assert set(found[11].reads) == {"e", "z"}
-    assert found[12].reads == ("e",)
-    assert found[13].literals == {"inf"}
-    assert found[14].opaque and not found[13].opaque
-    assert found[15].reads == ("s0",)
-    assert 16 not in found
+    by_line = {step.line: step for step in steps_of(GRAPH, 2)}
+    assert [by_line[line].kind for line in (3, 4, 5)] == ["input"] * 3
+    assert (by_line[6].reads, by_line[6].writes, by_line[6].kind) == (("l_x_",), ("y",), "call")
+    assert set(by_line[7].reads) == {"y", "weight"}
+    assert "z" in by_line[7].writes
+    assert set(by_line[8].reads) == {"z", "other"}
+    assert by_line[9].kind == "empty"
+    assert by_line[10].reads == ("z",), "what is overwritten is not read"
+    assert set(by_line[11].reads) == {"e", "z"}
+    assert by_line[12].reads == ("e",)
+    assert by_line[13].literals == {"inf"}
+    assert by_line[14].opaque and not by_line[13].opaque
+    assert by_line[15].reads == ("s0",)
+    assert 16 not in by_line
 
 
 BOXED = '''\
@@ -57,10 +57,10 @@ def forward(self, args_list):
 
 
 def test_arguments_in_a_list():
-    found = {step.line: step for step in steps_of(BOXED, 1)}
-    assert found[3].kind == "input" and found[3].writes == ("primals_1",)
-    assert found[5].kind == "input" and set(found[5].writes) >= {"a", "b"}
-    assert found[6].reads == ("primals_1",)
+    by_line = {step.line: step for step in steps_of(BOXED, 1)}
+    assert by_line[3].kind == "input" and by_line[3].writes == ("primals_1",)
+    assert by_line[5].kind == "input" and set(by_line[5].writes) >= {"a", "b"}
+    assert by_line[6].reads == ("primals_1",)
 
 
 MODULE = '''\
@@ -85,13 +85,13 @@ def test_steps_of_a_generated_module():
     groups = kernel_steps(
         find_function(ast.parse(MODULE), 1), {6, 8, 10, 11, 13},
         {"kernel_0": ("in", "out"), "kernel_1": ("in_out", "out")})
-    found = {group.step.line: group.step for group in groups}
-    assert found[2].kind == "input" and found[2].writes == ("a", "b")
-    assert (found[6].reads, found[6].writes) == (("a",), ("buf0",))
-    assert found[8].reads == ("buf0", "reinterpret_tensor(b, (4, 4), (1, 4), 0)")
-    assert found[8].writes == ("buf1",)
-    assert found[10].writes == ("buf2", "b")
-    assert set(found[10].changes) == {"buf2", "b"}, "an argument may be written to in part"
-    assert (found[11].reads, found[11].writes) == (("buf2",), ("buf3",))
-    assert found[13].writes == ("a",) and "a" in found[13].changes
-    assert 5 not in found and 9 not in found, "memory that holds anything is not looked at"
+    by_line = {group.step.line: group.step for group in groups}
+    assert by_line[2].kind == "input" and by_line[2].writes == ("a", "b")
+    assert (by_line[6].reads, by_line[6].writes) == (("a",), ("buf0",))
+    assert by_line[8].reads == ("buf0", "reinterpret_tensor(b, (4, 4), (1, 4), 0)")
+    assert by_line[8].writes == ("buf1",)
+    assert by_line[10].writes == ("buf2", "b")
+    assert set(by_line[10].changes) == {"buf2", "b"}, "an argument may be written to in part"
+    assert (by_line[11].reads, by_line[11].writes) == (("buf2",), ("buf3",))
+    assert by_line[13].writes == ("a",) and "a" in by_line[13].changes
+    assert 5 not in by_line and 9 not in by_line, "memory that holds anything is not looked at"

@@ -53,8 +53,8 @@ def run(function, inputs, backward=False):
     given = [each.clone().requires_grad_(backward and each.is_floating_point()) for each in inputs]
     out = function(*given)
     if backward:
-        found = out if isinstance(out, torch.Tensor) else out[0]
-        found.float().sum().backward()
+        tensor = out if isinstance(out, torch.Tensor) else out[0]
+        tensor.float().sum().backward()
     return out, [each.grad for each in given]
 
 
@@ -84,26 +84,26 @@ def test_a_planted_fault_is_found(name, backend, tmp_path):
         return
     with pytest.raises(depyf.BadValueFound) as caught, depyf.debug(pause=False, stop_on=stop_on):
         run(compiled, [value], backward)
-    found = caught.value
+    error = caught.value
     file, line = faults.fault_line(function)
-    places = [(each.location.filename, each.location.line) for each in found.user_lines]
+    places = [(each.location.filename, each.location.line) for each in error.user_lines]
     if name == "custom_operation" and places and os.path.dirname(torch.__file__) in places[0][0]:
         pytest.skip("this torch names a line of its own for a call of a custom operation")
-    assert (file, line) in places, str(found)
-    assert f"{file}:{line}" in str(found)
-    assert os.path.dirname(found.filename) == str(tmp_path)
-    with open(found.filename) as text:
-        shown = text.read().split("\n")[found.line - 1]
-    assert all(each in shown for each in found.names)
+    assert (file, line) in places, str(error)
+    assert f"{file}:{line}" in str(error)
+    assert os.path.dirname(error.filename) == str(tmp_path)
+    with open(error.filename) as text:
+        shown = text.read().split("\n")[error.line - 1]
+    assert all(each in shown for each in error.names)
     if backend == "inductor":
-        assert found.stage.startswith("kernel_")
-        assert found.kernel in shown
+        assert error.stage.startswith("kernel_")
+        assert error.kernel in shown
     else:
-        assert len(places) == 1, str(found)
-        assert found.stage == ("Captured_Graph" if backend == "eager" else
+        assert len(places) == 1, str(error)
+        assert error.stage == ("Captured_Graph" if backend == "eager" else
                                "Backward_graph" if backward else "Forward_graph")
     if name == "deep_module" and backend != "inductor":
-        assert "blocks.2" in found.user_lines[0].module
+        assert "blocks.2" in error.user_lines[0].module
 
 
 @pytest.mark.parametrize(("name", "backend"), cases(faults.HEALTHY))
@@ -152,28 +152,28 @@ def test_a_nan_in_the_arguments_is_said_and_nobodys_fault(tmp_path, capsys):
     with depyf.debug(pause=False, stop_on="nan"):
         compiled(value)  # the log of the others is a NaN, too, but it took one
         compiled(value)
-    said = capsys.readouterr().err
-    assert said.count("held a NaN already when the graph was called") == 1
-    assert "1 of 16 elements, the first at [0, 0]" in said
-    assert f"called from {tmp_path}" in said
-    assert re.search(r"its input (primals_1|arg0_1) \(x\) held", said), said
+    output = capsys.readouterr().err
+    assert output.count("held a NaN already when the graph was called") == 1
+    assert "1 of 16 elements, the first at [0, 0]" in output
+    assert f"called from {tmp_path}" in output
+    assert re.search(r"its input (primals_1|arg0_1) \(x\) held", output), output
 
 
 def test_a_graph_that_torch_interprets_is_said(tmp_path, capsys):
     compiled = prepared(faults.masked_softmax, "aot_eager", tmp_path, good())
     with depyf.debug(pause=False, stop_on="nan"):
         compiled(good())
-    said = capsys.readouterr().err
-    assert ("nothing is watched" in said) != private_api.AOT_EAGER_CODE.as_expected(), said
+    output = capsys.readouterr().err
+    assert ("nothing is watched" in output) != private_api.AOT_EAGER_CODE.as_expected(), output
 
 
 def test_an_unlinked_graph_is_said(tmp_path, capsys):
     compiled = prepared(faults.log_of_a_negative, "eager", tmp_path, good(), link=False)
     with depyf.debug(pause=False, stop_on="nan"):
         compiled(good())
-    said = capsys.readouterr().err
-    assert "not watched: __compiled_fn_" in said
-    assert "nothing is watched" in said
+    output = capsys.readouterr().err
+    assert "not watched: __compiled_fn_" in output
+    assert "nothing is watched" in output
 
 
 def test_a_backend_of_its_own_is_said(tmp_path, capsys):
@@ -183,9 +183,9 @@ def test_a_backend_of_its_own_is_said(tmp_path, capsys):
     compiled = prepared(faults.second_graph, mine, tmp_path, good())
     with depyf.debug(pause=False, stop_on="nan"):
         compiled(good())
-    said = capsys.readouterr().err
-    assert said.count("not watched: __compiled_fn_") == 2
-    assert "mine" in said
+    output = capsys.readouterr().err
+    assert output.count("not watched: __compiled_fn_") == 2
+    assert "mine" in output
 
 
 def test_a_function_of_the_users(tmp_path):
@@ -228,13 +228,13 @@ def test_threads_watch_alike(tmp_path):
     import threading
 
     compiled = prepared(faults.square_root_backward, "aot_eager", tmp_path, good(), backward=True)
-    found = []
+    errors = []
 
     def work():
         try:
             run(compiled, [bad("square_root_backward")], backward=True)
         except depyf.BadValueFound as error:
-            found.append(error)
+            errors.append(error)
 
     with depyf.debug(pause=False, stop_on="nan"):
         threads = [threading.Thread(target=work) for _ in range(3)]
@@ -242,7 +242,7 @@ def test_threads_watch_alike(tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-    assert len(found) == 3
+    assert len(errors) == 3
 
 
 @runs_aot_graphs_as_code
@@ -263,6 +263,6 @@ def test_pauses_in_the_frame_of_the_graph(tmp_path, monkeypatch, capsys):
     path, line, names = seen[0]
     assert torch.isnan(names["log"]).any()
     assert names["sub"] is not None, "before the line lets go of what it took"
-    said = capsys.readouterr().err
-    assert f"{path}:{line}" in said
-    assert "paused" in said
+    output = capsys.readouterr().err
+    assert f"{path}:{line}" in output
+    assert "paused" in output
