@@ -135,7 +135,7 @@ def install(interpreter: Interpreter, home: str) -> str:
     shutil.copy2(interpreter.executable, executable)
     os.symlink(name, os.path.join(home, "bin", "python3"))
     library = subprocess.run([executable, "-I", "-c", "import os; print(os.path.dirname(os.__file__))"],
-                           stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+                             stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     if not os.path.samefile(library, target):
         raise SystemExit(f"{executable} uses the library in {library}")
     return executable

@@ -89,7 +89,7 @@ class Row:
             problems.append("nothing was compiled")
         if self.dump.graphs != self.watched.graphs or self.plain.graphs != self.watched.graphs:
             problems.append(f"graphs: {self.plain.graphs} in the plain run, {self.watched.graphs} in the watched one, "
-                         f"{self.dump.graphs} written")
+                            f"{self.dump.graphs} written")
         return problems
 
     def cells(self) -> list[str]:

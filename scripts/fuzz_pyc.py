@@ -369,7 +369,7 @@ def run_all(given: Any, first: int, last: int) -> tuple[collections.Counter[str]
             status = worker.wait()
         if at < last and time.monotonic() < ends:
             report(running, f"takes more than {given.time_limit} seconds" if silent else
-                  f"the process died with status {status}")
+                   f"the process died with status {status}")
             at = running + 1
     return counts, findings
 

@@ -62,7 +62,7 @@ def of_code(code: CodeType) -> dict[str, str]:
     parameters = {name: ("__nested_resume_fns", "__nested_frame_values", "b", "x") for name in code.co_names
                   if name.startswith("__resume")}
     result = decompile_code(code, name=CODE, simplify=True, facts=NoFacts(), rename=rename,
-                           parameter_names=parameters, trace=printer)
+                            parameter_names=parameters, trace=printer)
     for part in "\n".join(printer.out).split("\n== ")[1:]:
         name, _, text = part.partition("\n")
         stages[re.split(r"[ :]", name)[0]] = re.sub(r"\n\(nothing to do for.*", "", text).rstrip()
@@ -95,7 +95,7 @@ def main() -> int:
         with open(dump / f"{CODE}.transformed.bin", "rb") as file:
             examples = {**of_records(dump), **of_code(marshal.load(file))}
         examples = {name: re.sub(r"_[0-9a-f]{8}_[0-9a-f_]{20,}", "", text).replace(f"{folder}/", "")
-                 for name, text in examples.items()}
+                    for name, text in examples.items()}
     written = OUTPUT.sub(lambda block: f"{block[1]}{block[2]}{examples[block[1]]}", page)
     if given.check:
         return int(written != page)

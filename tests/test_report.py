@@ -93,7 +93,7 @@ def test_a_log_gives_the_graphs_and_the_story(run_folder, tmp_path):
 def test_what_cannot_be_read_is_said(run_folder, tmp_path):
     (tmp_path / "empty").mkdir()
     for given, message in (((run_folder / "log",), "-o DIR"), ((tmp_path / "none",), "is not there"),
-                        ((tmp_path / "empty", "-o", tmp_path / "out"), "neither records")):
+                           ((tmp_path / "empty", "-o", tmp_path / "out"), "neither records")):
         done = depyf("report", *given)
         assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()

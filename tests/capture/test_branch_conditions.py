@@ -48,7 +48,7 @@ def branches(function):
         if instruction.opcode in dis.hasjrel and "IF" in instruction.opname:
             line = instruction.positions.lineno
             result.append(tuple(branch_condition(code, f"__resume_at_{offset}_1", line)
-                               for offset in (after.offset, instruction.argval)))
+                                for offset in (after.offset, instruction.argval)))
     return result
 
 

@@ -79,7 +79,7 @@ def test_values_are_let_go_of_where_torch_does():
     lines = view.split("\n")
     function = next(each for each in ast.walk(running_graph(view, "view")) if isinstance(each, ast.FunctionDef))
     deleted = {lines[each.lineno - 1].strip(): [target.id for target in each.targets] for each in function.body
-             if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant) and each.value.value is None}
+               if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant) and each.value.value is None}
     assert deleted == {'y_1: "f32[8]" = y': ["y"], "pair = divmod(y_1, x)": ["y_1"], "item_1 = pair[1]": ["pair", "item_1"]}
 
 

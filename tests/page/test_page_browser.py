@@ -402,7 +402,7 @@ def test_axe_finds_nothing_serious(page_of, visit, name, scheme):
         tab.evaluate(AXE.read_text())
         result = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")
         problems += [(view, each["id"], each["impact"], node["target"], node["failureSummary"][:300])
-                  for each in result["violations"] if each["impact"] in ("serious", "critical") for node in each["nodes"]]
+                     for each in result["violations"] if each["impact"] in ("serious", "critical") for node in each["nodes"]]
     assert problems == []
 
 

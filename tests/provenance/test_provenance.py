@@ -33,7 +33,7 @@ def dump(tmp_path_factory):
     def noted(self, stage, gm, compiled):
         stacks = {n.name: n.meta.get("nn_module_stack") or n.meta.get("fwd_nn_module_stack") for n in gm.graph.nodes}
         named_by_torch[stage] = {name: module_path(list(stack.values())[-1][0]) if stack else None
-                       for name, stack in stacks.items()}
+                                 for name, stack in stacks.items()}
         return original(self, stage, gm, compiled)
 
     path = tmp_path_factory.mktemp("provenance") / "dump"

@@ -71,7 +71,7 @@ def test_graph_break():
     assert broken.registry_id == "GB0170" and broken.url.endswith("gb0170.html")
     assert broken.explanation.startswith("Detected data-dependent") and "lt = lt(sum_1, 0)" in broken.explanation
     assert broken.hints == ("Consider making the code branchless: a, b",
-                           "Use `torch.cond` to express dynamic control flow.")
+                            "Use `torch.cond` to express dynamic control flow.")
     assert broken.context == "attempted to jump with TensorVariable()"
     assert [(place.line, place.function, place.text) for place in broken.stack] == [
         (20, "<module>", "f(torch.randn(n), torch.randn(n))"), (9, "f", "if b.sum() < 0:")]
@@ -161,7 +161,7 @@ def test_a_limit_names_the_function_of_its_frame():
 
 def test_backward_counts_into_the_same_compilation():
     compilation, = feed(metrics(has_guarded_code=True, entire_frame_compile_time_s=2.0, inductor_cumulative_compile_time_us=1e6),
-                  {"bwd_compilation_metrics": {"duration_us": 500_000, "inductor_cumulative_compile_time_us": 250_000}})
+                        {"bwd_compilation_metrics": {"duration_us": 500_000, "inductor_cumulative_compile_time_us": 250_000}})
     assert compilation.seconds == 2.5 and compilation.phases[0].seconds == 1.25
 
 
@@ -176,7 +176,7 @@ def test_symbols_of_an_attempt_that_was_given_up_are_void():
 
 def test_cache_lookups():
     compilation, = feed({"artifact": {"name": "fx_graph_cache_miss"}},
-                  {"artifact": {"name": "aotautograd_cache_bypass"}, "payload": '{"cache_bypass_reason": "a hook"}'})
+                        {"artifact": {"name": "aotautograd_cache_bypass"}, "payload": '{"cache_bypass_reason": "a hook"}'})
     assert [(c.cache, c.outcome, c.reason) for c in compilation.caches] == [
         ("fx_graph", "miss", ""), ("aotautograd", "bypass", "a hook")]
 
@@ -204,8 +204,8 @@ def test_the_timeline_nests_and_leaves_out_what_is_short_or_has_no_end():
 
 def test_a_backward_graph_that_fails_and_custom_operators():
     compilation, = feed(metrics(has_guarded_code=True, compliant_custom_ops={"mine::b"}, non_compliant_ops=["mine::a"],
-                          shape_env_guard_count=2, accumulated_cache_size=5),
-                  {"bwd_compilation_metrics": {"duration_us": 5, "fail_type": "E", "fail_reason": "why"}})
+                                shape_env_guard_count=2, accumulated_cache_size=5),
+                        {"bwd_compilation_metrics": {"duration_us": 5, "fail_type": "E", "fail_reason": "why"}})
     assert compilation.outcome == "compiled" and compilation.failure is None
     assert (compilation.backward_failure.kind, compilation.backward_failure.reason) == ("E", "why")
     assert compilation.custom_ops == ("mine::a", "mine::b")

@@ -145,7 +145,7 @@ def test_strides_of_a_square_follow_from_its_size():
     x = tensor("L['x']", "1, 3, None, None", "None, None, None, 1")
     size = "L['x'].size()[2]"
     one = version([x, about(f"L['x'].size()[3] == {size}"), about(f"L['x'].stride()[0] == 3*{size}**2"),
-                     about(f"L['x'].stride()[1] == {size}*{size}"), about(f"L['x'].stride()[2] == {size}")], "x")
+                   about(f"L['x'].stride()[1] == {size}*{size}"), about(f"L['x'].stride()[2] == {size}")], "x")
     lines = call_guards(one)
     assert "        check_tensor(x, 'f32[1, 3, n, n] contiguous on cpu')" in lines and "stride()" not in "".join(lines)
     assert "        # 4 more on sizes and strides that the shapes and ranges above say" in lines

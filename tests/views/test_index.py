@@ -113,7 +113,7 @@ def stack(*places):
 def test_a_graph_break_says_where_why_and_how_it_goes_on():
     ids = CompileId(0, 0)
     broken = GraphBreak(ids, "Data-dependent branching", "Detected `if`.\nDetails.", ("Use `torch.cond`.",), "", "GB0170",
-                       "https://example.org/gb0170", stack(("<module>", 20), ("f", 9)))
+                        "https://example.org/gb0170", stack(("<module>", 20), ("f", 9)))
     function = CompiledFunction("f", (
         frame_of(ids, file="t.py", resumes=("__resume_at_1_2", "__resume_at_1_3")),
         frame_of(CompileId(1, 0), "torch_dynamo_resume_in_f_at_9", "r.py", "__resume_at_1_2")), "full.py")

@@ -188,7 +188,7 @@ def test_a_data_parallel_model(before, own, capture_program, tmp_path):
         assert "DistributedDataParallel" not in sentences and "### In Distributed" not in text
     elif own:
         assert sentences.startswith("`DistributedDataParallel.forward` runs in plain Python: torch does not trace it. The "
-                               "module in it is compiled by itself: `Block.forward`.")
+                                    "module in it is compiled by itself: `Block.forward`.")
     else:
         assert sentences == (
             "Nothing of your model was compiled. It is wrapped in `DistributedDataParallel` before torch.compile, and "

@@ -129,14 +129,15 @@ class LiveFacts:
             return False
         kind = type(owner)
         modules = vars(owner).get("_modules")
-        return (all(_is_container_method(class_entry(kind, name)) for name in ("__getitem__", "__iter__", "__len__"))
+        return (all(_owner_in_torch(class_entry(kind, name)) in ("ModuleList", "Sequential")
+                    for name in ("__getitem__", "__iter__", "__len__"))
                 and type(modules) in (dict, collections.OrderedDict)
                 and list(modules) == [str(index) for index in range(len(modules))])
 
     def element(self, path: Path, key: int | str) -> Path | None:
         """Return the path, through the dictionaries, of ``modules[key]``; ``None`` where that is not known."""
         owner = self._object(path)
-        container = _container(type(owner)) if _is_module(owner) else ""
+        container = _owner_in_torch(class_entry(type(owner), "__getitem__")) if _is_module(owner) else ""
         if not container:
             return None
         inside = "_parameters" if container.startswith("Parameter") else "_modules"
@@ -248,17 +249,8 @@ def _is_torchs(function: Any) -> bool:
     return getattr(function, "__module__", "") == "torch.nn.modules.module"
 
 
-def _is_container_method(function: Any) -> bool:
-    """Return whether a function is a method of ``ModuleList`` or ``Sequential``."""
-    return _owner_in_torch(function) in ("ModuleList", "Sequential")
-
-
-def _container(kind: type) -> str:
-    """Return the container class of torch's whose ``__getitem__`` a class has; ``""`` if it has none of theirs."""
-    return _owner_in_torch(class_entry(kind, "__getitem__"))
-
-
 def _owner_in_torch(function: Any) -> str:
+    """Return the container class of torch's, ``ModuleList`` or its like, that a method is of; ``""`` for others."""
     if getattr(function, "__module__", "") != "torch.nn.modules.container":
         return ""
     return str(getattr(function, "__qualname__", "")).partition(".")[0]

@@ -169,7 +169,7 @@ class Search:
 
     def _apart(self, value: Any, others: Iterable[Any]) -> float | None:
         """Return the smallest difference to those of its kind; ``None`` where one is equal, or none is of its kind."""
-        if isinstance(value, (tuple, list)) or not _comparable(value):
+        if isinstance(value, (tuple, list)) or not isinstance(value, torch.Tensor):
             return None
         best: float | None = None
         for other in _flat(others):
@@ -187,10 +187,6 @@ def _flat(values: Iterable[Any]) -> Iterable[Any]:
             yield from value
         else:
             yield value
-
-
-def _comparable(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
 
 
 def _alike(value: Any, other: Any) -> bool:

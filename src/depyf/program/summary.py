@@ -154,7 +154,7 @@ def _breaks(runs: Mapping[str, RunIndex]) -> str:
 def _recompiles(runs: Mapping[str, RunIndex]) -> str:
     run_of = {id(summary): run for run in runs.values() for summary in run.summaries}
     recompiles = [(summary, compilation) for run in runs.values() for summary in run.summaries
-             for compilation in summary.recompiles]
+                  for compilation in summary.recompiles]
     if not recompiles:
         return "none"
     summary, compilation = recompiles[0]

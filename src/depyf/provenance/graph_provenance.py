@@ -211,7 +211,7 @@ class Provenance:
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
             aligned = align(runs, stage.graph, saved if stage.is_backward else {},
-                          trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
+                            trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
             if stage.record.stage == "Forward_graph":
                 saved = aligned  # the backward graph names saved values as this one does
             locations = _locations(stage.graph)

@@ -374,14 +374,14 @@ class EventReader:
         location = users[-1] if users else None
         if kind == "create_symbol":
             decision = SymbolDecision("created", str(event.get("symbol", "")), str(event.get("source", "")),
-                                   str(event.get("val", "")), str(event.get("vr", "")), "", location)
+                                      str(event.get("val", "")), str(event.get("vr", "")), "", location)
         elif kind == "create_unbacked_symbol":
             decision = SymbolDecision("unbacked", str(event.get("symbol", "")), "", "", str(event.get("vr", "")), "",
-                                   location)
+                                      location)
         elif kind == "symbolic_shape_specialization":
             sources = event.get("sources") or ()
             decision = SymbolDecision("fixed", str(event.get("symbol", "")), ", ".join(map(str, sources)),
-                                   str(event.get("value", "")), "", str(event.get("reason", "")), location)
+                                      str(event.get("value", "")), "", str(event.get("reason", "")), location)
         else:
             decision = SymbolDecision("guarded", str(event.get("expr", "")), location=location)
         if decision not in builder.symbols:

@@ -101,9 +101,9 @@ class Adviser:
     def _ranges(self, compilation: Compilation) -> dict[str, str]:
         """Return the sizes that a version of the same function leaves open, with the range that its guards leave."""
         ranges = ((in_words(source, self.run.stack_names(each)), self.run.range_of(each, source))
-                 for each in self._of_frame(compilation)
-                 for decision in each.symbols if decision.kind == "created"
-                 for source in decision.source.split(", ") if source)
+                  for each in self._of_frame(compilation)
+                  for decision in each.symbols if decision.kind == "created"
+                  for source in decision.source.split(", ") if source)
         return {what: f"all sizes {range_in_sentence(known)}" for what, known in ranges if known}
 
     def _calls(self, compilation: Compilation) -> dict[str, str]:

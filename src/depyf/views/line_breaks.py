@@ -27,7 +27,8 @@ def broken(text: str, indent: int) -> list[str]:
         return [" " * indent + text]
     lines: list[str] = []
     room = WIDTH - indent
-    rest = _with_short_strings(text, room - 12)
+    longest = room - 12  # (a longer string becomes several, which Python reads as one)
+    rest = _LONG_STRING.sub(lambda match: match[0] if len(match[0]) <= longest else _parts(match[0], longest), text)
     while len(rest) > room:
         points = [point for point in _breaks(rest) if 0 < point[1] and len(rest[: point[1]].rstrip()) <= room]
         if not points:
@@ -69,11 +70,6 @@ def _breaks(text: str) -> tuple[tuple[int, int], ...]:
     except (tokenize.TokenError, SyntaxError, IndentationError):
         pass  # what came before it counts
     return tuple(result)
-
-
-def _with_short_strings(text: str, longest: int) -> str:
-    """Return an expression with long strings as several, which Python reads as one."""
-    return _LONG_STRING.sub(lambda match: match[0] if len(match[0]) <= longest else _parts(match[0], longest), text)
 
 
 _LONG_STRING = re.compile(r"(?<![\w'\"])(?P<quote>['\"])(?:\\.|(?!(?P=quote))[^\\\n])*(?P=quote)(?!['\"])")

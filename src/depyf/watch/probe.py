@@ -93,7 +93,8 @@ def observe(
         if probe is None:
             code, steps = _observed(function, text, groups_of)
             probe = _Probe(function.__code__, steps)
-            function.__code__ = _with_constant(code, probe.begin)
+            function.__code__ = code.replace(
+        co_consts=tuple(probe.begin if const == _MARK else const for const in code.co_consts))
             _probes[function] = probe
         probe.observers.append(observer)
     reference = weakref.ref(function)
@@ -117,12 +118,12 @@ def _observed(
     try:
         tree = ast.parse(text)
         groups = groups_of(tree, running.co_firstlineno)
-        body = _body_at(tree, running.co_firstlineno)
-        if body is None:
+        definition = find_function(tree, running.co_firstlineno)
+        if definition is None:
             raise CannotWatch(f"no function begins at line {running.co_firstlineno} of its file")
         steps = [group.step for group in groups]
         _insert(groups)
-        _begin(body)
+        _begin(definition.body)
         ast.fix_missing_locations(tree)
         top = compile(tree, running.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -135,15 +136,6 @@ def _observed(
                 and code.co_argcount == running.co_argcount:
             return named_like(code, running).replace(co_flags=running.co_flags), steps
     raise CannotWatch("its text is another function")
-
-
-def _body_at(tree: ast.AST, line: int) -> list[ast.stmt] | None:
-    function = find_function(tree, line)
-    return None if function is None else function.body
-
-
-def _with_constant(code: CodeType, value: Any) -> CodeType:
-    return code.replace(co_consts=tuple(value if const == _MARK else const for const in code.co_consts))
 
 
 # --- the calls between the statements -------------------------------------------------------------

@@ -82,7 +82,7 @@ def _making(output: Sequence[Any], begin: int, name: str, code: CodeType) -> tup
         wanted = [("LOAD_CONST", None), ("MAKE_FUNCTION", _CLOSURE)]
     end = at + 1 + len(wanted)
     actual = [(each.opname, each.arg if argument is not None else None)
-             for each, (_, argument) in zip(output[at + 1 : end], wanted)]
+              for each, (_, argument) in zip(output[at + 1 : end], wanted)]
     if actual != wanted:
         raise LookupError(f"how this torch makes the function {name}: {actual}")
     return at, end

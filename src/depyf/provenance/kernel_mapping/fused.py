@@ -64,17 +64,14 @@ class Fused:
         if unknown:
             chosen, needs = self._choose(targets, known, perhaps, unknown[:_OPEN], needs)
         for value, name in chosen.items():
-            self._known_exactly(value, name)
+            self.flow.node_of[value] = name
+            self.flow.computes(value, name)
         for value in unknown:
             if value not in chosen:
                 # A part of a reduction, or of what nothing tells: its kernel computes what this one does.
                 inner = {name for name in needs.nodes if bare_name(self.flow.nodes[name].operation) in STORED}
                 self.flow.targets.setdefault(self.flow.writer[value], set()).update(inner or targets)
         return needs.nodes
-
-    def _known_exactly(self, value: int, name: str) -> None:
-        self.flow.node_of[value] = name
-        self.flow.computes(value, name)
 
     def _moves(self, index: int, launch: Launch) -> None:
         """Take note of a kernel that writes nothing new: it lays a value out for the kernels that read it."""
@@ -84,7 +81,7 @@ class Fused:
                 self.moved.setdefault(index, set()).update(names)
         if index not in self.moved:
             nodes = {name for value in launch.reads for name in [self.flow.node_of.get(value, "")]
-                    if name and self.flow.nodes[name].is_call}
+                     if name and self.flow.nodes[name].is_call}
             self.moved[index] = nodes
 
     def _needs(self, targets: Iterable[str], available: set[str]) -> _Needs:
@@ -192,16 +189,12 @@ class Fused:
         for name in reach:
             node = self.flow.nodes[name]
             if name not in targets and node.is_call and self.flow.fits(value, name) and not self._is_plain_view(node) \
-                    and self._before(name, writer):
+                    and self._last_needed(name) < writer:
                 result.append(name)
         return sorted(result, key=lambda name: -self.flow.order[name])
 
     def _is_plain_view(self, node: Node) -> bool:
         return is_view(node) and not self._is_part_of_stored(node)
-
-    def _before(self, name: str, index: int) -> bool:
-        """Return whether the library kernels that a node needs were called by then."""
-        return self._last_needed(name) < index
 
     def _last_needed(self, name: str) -> int:
         if name in self.last:

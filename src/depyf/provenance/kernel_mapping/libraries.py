@@ -83,7 +83,7 @@ def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
 
 def _getter(flow: Flow, node: str, item: int) -> str:
     getters = [flow.nodes[name] for name in flow.users.get(node, ())
-             if flow.nodes[name].target == "operator.getitem"]
+               if flow.nodes[name].target == "operator.getitem"]
     # (The text of a getitem names its index, the node does not.)
     for getter in getters:
         if _index(flow, getter) == item:
@@ -92,7 +92,9 @@ def _getter(flow: Flow, node: str, item: int) -> str:
 
 
 def _index(flow: Flow, getter: Node) -> int:
-    return _index_in(flow.lines[getter.line - 1]) if 0 < getter.line <= len(flow.lines) else -1
+    line = flow.lines[getter.line - 1] if 0 < getter.line <= len(flow.lines) else ""
+    match = re.search(r"\[(\d+)\]", line.partition(" = ")[2])
+    return int(match[1]) if match else -1
 
 
 def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
@@ -133,8 +135,3 @@ def _is_users(launch: Launch) -> bool:
     """Return whether a call is of a Triton kernel that the user wrote, which keeps its name."""
     definition = launch.definition
     return definition is not None and definition.kind == "Triton" and not definition.name.startswith("triton_")
-
-
-def _index_in(line: str) -> int:
-    match = re.search(r"\[(\d+)\]", line.partition(" = ")[2])
-    return int(match[1]) if match else -1

@@ -153,7 +153,8 @@ def _items(
             while at < len(items) and isinstance(node := items[at], Node) and _place(node) == _place(item):
                 chunk.append(node)
                 at += 1
-            written.append(([Line(depth, _chunk(chunk), 0, chunk[0].line)], None))
+            text = f"{_place(chunk[0]) or 'no user line'}  {operations(chunk)}"
+            written.append(([Line(depth, text, 0, chunk[0].line)], None))
     for number, (lines, written_block) in enumerate(written):
         yield from lines
         if number in folded and written_block is not None:
@@ -212,10 +213,6 @@ def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
 def _place(node: Node) -> str:
     place = node.location
     return "" if place is None else f"{os.path.basename(place.filename)}:{place.line}"
-
-
-def _chunk(nodes: Sequence[Node]) -> str:
-    return f"{_place(nodes[0]) or 'no user line'}  {operations(nodes)}"
 
 
 def operations(nodes: Sequence[Node]) -> str:

@@ -170,7 +170,7 @@ def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str |
         return one.text
     if fact.kind == "type":
         # What has a value needs no type, and what is looked into has one that its parts show.
-        if known[subject].kind != "type" or f"len({subject})" in known or _is_starred(subject):
+        if known[subject].kind != "type" or f"len({subject})" in known or subject in ("args", "kwargs"):
             return None
         return one.text
     if fact.kind == "object" and _ON_STACK.fullmatch(subject):
@@ -179,10 +179,6 @@ def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str |
                                                         "'code')", "'module')", "'type')")):
         return one.text
     return None
-
-
-def _is_starred(subject: str) -> bool:
-    return subject in ("args", "kwargs")
 
 
 class _Keys:

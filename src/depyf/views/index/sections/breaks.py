@@ -145,7 +145,7 @@ def _resume(run: SectionContext, name: str) -> str:
     frame = run.frames.get(name)
     fate = run.fate_of(name)
     status = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
-            "unknown": "not compiled"}[fate if frame is not None else "unknown"]
+              "unknown": "not compiled"}[fate if frame is not None else "unknown"]
     remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", status]
     entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key) if frame else []
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")

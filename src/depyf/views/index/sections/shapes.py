@@ -27,7 +27,7 @@ def shapes(run: SectionContext) -> list[str]:
     for summary in run.summaries:
         # (What a skipped function decided holds for no call.)
         decisions = [(decision, compilation) for compilation in summary.compilations if compilation.outcome != "skipped"
-                 for decision in compilation.symbols if is_used(run, decision, compilation)]
+                     for decision in compilation.symbols if is_used(run, decision, compilation)]
         if not decisions:
             continue
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}:", ""]
@@ -52,10 +52,6 @@ def _key(decision: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
     return decision.symbol, str(compilation.compile_id)
 
 
-def _in_versions(compilations: Sequence[Compilation]) -> str:
-    return some([code(str(compilation.compile_id)) for compilation in compilations], 3)
-
-
 def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
     """Return the sizes and numbers that each version holds for one value, with the values.
 
@@ -73,7 +69,7 @@ def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
     for what, fixed in values.items():
         decision = next(iter(fixed.values()))[0][0]
         where = f", {run.place(decision.location)}" if decision.location else ""
-        each = "; ".join(f"{code(value)} in {_in_versions([compilation for _, compilation in members])}"
+        each = "; ".join(f"{code(value)} in {some([code(str(version.compile_id)) for _, version in members], 3)}"
                          for value, members in fixed.items())
         word = f": {prose(decision.reason)}" if decision.reason else ""
         texts.append(f"**fixed**: {what} (torch's {code(decision.symbol)}{word}){where}: {each}")
@@ -135,7 +131,7 @@ def _open_text(run: SectionContext, decision: SymbolDecision, compilation: Compi
     where = f", {run.place(decision.location)}" if decision.location else ""
     if not decision.source:
         return decision.symbol, (f"a value that only the data tells (torch's {code(decision.symbol)}), "
-                              f"{range_of(run, decision, compilation)}{where}")
+                                 f"{range_of(run, decision, compilation)}{where}")
     what = in_words(decision.source, run.stack_names(compilation))
     text = f"{code(what)} (torch's {code(decision.symbol)}): {range_of(run, decision, compilation)}{first}{where}"
     return what, text + _generalised(run, what, decision.value, compilation)
