@@ -21,16 +21,17 @@ from ...provenance import sources
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..grouping import breaks_by_reason, not_compiled
+from ..index.totals import seconds_by_phase
+from ..markdown import spans
+from ..verdict import verdict
 from .events import (
     break_data,
     caches_data,
     compilation_data,
     lost_data,
-    phases_data,
     recompile_data,
     summary_data,
     symbols_data,
-    verdict_data,
 )
 from .functions import function_data
 from .graphs import graph_data
@@ -70,12 +71,13 @@ def run_data(
     short = run.short_names()
     return {
         "environment": dict(capture.environment), "notes": list(capture.notes), "summary": summary_data(run),
-        "verdict": verdict_data(run), "backends": sorted({graph.backend for graph in capture.graphs if graph.backend}),
+        "verdict": [spans(sentence) for sentence in verdict(run.index)],
+        "backends": sorted({graph.backend for graph in capture.graphs if graph.backend}),
         "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in run.file_names],
         "places": [number for place in run.places for number in (run.file_numbers[place[0]], place[1])],
         "docs": run.documents, "graphs": graphs, "units": summaries, "breaks": breaks, "recompiles": recompiles,
         "lost": lost, "compilations": compilations, "guards": guards, "symbols": symbols,
-        "phases": phases_data(run), "caches": caches_data(run)}
+        "phases": list(map(list, seconds_by_phase(capture.compilations).items())), "caches": caches_data(run)}
 
 
 def _traced(run: Run) -> None:

@@ -12,9 +12,9 @@ from ..changes import in_words, row
 from ..function_summary import FunctionSummary
 from ..grouping import breaks_by_place, failures_by_kind, path_to
 from ..index.sections.shapes import is_used, range_of
-from ..index.totals import Totals, seconds_by_phase
+from ..index.totals import Totals
 from ..markdown import prose, spans
-from ..verdict import verdict, why_plain
+from ..verdict import why_plain
 from .functions import branch_data
 from .run import Json, Run, without_addresses
 
@@ -88,11 +88,6 @@ def _failure(run: Run, failures: list[GuardFailure]) -> Json:
         "causes": [[place, text] for place, text in causes.items()]}
 
 
-def verdict_data(run: Run) -> list[list[list[str]]]:
-    """Return the verdict, to be known first: what was not compiled of what the program asked for."""
-    return [spans(sentence) for sentence in verdict(run.index)]
-
-
 def lost_data(run: Run, members: list[Compilation]) -> Json:
     """Compilations that gave no code. What torch says of the break that was in the way stands at the break."""
     first = members[0]
@@ -137,11 +132,6 @@ def symbols_data(run: Run) -> list[Json]:
                 if str(compilation.compile_id) not in known["ids"]:
                     known["ids"].append(str(compilation.compile_id))
     return list(result.values())
-
-
-def phases_data(run: Run) -> list[list[Any]]:
-    """Return ``[phase, seconds]`` of the whole run."""
-    return [[name, value] for name, value in seconds_by_phase(run.capture.compilations).items()]
 
 
 def caches_data(run: Run) -> list[list[Any]]:

@@ -106,7 +106,7 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
                    for k, size in enumerate(one.tensor.size) if size is None]
     about = [one for one in conditions if ".shape[" in one.text or ".stride()[" in one.text]
     same = _equal_sizes(about, expressions)
-    symbols = dict(_symbols(compilation))
+    symbols = symbol_names(compilation)
     for expression, name in _names(frame, [each for each in expressions if each not in same], tensors):
         result.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
         result.names[expression] = name
@@ -232,11 +232,11 @@ def _implied_by_layout(
     return implied
 
 
-def _symbols(compilation: Compilation | None) -> Iterator[tuple[str, str]]:
-    """Yield ``(expression, torch's name)`` of what a compilation left open."""
-    for decision in compilation.symbols if compilation is not None else ():
-        if decision.kind == "created" and decision.source:
-            yield in_shape_words(user_expression(decision.source)), decision.symbol
+def symbol_names(compilation: Compilation | None) -> dict[str, str]:
+    """Return torch's names of what a compilation left open, by expression."""
+    return {in_shape_words(user_expression(decision.source)): decision.symbol
+            for decision in (compilation.symbols if compilation is not None else ())
+            if decision.kind == "created" and decision.source}
 
 
 def in_shape_words(text: str) -> str:
@@ -275,11 +275,6 @@ def range_in_sentence(words: str) -> str:
     if words.endswith(" or more"):
         return f"from {words.removesuffix(' or more')} on"
     return f"up to {words.removeprefix('at most ')}" if words.startswith("at most ") else f"from {words}"
-
-
-def symbol_names(compilation: Compilation | None) -> dict[str, str]:
-    """Return torch's names of open sizes by their expressions."""
-    return dict(_symbols(compilation))
 
 
 def _usual(expression: str, tensors: dict[str, Condition]) -> str:
