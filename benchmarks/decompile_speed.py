@@ -31,14 +31,14 @@ from _shared import TooLong, code_objects, dated, time_limit
 SECONDS = 5  # for one function
 #: Layers of the decompiler, and what the paths of their files start with.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "limits, constants, forms": ("bytecode/limits", "decompiler/constants", "decompiler/forms", "decompiler/pipeline"),
+    "limits, constants, forms": ("bytecode/limits", "decompiler/constants", "decompiler/tiers", "decompiler/pipeline"),
     "instructions -> canonical operations": ("bytecode/canonical", "bytecode/operations", "bytecode/rules"),
     "bytes -> instructions": ("bytecode/",),
-    "flow graph": ("flow/",),
+    "flow graph": ("cfg/",),
     "structure": ("decompiler/structure/",),
     "text: names checked, written, parsed (`ast`)": ("decompiler/emit", "decompiler/names"),
-    "compiled again": ("decompiler/recompile",),
-    "proof": ("decompiler/proof", "decompiler/verify", "decompiler/result"),
+    "compiled again": ("decompiler/proof/recompile",),
+    "proof": ("decompiler/proof", "decompiler/result"),
     "expressions, statements, scopes": ("decompiler/",),
 }
 BODIES = {
@@ -183,7 +183,7 @@ def layers(count: int, seed: int) -> str:
         def look(number: int, frame: FrameType | None, counts: dict[str, int] = counts) -> None:
             while frame is not None:
                 path = frame.f_code.co_filename.replace(os.sep, "/").rpartition("/depyf/")[2]
-                if path.startswith(("bytecode/", "flow/", "decompiler/")):
+                if path.startswith(("bytecode/", "cfg/", "decompiler/")):
                     counts[layer(path)] += 1
                     return
                 frame = frame.f_back

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, private_api, versions  # noqa: E402
-from depyf.capture.torch_private.shared import shared  # noqa: E402
+from depyf.capture.torch_private.shared import shared_patch  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
 from depyf.records import log, store  # noqa: E402
 from depyf.torch_text.recorded import read_records  # noqa: E402
@@ -549,15 +549,15 @@ def test_a_shared_change_is_made_once_and_taken_back_once():
         done.append(("made", users.wanted))
         return lambda: done.append(("undone", users.wanted))
 
-    change = shared(object())
-    leave = [change.join(each, make) for each in ("a", "b", "a")]
+    change = shared_patch(object())
+    release = [change.acquire(each, make) for each in ("a", "b", "a")]
     assert change.wanted == ("a", "b", "a")
-    leave[0]()
-    leave[0]()
+    release[0]()
+    release[0]()
     assert change.wanted == ("b", "a")
-    leave[2]()
+    release[2]()
     assert change.wanted == ("b",)
-    leave[1]()
+    release[1]()
     assert done == [("made", ()), ("undone", ())]
-    change.join("c", make)()
+    change.acquire("c", make)()
     assert len(done) == 4

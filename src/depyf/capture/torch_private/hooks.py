@@ -20,7 +20,7 @@ from types import CodeType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 from . import private_api
-from .shared import Shared, Undo, leave_traceback, shared
+from .shared import SharedPatch, Undo, leave_traceback, shared_patch
 
 #: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata;
 #: ``"object"``: its payload as torch has it before it makes JSON of it, and the numbers of the compilation.
@@ -251,12 +251,12 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
     private_api.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
     handler = _TraceHandler(receive, wanted)
-    leave = _choose_trace()
+    release = _choose_trace()
     logger.addHandler(handler)
 
     def undo() -> None:
         logger.removeHandler(handler)
-        leave()
+        release()
 
     return undo
 
@@ -293,12 +293,12 @@ def _choose_trace() -> Undo:
                 metadata_fn = dict
         original(name, metadata_fn, *args, **kwargs)
 
-    def make(_: Shared[None]) -> Undo:
+    def make(_: SharedPatch[None]) -> Undo:
         attribute = private_api.TRACE_STRUCTURED.attribute
         _rebind(attribute, original, trace_structured)
         return lambda: _rebind(attribute, trace_structured, original)
 
-    return shared("the choice of events").join(None, make)
+    return shared_patch("the choice of events").acquire(None, make)
 
 
 def interned_string(number: int) -> str:
@@ -517,7 +517,7 @@ def replaced(api: private_api.PrivateApi, make: Callable[[Any], Any]) -> Undo:
     """
     owner, name = api.owner(), api.attribute
 
-    def install(users: Shared[Callable[[Any], Any]]) -> Undo:
+    def install(users: SharedPatch[Callable[[Any], Any]]) -> Undo:
         original = owner.__dict__[name]
         plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
 
@@ -550,7 +550,7 @@ def replaced(api: private_api.PrivateApi, make: Callable[[Any], Any]) -> Undo:
 
         return undo
 
-    return shared((owner, name)).join(make, install)
+    return shared_patch((owner, name)).acquire(make, install)
 
 
 def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, Any], None]) -> Undo:
@@ -716,7 +716,7 @@ def _set(api: private_api.PrivateApi, value_of: Callable[[Any], Any]) -> Undo:
     api.get()
     owner, name = api.owner(), api.attribute
 
-    def make(_: Shared[None]) -> Undo:
+    def make(_: SharedPatch[None]) -> Undo:
         before = getattr(owner, name)
         ours = value_of(before)
         setattr(owner, name, ours)
@@ -727,7 +727,7 @@ def _set(api: private_api.PrivateApi, value_of: Callable[[Any], Any]) -> Undo:
 
         return undo
 
-    return shared((owner, name)).join(None, make)
+    return shared_patch((owner, name)).acquire(None, make)
 
 
 class FullPaths:

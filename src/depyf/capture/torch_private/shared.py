@@ -16,8 +16,8 @@ _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 Wanted = TypeVar("Wanted")
 
 
-class Shared(Generic[Wanted]):
-    """One change, and what each of those who want it want of it.
+class SharedPatch(Generic[Wanted]):
+    """A reference-counted patch of torch: made for the first who wants it, undone for the last.
 
     Attributes:
         wanted: what the present users gave, in the order in which they came. Another tuple each time it changes.
@@ -29,7 +29,7 @@ class Shared(Generic[Wanted]):
         self._undo: Undo | None = None
         self._lock = threading.Lock()
 
-    def join(self, wish: Wanted, make: Callable[[Shared[Wanted]], Undo]) -> Undo:
+    def acquire(self, wish: Wanted, make: Callable[[SharedPatch[Wanted]], Undo]) -> Undo:
         """Add a wish; what is returned takes it back.
 
         Args:
@@ -43,7 +43,7 @@ class Shared(Generic[Wanted]):
                 self._undo = make(self)
             self._users, self.wanted = (*self._users, user), (*self.wanted, wish)
 
-        def leave() -> None:
+        def release() -> None:
             with self._lock:
                 if user not in self._users:
                     return
@@ -54,17 +54,17 @@ class Shared(Generic[Wanted]):
                     undo, self._undo = self._undo, None
                     undo()
 
-        return leave
+        return release
 
 
-_known: dict[Any, Shared[Any]] = {}
+_known: dict[Any, SharedPatch[Any]] = {}
 _knowing = threading.Lock()
 
 
-def shared(key: Any) -> Shared[Any]:
-    """Return the change that goes by this key, the same one each time."""
+def shared_patch(key: Any) -> SharedPatch[Any]:
+    """Return the patch that goes by this key, the same one each time."""
     with _knowing:
-        return _known.setdefault(key, Shared())
+        return _known.setdefault(key, SharedPatch())
 
 
 def leave_traceback(error: BaseException) -> None:

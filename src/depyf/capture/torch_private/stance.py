@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any
 
 from . import private_api
-from .shared import Shared, Undo, shared
+from .shared import SharedPatch, Undo, shared_patch
 
 
 @contextlib.contextmanager
@@ -30,14 +30,14 @@ def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
             yield False
         return
 
-    leave = shared("the answer to a miss").join(on_miss, functools.partial(_answer_misses, answer))
+    release = shared_patch("the answer to a miss").acquire(on_miss, functools.partial(_answer_misses, answer))
     try:
         yield True
     finally:
-        leave()
+        release()
 
 
-def _answer_misses(answer: Callable[[], Any], users: Shared[Callable[[CodeType], None]]) -> Undo:
+def _answer_misses(answer: Callable[[], Any], users: SharedPatch[Callable[[CodeType], None]]) -> Undo:
     is_skipped = private_api.IS_SKIPPED.get()
     owner, name = private_api.STANCE.owner(), private_api.STANCE.attribute
     previous = private_api.STANCE.get()
@@ -73,14 +73,14 @@ def _public_stance() -> Iterator[None]:
     except private_api.MissingPrivateApi:
         yield
         return
-    leave = shared("the public stance").join(None, functools.partial(_take_stance, set_stance))
+    release = shared_patch("the public stance").acquire(None, functools.partial(_take_stance, set_stance))
     try:
         yield
     finally:
-        leave()
+        release()
 
 
-def _take_stance(set_stance: Any, _: Shared[None]) -> Undo:
+def _take_stance(set_stance: Any, _: SharedPatch[None]) -> Undo:
     stance = set_stance("eager_on_recompile")
     stance.__enter__()
     return lambda: stance.__exit__(None, None, None)
