@@ -123,9 +123,9 @@ def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
 
     code_of(fn)  # says what it is instead, if there is no code
     # Torch compiles the wrapper that it is given, not what that wraps; of modules of its own, a wrapper that it makes.
-    ways = (fn, getattr(fn, "__dict__", {}).get("forward"))
+    compiled = (fn, getattr(fn, "__dict__", {}).get("forward"))
     codes: list[tuple[Any, CodeType]] = [
-        (each, code) for way in ways for each in unwrapped(way) if (code := code_in(each)) is not None]
+        (each, code) for wrapper in compiled for each in unwrapped(wrapper) if (code := code_in(each)) is not None]
     inner, code = next((each for each in codes if hooks.cache_entries(each[1])), codes[0])
     namespace = vars(module) if module is not None else getattr(inner, "__globals__", {})
     function = getattr(inner, "__func__", inner)

@@ -184,8 +184,8 @@ class _Freeing:
     # --- what is live ------------------------------------------------------------------------------
     def live_before(self, stmt: ast.stmt, after: frozenset[str], always: frozenset[str]) -> frozenset[str]:
         if isinstance(stmt, ast.If):
-            ways = self.live(stmt.body, after, always) | self.live(stmt.orelse, after, always)
-            return ways | self.reads(stmt.test) | always
+            live = self.live(stmt.body, after, always) | self.live(stmt.orelse, after, always)
+            return live | self.reads(stmt.test) | always
         if isinstance(stmt, (ast.Return, ast.Raise)):
             return self.reads(stmt) | always
         if _is_simple(stmt):
@@ -277,12 +277,12 @@ class _Freeing:
         self, stmt: ast.If, after: frozenset[str], always: frozenset[str], bound: frozenset[str]
     ) -> tuple[ast.stmt, frozenset[str], frozenset[str]]:
         """Free at the start of each branch what only the other one needs."""
-        ways = [self.live(stmt.body, after, always), self.live(stmt.orelse, after, always)]
+        lives = [self.live(stmt.body, after, always), self.live(stmt.orelse, after, always)]
         if not self.facts(stmt.test).quiet:
-            bound -= self.move(stmt.test, ways[0] | ways[1])
-        needed = (ways[0] | ways[1] | self.reads(stmt.test)) & bound & self.local
+            bound -= self.move(stmt.test, lives[0] | lives[1])
+        needed = (lives[0] | lives[1] | self.reads(stmt.test)) & bound & self.local
         ends: list[frozenset[str]] = []
-        for field, live in zip(("body", "orelse"), ways):
+        for field, live in zip(("body", "orelse"), lives):
             block: list[ast.stmt] = getattr(stmt, field)
             unused = needed - live
             first = self.delete(unused, block[0] if block else stmt)
