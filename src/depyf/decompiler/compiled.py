@@ -24,10 +24,25 @@ class CompiledScope(Scope):
 
     def position(self, offset: int) -> Position | None:
         """Return where the operation at a byte offset stands in the source; ``None`` where its column is not known."""
-        if self._positions is None:
-            self._positions = positions(self.code) if self.code.version >= (3, 11) else []
-        found = self._positions[offset // 2] if 0 <= offset < 2 * len(self._positions) else None
+        found = self._position(offset)
         return found if found is not None and found.column is not None else None
+
+    def line_of_jump(self, offset: int) -> int | None:
+        """Return the line of the jump behind the operation at a byte offset, before 3.11.
+
+        (It has the line of the statement then, not that of the operation, and there is nothing between the two.)
+        """
+        return self.line(offset + 2) if offset >= 0 and self.code.version < (3, 11) else None
+
+    def line(self, offset: int) -> int | None:
+        """Return the line of the operation at a byte offset; ``None`` where it is not known."""
+        found = self._position(offset)
+        return None if found is None else found.line
+
+    def _position(self, offset: int) -> Position | None:
+        if self._positions is None:
+            self._positions = positions(self.code)
+        return self._positions[offset // 2] if 0 <= offset < 2 * len(self._positions) else None
 
     def formats_percent(self) -> bool:
         """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""

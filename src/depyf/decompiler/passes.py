@@ -28,6 +28,7 @@ from .dynamo import readable as words
 from .dynamo import simplify
 from .structure import fold_expressions, walk
 from .structure.region_cfg import RegionCfg
+from .structure.spell_tests import spell_tests
 from .undo import match_patterns
 from .undo.cleanup_copies import outline_cleanups
 from .undo.duplicate_ends import merge_breaks, merge_ends
@@ -104,6 +105,7 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
 STRUCTURE: Sequence[Pass[Body]] = (
     Pass("structure", walk.write_statements, "the graph becomes nested statements"),
     Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),
+    Pass("spell_tests", spell_tests, "`not` stands where columns say, and a second `if` on a line of its own is one"),
 )
 
 FINISH: Sequence[Pass[bodies.Unfinished]] = (

@@ -95,6 +95,14 @@ class Scope:
         """Return where the operation at a byte offset stands in the source; ``None`` where that is not known."""
         return None
 
+    def line(self, offset: int) -> int | None:
+        """Return the line of the operation at a byte offset."""
+        return None
+
+    def line_of_jump(self, offset: int) -> int | None:
+        """Return the line of the jump behind the operation at a byte offset, if it is not that of the operation."""
+        return None
+
     def formats_percent(self) -> bool:
         """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""
         return False

@@ -13,6 +13,7 @@ from .copies import deduplicated, same_duplicate
 from .fold_barriers import tested_later
 from .negation import negate
 from .rule import Rule
+from .spelling import spelled
 from .stack import Duplicate, Entry, State
 
 if TYPE_CHECKING:
@@ -95,12 +96,12 @@ def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
 
 @rule("IFEXP")
 def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
-    executor.push(state, ast.IfExp(executor.pop(state), arms[0], arms[1]))
+    executor.push(state, ast.IfExp(spelled(executor.scope, executor.pop(state)), arms[0], arms[1]))
 
 
 @rule("NOT_IFEXP")
 def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
-    executor.push(state, ast.IfExp(negate(executor.pop(state)), arms[0], arms[1]))
+    executor.push(state, ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), arms[0], arms[1]))
 
 
 @rule("CHAIN")

@@ -23,6 +23,7 @@ from ..lift import (
     Target,
     negate,
 )
+from ..lift.spelling import spelled
 from ..nodes import DictComprehension, ListComprehension, SetComprehension
 from ..trees import nodes_of
 
@@ -177,10 +178,10 @@ class _Parser:
         test = self.executor.pop(state)
         t, f = block.successors
         if reducer_follow(self.blocks, f) == self.heads[-1]:
-            self.loops[-1].ifs.append(test)
+            self.loops[-1].ifs.append(spelled(self.executor.scope, test))
             return t
         if reducer_follow(self.blocks, t) == self.heads[-1]:
-            self.loops[-1].ifs.append(negate(test))
+            self.loops[-1].ifs.append(spelled(self.executor.scope, negate(test)))
             return f
         return None
 

@@ -262,8 +262,7 @@ class Reducer:
         """Fold the test ``y`` into ``x``, whose edge for ``on`` leads to it, if both lead to ``other``."""
         if y.end != "branch" or y.handler != x.handler:
             return False
-        if y.line == x.line is not None:
-            self.unify_return(y, other)
+        self.unify_return(x, y, other)
         yt, yf = y.successors
         if other not in (yt, yf) or yt == yf:
             return False
@@ -286,16 +285,22 @@ class Reducer:
             self.fold(x, "NOT_AND", test, y, [yt, yf])
         return True
 
-    def unify_return(self, y: Block, other: int) -> None:
-        """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that."""
-        if other in y.successors:
+    def unify_return(self, x: Block, y: Block, other: int) -> None:
+        """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that.
+
+        The tests may stand on several lines where nobody wrote the ``return``: it has the line of the test then, and
+        stands behind what the test leads to.
+        """
+        if other in y.successors or y.line is None:
             return
-        blocks = self.cfg.blocks
+        blocks, order = self.cfg.blocks, self.cfg.order
+        may_be_implicit = blocks[other].line in {x.line, *(op.line for op in x.ops)} and order[other] > order[y.id]
         for copy in y.successors:
             goal = blocks[copy]
             if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.is_duplicate(copy, other) and (
                 goal.handler == blocks[other].handler
-            ):
+            ) and (y.line == x.line or may_be_implicit and goal.line == y.line and returns_nothing(goal)
+                   and order[copy] == max(map(order.__getitem__, y.successors))):
                 self.changed(y, [other if succ == copy else succ for succ in y.successors], "branch")
                 return
 

@@ -1,0 +1,164 @@
+"""Tests spelled as the columns of their operands say: ``not (a or b)`` or ``not a and not b``.
+
+Both are the same jumps. How far the operands stand apart tells what stands between them (*likely*: there may be more
+blanks and parentheses than needed). Where nothing tells, ``not`` stands before each operand; but three operands or more
+that all would need one share it, as they do in most sources. What would be negated twice is not.
+
+Example: in ``if not (a or b):`` the spans of ``a`` and ``b`` are four columns apart, `` or ``; `` and not `` has nine.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from ..nodes import FoldedBool, offset_of, refined
+from .negation import folds_not, negate
+from .scope import Scope
+from .spans import end_of, start_of
+from .stack import is_none
+
+#: From how many operands on a ``not`` before all of them is likelier than one before each.
+_MANY = 3
+#: A text that is too narrow for a spelling speaks more against it than one that is wider.
+_NARROW = 3
+#: One that is wider by more than this tells nothing (an operation may have the span of another one, in 3.13).
+_SLACK = 6
+
+
+def spelled(scope: Scope, test: ast.expr) -> ast.expr:
+    """Return a test in the likeliest of its spellings; it is tested, its value is not used."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return ast.copy_location(ast.UnaryOp(test.op, spelled(scope, test.operand)), test)
+    if not isinstance(test, FoldedBool) or test.merged:
+        return test
+    if not any(map(folds_not, test.values)):
+        contrary = negate(test)
+        if isinstance(contrary, FoldedBool) and not any(map(_is_negated, contrary.values)) and _stands_before_all(
+            scope, test, contrary
+        ):
+            return ast.UnaryOp(ast.Not(), _with_parts_spelled(scope, contrary))
+    return _with_parts_spelled(scope, test)
+
+
+def _with_parts_spelled(scope: Scope, test: FoldedBool) -> FoldedBool:
+    made = refined(test, FoldedBool)
+    made.values = [spelled(scope, value) for value in test.values]
+    return made
+
+
+def _stands_before_all(scope: Scope, test: FoldedBool, contrary: FoldedBool) -> bool:
+    """Return whether ``not (contrary)`` is likelier than ``test``."""
+    misfit = 0
+    for at in range(len(test.values) - 1):
+        gap = _gap(scope, test.values[at], test.values[at + 1])
+        needed, otherwise = _between(test, at), _between(contrary, at)
+        if gap is not None and gap <= max(needed, otherwise) + _SLACK:
+            misfit += _misfit(gap, needed) - _misfit(gap, otherwise)
+    if misfit:
+        return misfit > 0
+    return len(test.values) >= _MANY and all(map(_is_negated, test.values))
+
+
+def _is_negated(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+
+
+def _misfit(gap: int, needed: int) -> int:
+    return gap - needed if gap >= needed else _NARROW * (needed - gap)
+
+
+def _between(test: FoldedBool, at: int) -> int:
+    """Return how many characters at least stand between what :func:`_gap` measures."""
+    word = len(" and " if isinstance(test.op, ast.And) else " or ")
+    left, right = test.values[at], test.values[at + 1]
+    return (_last(left)[1] + _is_enclosed(left, test) + word + _is_enclosed(right, test) + _first(right)[1])
+
+
+def _is_enclosed(operand: ast.expr, test: ast.BoolOp) -> bool:
+    """Return whether an operand needs parentheses."""
+    return isinstance(operand, ast.IfExp) or isinstance(operand, ast.BoolOp) and not (
+        isinstance(operand.op, ast.And) and isinstance(test.op, ast.Or))
+
+
+def _gap(scope: Scope, left: ast.expr, right: ast.expr) -> int | None:
+    """Return the number of characters between two operands; ``None`` where it is not known."""
+    end, start = end_of(scope, _last(left)[0]), start_of(scope, _first(right)[0])
+    return start[1] - end[1] if end is not None and start is not None and end[0] == start[0] else None
+
+
+def _first(test: ast.expr) -> tuple[ast.expr, int]:
+    """Return the first part of a test that has a span, and the number of characters before it."""
+    before = 0
+    while True:
+        if _is_negated(test) and offset_of(test) < 0:
+            assert isinstance(test, ast.UnaryOp)
+            test = test.operand
+            before += len("not ") + isinstance(test, (ast.BoolOp, ast.IfExp))
+        elif isinstance(test, ast.BoolOp):
+            before += _is_enclosed(test.values[0], test)
+            test = test.values[0]
+        else:
+            return test, before
+
+
+def _last(test: ast.expr) -> tuple[ast.expr, int]:
+    """Return the last part of a test whose end is known, and the number of characters behind it."""
+    behind = 0
+    while True:
+        if _is_negated(test) and offset_of(test) < 0:
+            assert isinstance(test, ast.UnaryOp)
+            test = test.operand
+            behind += isinstance(test, (ast.BoolOp, ast.IfExp))
+        elif isinstance(test, ast.BoolOp):
+            behind += _is_enclosed(test.values[-1], test)
+            test = test.values[-1]
+        elif isinstance(test, ast.Compare) and len(test.ops) == 1 and is_none(test.comparators[0]) and isinstance(
+            test.ops[0], (ast.Is, ast.IsNot)
+        ):
+            return test.left, behind + len(" is None" if isinstance(test.ops[0], ast.Is) else " is not None")
+        else:
+            return test, behind
+
+
+# --- nested if ------------------------------------------------------------------------------------
+_INDENTATION = 4
+_IF = len("if ")
+#: How much further right than the test of an ``if`` (in parentheses), or of an ``elif``, that of one in it begins.
+_DEEPER = (_INDENTATION, _INDENTATION - len("("), _INDENTATION - len("el"))
+
+
+def begins_statement(scope: Scope, values: list[ast.expr], at: int) -> bool:
+    """Return whether an operand of ``and`` was the test of an ``if`` of its own, in that of those before it.
+
+    It stands on a line below, where the test of an ``if`` does (*likely*: continuation lines begin elsewhere). Before
+    3.11 the jump behind an operand that is no comparison has the line of its statement, or of a comparison before it
+    (``compiler_jump_if`` in compile.c; *certain*).
+
+    Args:
+        scope: the code object of the test.
+        values: all operands.
+        at: the index of the operand, which is not the first.
+    """
+    left, right = _last(values[at - 1])[0], _first(values[at])[0]
+    end, start, outer = end_of(scope, left), start_of(scope, right), start_of(scope, _first(values[0])[0])
+    if start is not None:
+        if end is None or outer is None or start[0] <= end[0] or start[1] % _INDENTATION != _IF:
+            return False
+        shifts = [len("not ") * _is_negated(operand) for operand in (values[0], values[at])]
+        return start[1] - shifts[1] - (outer[1] - shifts[0]) in _DEEPER
+    jumping = _jumping(values[at])
+    line = scope.line_of_jump(offset_of(jumping))
+    return not isinstance(jumping, ast.Compare) and line is not None and line == scope.line(offset_of(right)) and (
+        scope.line(offset_of(left)) or line) < line
+
+
+def _jumping(test: ast.expr) -> ast.expr:
+    """Return the part of a test that its last jump stands behind."""
+    while True:
+        if _is_negated(test) and offset_of(test) < 0:
+            assert isinstance(test, ast.UnaryOp)
+            test = test.operand
+        elif isinstance(test, ast.BoolOp):
+            test = test.values[-1]
+        else:
+            return test
