@@ -1,6 +1,6 @@
 """A body as a person writes it: without what the compiler puts at its beginning and its end.
 
-Names and cells of a class, ``return None``, the stores of annotations go; docstrings, ``from __future__`` and
+Names and cells of a class and the stores of annotations go; docstrings, ``from __future__`` and
 declarations take their places.
 """
 
@@ -48,12 +48,6 @@ def strip_preamble(body: Unfinished) -> None:
         body.statements = _class_body(body.scope, body.statements)
     elif body.scope.kind == "module":
         _show_docstring(body.statements)
-
-
-def strip_return(body: Unfinished) -> None:
-    """Drop the ``return None`` that falling off the end does anyway; that of a class is part of its preamble."""
-    if body.scope.kind != "class":
-        _strip_tail(body.statements)
 
 
 def place_annotations(body: Unfinished) -> None:
@@ -138,23 +132,6 @@ def _show_docstring(body: list[ast.stmt]) -> None:
     name, value = _assignment(body[0]) if body else ("", None)
     if name == "__doc__" and _is_text(value):
         body[0] = ast.Expr(value)
-
-
-def _strip_tail(body: list[ast.stmt]) -> None:
-    """Drop the ``return None`` that falling off the end does anyway."""
-    while body:
-        last = body[-1]
-        if isinstance(last, ast.Return) and (
-            last.value is None or (isinstance(last.value, ast.Constant) and last.value.value is None)
-        ):
-            body.pop()
-            return
-        if isinstance(last, ast.If):
-            _strip_tail(last.body)
-            _strip_tail(last.orelse)
-            if not last.body:
-                last.body.append(ast.Pass())
-        return
 
 
 def _docstring(scope: CodeScope) -> str | None:

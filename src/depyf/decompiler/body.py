@@ -23,12 +23,13 @@ class Body:
         cfg: its control-flow graph, which the passes change.
         executor: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
+        arranged: whether its statements are arranged as the line table tells.
         has_patterns: whether patterns of ``match`` were found.
         search: chooses among the forms that the graph allows.
         statements: what is written in the end.
     """
 
-    __slots__ = ("cfg", "has_patterns", "executor", "reducer", "scope", "search", "statements")
+    __slots__ = ("arranged", "cfg", "has_patterns", "executor", "reducer", "scope", "search", "statements")
 
     def __init__(self, scope: CodeScope, graph: Cfg, executor: SymbolicExecutor, search: Search) -> None:
         self.scope = scope
@@ -36,6 +37,7 @@ class Body:
         self.executor = executor
         self.reducer: Reducer | None = None
         self.has_patterns = False
+        self.arranged = True
         self.search = search
         self.statements: list[ast.stmt] = []
 

@@ -51,6 +51,21 @@ def line_of(stmt: ast.stmt) -> int | None:
     return getattr(stmt, "lineno", None)
 
 
+def from_ops(stmt: Statement, first: int, last: int) -> Statement:
+    """Give a statement the byte offsets of the operations that it was made of, and return it.
+
+    It is of no text yet: its columns are free to say so. ``last`` is the operation that wrote it.
+    """
+    stmt.col_offset, stmt.end_col_offset = first, last
+    return stmt
+
+
+def ops_of(stmt: ast.stmt) -> tuple[int, int] | None:
+    """Return the offsets that :func:`from_ops` gave a statement."""
+    last = getattr(stmt, "end_col_offset", None)
+    return None if last is None else (stmt.col_offset, last)
+
+
 # --- order of expressions ---------------------------------------------------------------------------
 def order_of(expr: ast.expr) -> int:
     """Return an expression's place in the order of evaluation; 0 if it was not evaluated by itself.

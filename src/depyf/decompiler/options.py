@@ -40,6 +40,8 @@ class Options:
         #: The attempts to write each code object in each tier. (They are kept, as what is nested is written once more
         #: with each attempt at what is around it.)
         self._searches: dict[tuple[Code, Tier], Search] = {}
+        #: code objects whose statements stay as they are structured: arranged by the line table, they were not proven
+        self.unarranged: set[Code] = set()
         #: whether expressions were marked for :func:`~depyf.decompiler.emit.text.emit`
         self.has_marks = False
         #: global names that are shown differently

@@ -27,6 +27,7 @@ from .body import Body
 from .dynamo import readable as words
 from .dynamo import simplify
 from .structure import fold_expressions, walk
+from .structure.arrange import arrange
 from .structure.region_cfg import RegionCfg
 from .structure.spell_tests import spell_tests
 from .undo import match_patterns
@@ -105,6 +106,7 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
 STRUCTURE: Sequence[Pass[Body]] = (
     Pass("structure", walk.write_statements, "the graph becomes nested statements"),
     Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),
+    Pass("arrange", arrange, "branches, guards and exits stand as the line table says that they were written"),
     Pass("spell_tests", spell_tests, "`not` stands where columns say, and a second `if` on a line of its own is one"),
 )
 
@@ -112,7 +114,6 @@ FINISH: Sequence[Pass[bodies.Unfinished]] = (
     Pass("drop_annotation_stores", bodies.drop_annotation_stores, "statements by which 3.14 stores annotations go"),
     Pass("strip_preamble", bodies.strip_preamble,
          "the names and cells that a class stores, and the docstring's assignment, go"),
-    Pass("strip_return", bodies.strip_return, "the `return None` at the end goes"),
     Pass("place_annotations", bodies.place_annotations, "3.14: annotations take their places"),
     Pass("declare", bodies.declare, "docstring, `global` and `nonlocal` take their places"),
 )

@@ -175,7 +175,7 @@ class _Job:
             if self.unfolded():
                 continue
             for failing, verdict in failed:
-                if not self.proven_otherwise(failing):
+                if not self.as_structured(failing) and not self.proven_otherwise(failing):
                     self.demote(failing, verdict.where)
 
     def simplified(
@@ -246,6 +246,13 @@ class _Job:
 
     def compiled(self, tree: ast.Module, code: Code, constants: bool = False) -> Code:
         return compile_function(tree, code, constants, self.compiler or compile_here)
+
+    def as_structured(self, code: Code) -> bool:
+        """Have a code object written without the arrangement of its statements, and return whether it had one."""
+        owner = self.tiers.owner(code)
+        known = owner in self.options.unarranged
+        self.options.unarranged.add(owner)
+        return not known
 
     def proven_otherwise(self, code: Code) -> bool:
         """Look for another form of a function, so that it is the same program; the next text has it.

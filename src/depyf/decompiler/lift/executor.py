@@ -7,7 +7,7 @@ import ast
 from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
 from ..generics import TypeAlias, TypeParameter
-from ..nodes import Comprehension, TemporaryName, at_line, order_of
+from ..nodes import Comprehension, TemporaryName, at_line, from_ops, order_of
 from . import (
     annotated,
     calls,
@@ -68,8 +68,8 @@ class SymbolicExecutor:
         self.spill = spill
         self.temporaries = 0
         self.line: int | None = None
-        #: byte offset of the present operation
-        self.offset = -1
+        #: Offset of the present operation, and of the first behind the last statement of its block.
+        self.offset = self.since = -1
         self.serial = 0
         self.caught: Target | None = None
         #: values of variables that no source can name (``.type_params``), by name
@@ -180,6 +180,8 @@ class SymbolicExecutor:
             CannotDecompile: a value waits on the stack, or a tuple assignment is unfinished.
         """
         stack = state.stack
+        from_ops(stmt, self.since, self.offset)
+        self.since = self.offset + 2
         if self.spill:
             self.spill_pending(state)
             state.stmts.append(at_line(stmt, self.line))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Special, State, folds_not, is_value, negate, same_node, values
-from ..nodes import UntestedAssert, at_line, line_of
+from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
 from .frames import Construct, Cursor, Suite, outer_ends
 from .loop_exits import reach
 from .region_cfg import is_leave
@@ -56,7 +56,7 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
         block: ends in the branch.
         state: after the block's operations, with the tested value on the stack.
     """
-    done = len(state.stmts)
+    done, since = len(state.stmts), walker.executor.since
     test = _tested(walker, state)
     stack = state.stack
     t, f = block.successors
@@ -77,6 +77,8 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
     for stmt in written:
         if line_of(stmt) is None:
             at_line(stmt, block.line)
+            if block.end_op is not None:
+                from_ops(stmt, since, block.end_op.offset)
     out += written
     if not body.falls and not orelse.falls:
         return Construct(out, None, stack)
@@ -125,7 +127,9 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[
         only = arm.statements[0] if len(arm.statements) == 1 else None
         # (``assert not a is b`` would be compiled as ``assert a is not b``.)
         if isinstance(only, UntestedAssert) and not (raises_if_true and folds_not(test)):
-            return [ast.Assert(negate(test) if raises_if_true else test, only.msg), *other.statements]
+            statement = refined(only, ast.Assert)
+            statement.test = negate(test) if raises_if_true else test
+            return [statement, *other.statements]
     if not positive and (not body.statements or folds_not(test)):
         # ``not (a in b)`` would be compiled as ``a not in b``
         body, orelse, positive = orelse, body, True

@@ -16,7 +16,7 @@ from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import State, SymbolicExecutor, is_value, values
-from ..nodes import AssertionErrorName, UntestedAssert, at_line
+from ..nodes import AssertionErrorName, UntestedAssert, at_line, from_ops
 from .analysis import Analysis
 from .branches import branch
 from .frames import Construct, Cursor, Frame, Suite
@@ -217,6 +217,7 @@ class _Path:
         walker = self.walker
         state = State(self.cursor.stack)
         walker.executor.line = None
+        walker.executor.since = block.ops[0].offset if block.ops else -1
         walker.executor.run(state, block.ops)
         self.cursor.stack = state.stack
         if state.queue:
@@ -245,8 +246,14 @@ class _Path:
         value = executor.pop(state)
         nothing = isinstance(value, ast.Constant) and value.value is None
         self.out += self.walker.pending(state)
-        self.out.append(at_line(ast.Return(None if nothing else value), block.line))
+        self.out.append(self._from_end(ast.Return(None if nothing else value), block))
         return self._ends()
+
+    def _from_end(self, stmt: ast.stmt, block: Block) -> ast.stmt:
+        """Give a statement that ends a block its place in the source."""
+        if block.end_op is not None:
+            from_ops(stmt, self.walker.executor.since, block.end_op.offset)
+        return at_line(stmt, block.line)
 
     def _nowhere(self, block: Block, state: State) -> Suite:
         self.walker.executor.line = block.line
@@ -266,7 +273,7 @@ class _Path:
         if self.leaving:
             raise CannotDecompile(STRUCTURE, "a branch on the way out")
         self.walker.executor.line = block.line
-        statement = raise_statement(self.walker.executor.popn(state, block.arg), block.line)
+        statement = self._from_end(raise_statement(self.walker.executor.popn(state, block.arg)), block)
         self.out += self.walker.pending(state)
         self.out.append(statement)
         return self._ends()
@@ -278,7 +285,7 @@ _ENDS: dict[str, Callable[[_Path, Block, State], Suite | _Step | None]] = {
 }
 
 
-def raise_statement(operands: list[Any], line: int | None) -> ast.stmt:
+def raise_statement(operands: list[Any]) -> ast.stmt:
     """Return a ``raise`` of the operands; the rest of an ``assert`` where the compiler raises AssertionError."""
     exc = operands[0] if operands else None
     cause = operands[1] if len(operands) > 1 else None
@@ -287,4 +294,4 @@ def raise_statement(operands: list[Any], line: int | None) -> ast.stmt:
     if isinstance(raised, ast.Call) and isinstance(raised.func, AssertionErrorName) and len(raised.args) == 1:
         message, raised = raised.args[0], raised.func
     is_assert = isinstance(raised, AssertionErrorName) and cause is None
-    return at_line(UntestedAssert(message) if is_assert else ast.Raise(exc, cause), line)
+    return UntestedAssert(message) if is_assert else ast.Raise(exc, cause)

@@ -1,0 +1,276 @@
+"""Statements in the arrangement that their author gave them.
+
+A control-flow graph does not say how its branches were written: ``if a: return b`` followed by ``c``, or ``else: c``;
+``if not a: continue`` followed by ``b``, or ``if a: b``; a ``return`` at the end of each branch, or nothing. These are
+one program. Which of them was written is in the line table (:mod:`.evidence`): what stands in one suite has one
+indentation, and ``continue`` has a place of its own. Where nothing tells, the form that people write most is taken.
+
+Example::
+
+    for x in xs:                        for x in xs:
+        if x in seen:                       if x in seen:
+            pass                                continue
+        else:                    ->         seen.add(x)
+            seen.add(x)
+
+All forms compile to the same program. What comes of it is proven like any other text.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..lift import folds_not, negate
+from ..nodes import at_line, line_of
+from .evidence import Evidence
+
+if TYPE_CHECKING:
+    from ..body import Body
+
+#: The line behind a function.
+_END = sys.maxsize
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+def arrange(body: Body) -> None:
+    """Arrange the statements of a body as its author did."""
+    if body.scope.kind == "lambda":
+        return
+    end = "" if body.is_namespace else "return"
+    if body.arranged:
+        arrangement = _Arrangement(Evidence(body.scope.code), _returns_values(body.statements))
+        arrangement.suite(body.statements, end, _END)
+    elif _leaves_by(body.statements[-1], end):
+        body.statements.pop()
+
+
+class _Arrangement:
+    """The arrangement of one body; statements are changed in place.
+
+    Args:
+        evidence: of its code.
+        returns_values: whether one of its statements returns a value.
+    """
+
+    def __init__(self, evidence: Evidence, returns_values: bool) -> None:
+        self.evidence = evidence
+        self.returns_values = returns_values
+
+    def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
+        """Arrange a suite.
+
+        Args:
+            stmts: its statements.
+            end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
+            after: the line of the statement behind it.
+        """
+        self._drop_exit(stmts, end)
+        for at in reversed(range(len(stmts))):
+            if isinstance(stmts[at], ast.If):
+                self._test(stmts, at, end, after)
+        for at, stmt in enumerate(stmts):
+            is_last = at + 1 == len(stmts)
+            following = after if is_last else line_of(stmts[at + 1])
+            self._inside(stmt, end if is_last else "", following)
+        self._add_exit(stmts, end, after)
+
+    def _inside(self, stmt: ast.stmt, end: str, after: int | None) -> None:
+        """Arrange the suites of a compound statement."""
+        if isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return
+        if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
+            self.suite(stmt.body, "continue", _first_line(stmt.orelse) or after)
+            self.suite(stmt.orelse, end, after)
+            return
+        suites = list(_suites(stmt))
+        finish = getattr(stmt, "finalbody", [])
+        for number, suite in enumerate(suites):
+            following = next((line for later in suites[number + 1:] if (line := _first_line(later))), after)
+            falls_through = not (isinstance(stmt, ast.Try) and suite is stmt.body and stmt.orelse)
+            self.suite(suite, end if falls_through and suite is not finish else "", following)
+        if isinstance(stmt, ast.If) and _is_empty(stmt.orelse):
+            stmt.orelse = []
+        if isinstance(stmt, ast.If) and stmt.orelse and _is_empty(stmt.body):
+            self._empty_branch([stmt], 0, "")
+
+    # --- one ``if`` -------------------------------------------------------------------------------
+    def _test(self, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
+        """Arrange an ``if`` among the statements of its suite."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
+        is_last = at + 1 == len(stmts)
+        if stmt.orelse and _is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
+            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
+        if _is_empty(stmt.body) and stmt.orelse:
+            self._empty_branch(stmts, at, end if is_last else "")
+        elif is_last and end and not stmt.orelse:
+            self._rest_in_branch(stmts, at, end)
+        if is_last and stmt.orelse:
+            self._add_exit(stmt.body, end, _first_line(stmt.orelse))
+        if not stmt.orelse and at + 1 < len(stmts) and _never_falls(stmt.body):
+            self._rest_or_else(stmts, at, end)
+        elif stmt.orelse and _never_falls(stmt.body):
+            self._else_or_rest(stmts, at)
+
+    def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+        """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
+        written = self.evidence.exit_between(line_of(stmt), _first_line(stmt.orelse))
+        if written is not None and written.kind == "pass":
+            return
+        if end and (written is not None and written.kind in ("", end, f"{end} None")
+                    or not self.evidence.has_lines and folds_not(stmt.test)):
+            stmt.body = [_leave(end, written.line if written else None)]
+            stmts[at + 1:at + 1] = stmt.orelse
+            stmt.orelse = []
+        elif not folds_not(stmt.test):
+            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, []
+
+    def _rest_in_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+        """Arrange ``if a: (rest)`` at the end of a suite: that, or ``if not a: continue`` and the rest."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
+        if folds_not(stmt.test):
+            return
+        written = self.evidence.exit_between(line_of(stmt), _first_line(stmt.body))
+        if written is not None and written.kind in ("", end):
+            stmts[at + 1:] = stmt.body
+            stmt.test, stmt.body = negate(stmt.test), [_leave(end, written.line)]
+
+    def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+        """Arrange ``if a: return`` and the rest: that, ``if a: return`` with an ``else``, or ``if not a: (rest)``."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
+        evidence = self.evidence
+        only = stmt.body[0]
+        if len(stmt.body) == 1 and _leaves_by(only, end) and evidence.has_lines and not folds_not(stmt.test):
+            if not evidence.exit_between(line_of(stmt), line_of(stmts[at + 1])):
+                stmt.test, stmt.body = negate(stmt.test), stmts[at + 1:]
+                del stmts[at + 1:]
+                return
+        if _is_before(stmts[at + 1:], stmt.body) and _never_falls(stmts[at + 1:]) and not folds_not(stmt.test):
+            stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
+            stmt.test = negate(stmt.test)
+        self._drop_copy(stmt.body, stmts[at + 1:])
+        count = self._in_else(stmt, stmts[at + 1:])
+        stmt.orelse = stmts[at + 1:at + 1 + count]
+        del stmts[at + 1:at + 1 + count]
+
+    def _drop_copy(self, branch: list[ast.stmt], rest: list[ast.stmt]) -> None:
+        """Drop the copy of the last statement that a branch ends in: small ends are written into all that lead there.
+
+        (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks`` in compile.c.)
+        """
+        last, copy = rest[-1], branch[-1]
+        if len(branch) > 1 and len(rest) > 1 and line_of(last) is not None and line_of(last) == line_of(copy) \
+                and isinstance(last, ast.Return) and ast.dump(last) == ast.dump(copy):
+            branch.pop()
+
+    def _in_else(self, stmt: ast.If, rest: list[ast.stmt]) -> int:
+        """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
+        inner = self.evidence.column(stmt.body[0])
+        columns = [self.evidence.column(each) for each in rest]
+        first = columns[0]
+        if inner is None or first is None or _is_before(rest, stmt.body):
+            return len(stmt.orelse)
+        if first < inner:
+            return int(isinstance(rest[0], ast.If) and self.evidence.begins_elif(rest[0], first))
+        return next((count for count, column in enumerate(columns) if column is not None and column < first), len(rest))
+
+    def _else_or_rest(self, stmts: list[ast.stmt], at: int) -> None:
+        """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
+        count = self._in_else(stmt, stmt.orelse)
+        stmts[at + 1:at + 1] = stmt.orelse[count:]
+        del stmt.orelse[count:]
+
+    # --- the end of a suite -----------------------------------------------------------------------
+    def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:
+        """Drop the ``return`` at the end of a suite that does what falling off it does, unless it was written."""
+        for at, stmt in enumerate(stmts):
+            if not isinstance(stmt, ast.Return) or not _is_nothing(stmt):
+                continue
+            is_last = end == "return" and stmt is stmts[-1]
+            written = self.evidence.is_written(stmt)
+            if written == "?" and not (is_last and len(stmts) == 1 and not self.returns_values):
+                # (PEP 8: a function returns an expression in all places, or in none.)
+                written = "return None" if self.returns_values else "return"
+            if written in ("return", "return None"):
+                stmt.value = ast.Constant(None) if written == "return None" else None
+            elif is_last:  # (Without lines nothing tells: nobody writes one at the end of a branch.)
+                stmts[at:] = [] if stmts[1:] else [at_line(ast.Pass(), line_of(stmt))]
+
+    def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
+        """Write the ``continue`` that the author wrote at the end of a suite, where falling off it does the same."""
+        last = stmts[-1] if stmts else None
+        if end == "continue" and last is not None and not _never_falls(stmts):
+            written = self.evidence.exit_between((_last_line(stmts) or 0) + 1, after)
+            if written is not None and written.kind == "continue" and written.column == self.evidence.column(last):
+                stmts.append(_leave("continue", written.line))
+
+
+def _suites(stmt: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Yield the suites of a statement, in the order of the text."""
+    for field in ("body", "handlers", "cases", "orelse", "finalbody"):
+        for part in ([getattr(stmt, field, [])] if field not in ("handlers", "cases") else
+                     [each.body for each in getattr(stmt, field, [])]):
+            if part:
+                yield part
+
+
+def _leave(kind: str, line: int | None) -> ast.stmt:
+    return at_line(ast.Return() if kind == "return" else ast.Continue(), line)
+
+
+def _leaves_by(stmt: ast.stmt, end: str) -> bool:
+    """Return whether a statement does what falling off the end of its suite does."""
+    return end == "continue" and isinstance(stmt, ast.Continue) \
+        or end == "return" and isinstance(stmt, ast.Return) and _is_nothing(stmt)
+
+
+def _is_nothing(stmt: ast.Return) -> bool:
+    return stmt.value is None or isinstance(stmt.value, ast.Constant) and stmt.value.value is None
+
+
+def _is_empty(stmts: list[ast.stmt]) -> bool:
+    return len(stmts) == 1 and isinstance(stmts[0], ast.Pass)
+
+
+def _never_falls(stmts: list[ast.stmt]) -> bool:
+    """Return whether control never falls off the end of a suite."""
+    last = stmts[-1]
+    return isinstance(last, _LEAVES) or isinstance(last, ast.If) and bool(last.orelse) \
+        and _never_falls(last.body) and _never_falls(last.orelse)
+
+
+def _first_line(stmts: list[ast.stmt]) -> int | None:
+    return next((line for stmt in stmts if (line := line_of(stmt)) is not None), None)
+
+
+def _last_line(stmts: list[ast.stmt]) -> int | None:
+    """Return the last line that is known to belong to a suite."""
+    lines = [line for stmt in stmts for node in (stmt, *_inner(stmt)) if (line := line_of(node)) is not None]
+    return max(lines, default=None)
+
+
+def _inner(stmt: ast.stmt) -> Iterator[ast.stmt]:
+    for suite in _suites(stmt):
+        for each in suite:
+            yield each
+            yield from _inner(each)
+
+
+def _is_before(one: list[ast.stmt], other: list[ast.stmt]) -> bool:
+    """Return whether a suite is known to begin on a line before another."""
+    first, second = _first_line(one), _first_line(other)
+    return first is not None and second is not None and first < second
+
+
+def _returns_values(stmts: list[ast.stmt]) -> bool:
+    return any(isinstance(each, ast.Return) and not _is_nothing(each)
+               for stmt in stmts for each in (stmt, *_inner(stmt)))

@@ -1,0 +1,173 @@
+"""Facts of a code object's source text, read from its line table: where statements begin, and which say nothing.
+
+Code of 3.11 and later has a position for each instruction (line, column, end). From these follow
+
+* the column of a statement: its indentation (*certain*: the compiler gives operations the span of their node);
+* the statements ``continue``, ``break``, ``pass``, ``return`` that leave nothing but a jump, a NOP or the load of
+  ``None`` (*certain*: no other node has their span). What the compiler adds by itself has the position of what stands
+  before it (``propagate_line_numbers`` in compile.c), or none;
+* the column of a compound statement: one step of indentation left of its first line (*likely*).
+
+Code of 3.10 and before has lines only. A line on which nothing but such operations lies is one of these statements
+(*likely*: which of them, is not known).
+
+Example: ``for x in y:`` / ``    if x: continue`` / ``    f(x)`` has a jump with the position ``2:10-2:18``. It is eight
+columns wide, and no other instruction has it: ``continue``.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from ...bytecode.code import Code
+from ...bytecode.linetable import Position, positions
+from ...bytecode.versions import table
+from ..nodes import line_of, ops_of
+
+#: The statements that may leave nothing but a jump, by their width.
+_BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
+#: What these leave, and what it takes to leave loops, handlers and ``with`` on the way.
+_LEAVING = ("NOP", "JUMP_ABSOLUTE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "POP_TOP",
+            "POP_EXCEPT", "POP_ITER", "SWAP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO", "EXTENDED_ARG",
+            "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP")
+_INDENTATION = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """A statement of one word.
+
+    Attributes:
+        line: where it stands.
+        column: of its first letter; ``None`` where that is not known.
+        kind: ``continue``, ``break``, ``pass`` or ``return``; ``""`` for one of them; ``"return None"``.
+    """
+
+    line: int
+    column: int | None
+    kind: str
+
+
+class Evidence:
+    """The facts of one code object.
+
+    Attributes:
+        has_columns: whether there are positions (3.11 and later, and the table was kept).
+        has_lines: whether there are lines.
+    """
+
+    def __init__(self, code: Code) -> None:
+        self.positions = positions(code)
+        known = [position for position in self.positions if position is not None]
+        self.has_columns = any(position.column is not None for position in known)
+        self.has_lines = len({position.line for position in known}) > 1
+        self._columns: dict[ast.stmt, int | None] = {}
+        self.exits = self._exits(code) if self.has_lines else []
+
+    # --- one-word statements ----------------------------------------------------------------------
+    def _exits(self, code: Code) -> list[Exit]:
+        opcodes = table(code.version).opcodes
+        leaving = {opcodes[name] for name in _LEAVING if name in opcodes}
+        units = code.bytecode[::2]
+        other = {position for opcode, position in zip(units, self.positions) if opcode not in leaving}
+        if not self.has_columns:
+            lines = {position.line for position in other if position is not None}
+            return [Exit(line, None, "") for line in sorted(
+                {position.line for position in self.positions if position is not None} - lines)]
+        made = set()
+        for position in set(self.positions) - other:
+            if position is not None and position.line == position.end_line and position.column is not None \
+                    and position.end_column is not None:
+                kind = _BY_WIDTH.get(position.end_column - position.column)
+                if kind is not None:
+                    made.add(Exit(position.line, position.column, kind))
+        return sorted(made, key=lambda each: (each.line, each.column or 0))
+
+    def exit_between(self, first: int | None, last: int | None) -> Exit | None:
+        """Return the first one-word statement on a line from ``first`` on and before ``last``.
+
+        ``None`` if there is none, or one of the lines is not known.
+        """
+        if first is None or last is None:
+            return None
+        return next((each for each in self.exits if first <= each.line < last), None)
+
+    def is_written(self, stmt: ast.Return) -> str:
+        """Return whether a ``return`` of nothing was written, and how.
+
+        Returns:
+            ``return``, ``return None``; ``pass``, where it was, and what falls off the end behind it returns; ``?`` for
+            one of these; empty if it was not.
+        """
+        ops = ops_of(stmt)
+        position = self.positions[ops[1] // 2] if ops is not None and ops[1] >= 0 else None
+        if position is None:
+            return ""
+        for each in self.exits:
+            if each.line == position.line and each.column == position.column:
+                if each.kind == "pass" and position.column is not None and position.column % _INDENTATION == 3:
+                    return "return None"  # (``pass`` stands where statements do; ``None`` seven columns on)
+                return each.kind if each.kind in ("return", "pass") else "" if each.kind else "?"
+        return ""
+
+    # --- columns ----------------------------------------------------------------------------------
+    def column(self, stmt: ast.stmt) -> int | None:
+        """Return the column at which a statement begins; ``None`` where nothing tells."""
+        if not self.has_columns:
+            return None
+        if stmt not in self._columns:
+            is_simple = not hasattr(stmt, "body") or isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+            self._columns[stmt] = self._simple(stmt) if is_simple else self._compound(stmt)
+        return self._columns[stmt]
+
+    def _simple(self, stmt: ast.stmt) -> int | None:
+        ops = ops_of(stmt)
+        if ops is None:
+            return None
+        first, last = ops
+        if not 0 <= last < 2 * len(self.positions):
+            return None
+        end = self.positions[last // 2]
+        if end is None or end.column is None:
+            return None
+        if isinstance(stmt, ast.Delete):
+            return end.column - len("del ")
+        if isinstance(stmt, ast.Return):
+            written = isinstance(stmt.value, ast.Constant) or stmt.value is None and self.is_written(stmt) != "return"
+            return end.column - len("return ") if written else end.column
+        span = self.positions[first // 2:last // 2 + 1] if 0 <= first <= last else [end]
+        columns = [position.column for position in span if position is not None and position.line == end.line]
+        return min((column for column in columns if column is not None), default=end.column)
+
+    def _compound(self, stmt: ast.stmt) -> int | None:
+        body: list[ast.stmt] = getattr(stmt, "body", None) or []
+        if not body or line_of(body[0]) == line_of(stmt) and not isinstance(stmt, (ast.Try, ast.With)):
+            return None
+        inner = self.column(body[0])
+        return None if inner is None else inner - _INDENTATION
+
+    def begins_elif(self, stmt: ast.If, column: int) -> bool:
+        """Return whether an ``if`` in an ``else`` branch was written as ``elif``.
+
+        Args:
+            stmt: the inner one.
+            column: of the outer one.
+        """
+        place = self.start_of_test(stmt)
+        # (``elif`` is as wide as ``if`` and two blanks; behind it may stand a parenthesis, and ``not``.)
+        return place is not None and place - column in (5, 6, 9, 10)
+
+    def start_of_test(self, stmt: ast.If) -> int | None:
+        """Return the column at which the test of an ``if`` begins, without ``not`` and parentheses before it."""
+        ops = ops_of(stmt)
+        if ops is None or not 0 <= ops[0] <= ops[1] < 2 * len(self.positions):
+            return None
+        span = [position for position in self.positions[ops[0] // 2:ops[1] // 2]
+                if position is not None and position.column is not None]
+        line = min((position.line for position in span), default=None)
+        return min((position.column for position in span if position.line == line and position.column is not None),
+                   default=None)
+
+
+__all__ = ["Evidence", "Exit", "Position"]

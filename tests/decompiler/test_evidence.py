@@ -1,0 +1,70 @@
+"""Facts of the source text that a line table holds."""
+
+import inspect
+import sys
+import textwrap
+
+import pytest
+
+from depyf.bytecode.code import Code
+from depyf.bytecode.linetable import Position, positions
+from depyf.decompiler.structure.evidence import Evidence
+
+COLUMNS = pytest.mark.skipif(sys.version_info < (3, 11), reason="positions came with 3.11")
+
+
+def code_of(source):
+    space = {}
+    exec(compile(source, "test", "exec"), space)
+    return Code.of(space["f"].__code__)
+
+
+LOOP = """\
+def f(xs):
+    for x in xs:
+        if not x:
+            continue
+        if x > 9:
+            x.close()
+            break
+        try:
+            x.go()
+        except ValueError:
+            pass
+    return
+"""
+
+
+@COLUMNS
+@pytest.mark.parametrize("function", [inspect.getsource, textwrap.wrap, textwrap.TextWrapper._wrap_chunks])
+def test_positions_are_those_of_the_interpreter(function):
+    code = function.__code__
+    expected = [Position(*each) if each[0] is not None else None for each in code.co_positions()]
+    assert positions(Code.of(code)) == expected
+
+
+@COLUMNS
+def test_one_word_statements():
+    found = {(each.line, each.column, each.kind) for each in Evidence(code_of(LOOP)).exits}
+    assert {(4, 12, "continue"), (7, 12, "break"), (11, 12, "pass")} <= found
+
+
+def test_lines_alone_say_where_but_not_which():
+    bare = code_of(LOOP)
+    if sys.version_info >= (3, 11):
+        bare = Code.of(bare.origin.replace(co_linetable=_lines_only(bare.origin)))
+    evidence = Evidence(bare)
+    assert not evidence.has_columns and evidence.has_lines
+    assert 4 in {each.line for each in evidence.exits} and {each.kind for each in evidence.exits} == {""}
+
+
+def _lines_only(code):
+    from depyf.bytecode.linetable import encode_linetable
+
+    return encode_linetable(sys.version_info[:2], code.co_firstlineno, list(code.co_lines()))
+
+
+@COLUMNS
+def test_what_the_compiler_adds_is_no_statement():
+    evidence = Evidence(code_of("def f(x):\n    if x:\n        x.go()\n    else:\n        x.run()\n"))
+    assert not evidence.exits
