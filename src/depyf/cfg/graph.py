@@ -155,6 +155,7 @@ class Cfg:
             return id
         block = self.blocks[id]
         tail = self.add(block, block.ops[index:], block.end, block.successors, block.region, block.arg)
+        tail.end_op, block.end_op = block.end_op, None
         block.ops = block.ops[:index]
         block.end, block.successors, block.arg = JUMP, [tail.id], None
         return tail.id

@@ -24,12 +24,15 @@ class Body:
         executor: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
         arranged: whether its statements are arranged as the line table tells.
+        has_places: whether its operations are at their places in the code, not written anew.
         has_patterns: whether patterns of ``match`` were found.
         search: chooses among the forms that the graph allows.
         statements: what is written in the end.
     """
 
-    __slots__ = ("arranged", "cfg", "has_patterns", "executor", "reducer", "scope", "search", "statements")
+    __slots__ = (
+        "arranged", "cfg", "has_patterns", "has_places", "executor", "reducer", "scope", "search", "statements",
+    )
 
     def __init__(self, scope: CodeScope, graph: Cfg, executor: SymbolicExecutor, search: Search) -> None:
         self.scope = scope
@@ -38,6 +41,7 @@ class Body:
         self.reducer: Reducer | None = None
         self.has_patterns = False
         self.arranged = True
+        self.has_places = True
         self.search = search
         self.statements: list[ast.stmt] = []
 

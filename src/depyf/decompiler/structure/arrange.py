@@ -41,7 +41,8 @@ def arrange(body: Body) -> None:
         return
     end = "" if body.is_namespace else "return"
     if body.arranged:
-        arrangement = _Arrangement(Evidence(body.scope.code), _returns_values(body.statements))
+        arrangement = _Arrangement(Evidence(body.scope.code, body.has_places), _returns_values(body.statements))
+        arrangement.place_returns(body.statements)
         arrangement.suite(body.statements, end, _END)
     elif _leaves_by(body.statements[-1], end):
         body.statements.pop()
@@ -58,6 +59,13 @@ class _Arrangement:
     def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
         self.returns_values = returns_values
+
+    def place_returns(self, stmts: list[ast.stmt]) -> None:
+        """Give each ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
+        for stmt in stmts:
+            for each in (stmt, *_inner(stmt)):
+                if isinstance(each, ast.Return) and (place := self.evidence.place_of_return(each)) is not None:
+                    at_line(each, place.line)
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
@@ -173,6 +181,8 @@ class _Arrangement:
     def _in_else(self, stmt: ast.If, rest: list[ast.stmt]) -> int:
         """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
         inner = self.evidence.column(stmt.body[0])
+        if inner is None and (written := self.evidence.exit_between(line_of(stmt), _first_line(rest))) is not None:
+            inner = written.column
         columns = [self.evidence.column(each) for each in rest]
         first = columns[0]
         if inner is None or first is None or _is_before(rest, stmt.body):

@@ -23,15 +23,18 @@ from dataclasses import dataclass
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ...bytecode.versions import table
-from ..nodes import line_of, ops_of
+from ..nodes import Literal, line_of, ops_of
 
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
 #: What these leave, and what it takes to leave loops, handlers and ``with`` on the way.
-_LEAVING = ("NOP", "JUMP_ABSOLUTE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "POP_TOP",
-            "POP_EXCEPT", "POP_ITER", "SWAP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO", "EXTENDED_ARG",
-            "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP")
+_LEAVING = (
+    "NOP", "JUMP_ABSOLUTE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "POP_TOP", "POP_EXCEPT",
+    "POP_ITER", "SWAP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO", "EXTENDED_ARG",
+    "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP",
+)
 _INDENTATION = 4
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,17 @@ class Evidence:
         has_lines: whether there are lines.
     """
 
-    def __init__(self, code: Code) -> None:
-        self.positions = positions(code)
+    def __init__(self, code: Code, has_places: bool = True) -> None:
+        """Read the facts.
+
+        Args:
+            code: the code object.
+            has_places: whether the operations that statements are made of are at their places in the code.
+        """
+        self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
+        opcodes = table(code.version).opcodes
+        self._units, self._nop = code.bytecode[::2], opcodes["NOP"]
+        self._calls = {number for name, number in opcodes.items() if name.startswith("CALL")}
         known = [position for position in self.positions if position is not None]
         self.has_columns = any(position.column is not None for position in known)
         self.has_lines = len({position.line for position in known}) > 1
@@ -100,16 +112,21 @@ class Evidence:
             ``return``, ``return None``; ``pass``, where it was, and what falls off the end behind it returns; ``?`` for
             one of these; empty if it was not.
         """
-        ops = ops_of(stmt)
-        position = self.positions[ops[1] // 2] if ops is not None and ops[1] >= 0 else None
-        if position is None:
-            return ""
-        for each in self.exits:
-            if each.line == position.line and each.column == position.column:
-                if each.kind == "pass" and position.column is not None and position.column % _INDENTATION == 3:
-                    return "return None"  # (``pass`` stands where statements do; ``None`` seven columns on)
-                return each.kind if each.kind in ("return", "pass") else "" if each.kind else "?"
+        for position in self._places_of(stmt):
+            for each in self.exits:
+                if each.line == position.line and each.column == position.column:
+                    if each.kind == "pass" and position.column is not None and position.column % _INDENTATION == 3:
+                        return "return None"  # (``pass`` stands where statements do; ``None`` seven columns on)
+                    return each.kind if each.kind in ("return", "pass") else "" if each.kind else "?"
         return ""
+
+    def _places_of(self, stmt: ast.stmt) -> list[Position]:
+        """Return the positions of the operations of a statement, the one that wrote it first."""
+        ops = ops_of(stmt)
+        if ops is None or not 0 <= ops[1] < 2 * len(self.positions):
+            return []
+        first, last = max(ops[0] // 2 - 1, 0), ops[1] // 2
+        return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
 
     # --- columns ----------------------------------------------------------------------------------
     def column(self, stmt: ast.stmt) -> int | None:
@@ -117,8 +134,8 @@ class Evidence:
         if not self.has_columns:
             return None
         if stmt not in self._columns:
-            is_simple = not hasattr(stmt, "body") or isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-            self._columns[stmt] = self._simple(stmt) if is_simple else self._compound(stmt)
+            is_compound = hasattr(stmt, "body") and not isinstance(stmt, _DEFINITIONS)
+            self._columns[stmt] = self._compound(stmt) if is_compound else self._simple(stmt)
         return self._columns[stmt]
 
     def _simple(self, stmt: ast.stmt) -> int | None:
@@ -134,11 +151,45 @@ class Evidence:
         if isinstance(stmt, ast.Delete):
             return end.column - len("del ")
         if isinstance(stmt, ast.Return):
-            written = isinstance(stmt.value, ast.Constant) or stmt.value is None and self.is_written(stmt) != "return"
-            return end.column - len("return ") if written else end.column
+            place = self.place_of_return(stmt)
+            return place.column if place is not None else None
         span = self.positions[first // 2:last // 2 + 1] if 0 <= first <= last else [end]
         columns = [position.column for position in span if position is not None and position.line == end.line]
         return min((column for column in columns if column is not None), default=end.column)
+
+    def place_of_return(self, stmt: ast.Return) -> Position | None:
+        """Return where a ``return`` of a value begins; ``None`` where that is not known.
+
+        The operation has the span of the statement, or, for a constant, that of the value (``compiler_return`` in
+        compile.c). Behind the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
+        comes before it.
+        """
+        ops = ops_of(stmt)
+        if ops is None or not 0 <= ops[1] < 2 * len(self.positions):
+            return None
+        last = ops[1] // 2
+        place = self.positions[last]
+        if place is None or place.column is None:
+            return place
+        before = last
+        while before > 0 and self.positions[before] == place:
+            before -= 1
+        unwound = any(unit in self._calls for unit in self._units[before + 1:last])
+        if unwound and self._units[before] == self._nop:
+            place = self.positions[before]
+        elif unwound:
+            line = place.line
+            values = [each for each in self.positions[ops[0] // 2:before + 1] if each is not None and each.line > line]
+            place = min(values, default=None, key=lambda each: (each.line, each.column or 0))
+        elif stmt.value is None:
+            written = self.is_written(stmt)
+            if written != "return None":
+                return place if written == "return" else None
+        elif not isinstance(stmt.value, (ast.Constant, Literal)):
+            return place
+        if place is None or place.column is None:
+            return None
+        return place._replace(column=place.column - len("return "))
 
     def _compound(self, stmt: ast.stmt) -> int | None:
         body: list[ast.stmt] = getattr(stmt, "body", None) or []

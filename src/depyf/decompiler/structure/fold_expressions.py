@@ -232,6 +232,7 @@ class Reducer:
         block.ops = block.ops + other.ops
         if other.line is not None:
             block.line = other.line
+        block.end_op = other.end_op
         block.arg = other.arg
         succs = list(other.successors)
         end = other.end
@@ -308,6 +309,7 @@ class Reducer:
         """Make one operation of the tests in two blocks."""
         x.ops = [*x.ops, Op(kind, arg, -1, y.line)]
         x.line = y.line if y.line is not None else x.line
+        x.end_op = y.end_op
         self.changed(x, succs, "branch")
 
     def condition_ternary(self, x: Block) -> bool:
@@ -494,7 +496,7 @@ class Reducer:
             return a.end == b.end == "jump" and self.common_tail(x, a, b) and self.ternary(x)
         kind, values = self.choice(x, (t, first), (f, second))
         x.ops = [*x.ops, Op(kind, values, -1, None)]
-        x.line = b.line
+        x.line, x.end_op = b.line, b.end_op
         self.changed(x, list(a.successors), a.end)
         return True
 
@@ -618,6 +620,7 @@ class Reducer:
         if y.line is not None:
             x.line = y.line
         last = k if as_value and k.end == "jump" else y
+        x.end_op = last.end_op
         self.changed(x, list(last.successors), last.end)
         return True
 
