@@ -8,7 +8,7 @@ CPython has had three line tables: ``co_lnotab`` (to 3.9: increments, a line hol
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import CodeType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -56,56 +56,63 @@ class Position(NamedTuple):
 def positions(code: Code) -> list[Position | None]:
     """Return the position of each code unit; ``None`` for one that belongs to no line.
 
-    A table that is malformed gives none.
+    They are read once, and kept with the code object; nobody changes them. A table that is malformed gives none.
     """
-    units = len(code.bytecode) // 2
-    made: list[Position | None] = []
-    try:
-        if code.version >= (3, 11):
-            for length, position in _read_positions(code.linetable, code.firstlineno):
-                made += [position] * length
-        else:
-            for start, end, line in line_ranges(code):
-                made += [None if line is None else Position(line, line, None, None)] * ((end - start) // 2)
-    except MalformedTable:
-        made = []
-    return made[:units] + [None] * (units - len(made))
+    known: list[Position | None] | None = code.__dict__.get("_positions")
+    if known is None:
+        units = len(code.bytecode) // 2
+        try:
+            known = _read_positions(code)
+        except MalformedTable:
+            known = []
+        known = known[:units] + [None] * (units - len(known))
+        code.__dict__["_positions"] = known
+    return known
 
 
-def _read_positions(data: bytes, line: int) -> Iterator[tuple[int, Position | None]]:
-    """Yield code units and position of each entry of a location table (``Objects/locations.md`` of CPython)."""
-    at = 0
-    while at < len(data):
+def _read_positions(code: Code) -> list[Position | None]:
+    """Read a location table (``Objects/locations.md`` of CPython); one of lines before 3.11."""
+    result: list[Position | None] = []
+    if code.version < (3, 11):
+        for start, end, number in line_ranges(code):
+            result += [None if number is None else Position(number, number, None, None)] * ((end - start) // 2)
+        return result
+    data, line, at = code.linetable, code.firstlineno, 0
+    size = len(data)
+    while at < size:
         first = data[at]
+        kind, length = (first >> 3) & 15, (first & 7) + 1
+        position: Position | None
         if first < 128:
             raise MalformedTable("line table has an entry that does not start where one can")
-        kind, length = (first >> 3) & 15, (first & 7) + 1
-        at += 1
-        if kind == _KIND_NONE:
-            yield length, None
-        elif kind == _KIND_NO_COLUMNS:
-            delta, at = _read_signed(data, at)
-            line += delta
-            yield length, Position(line, line, None, None)
-        elif kind == _KIND_LONG:
-            delta, at = _read_signed(data, at)
-            line += delta
-            lines, at = _read_location_number(data, at)
-            column, at = _read_location_number(data, at)
-            end, at = _read_location_number(data, at)
-            yield length, Position(line, line + lines, column - 1 if column else None, end - 1 if end else None)
-        else:
-            size = 1 if kind < 10 else 2
-            if at + size > len(data):
+        if kind < _KIND_NO_COLUMNS:
+            if at + 2 + (kind >= 10) > size:
                 raise MalformedTable("line table ends in the middle of an entry")
             if kind < 10:
-                column = kind << 3 | data[at] >> 4
-                end = column + (data[at] & 15)
+                column = kind << 3 | data[at + 1] >> 4
+                position = Position(line, line, column, column + (data[at + 1] & 15))
+                at += 2
             else:
                 line += kind - 10
-                column, end = data[at], data[at + 1]
-            at += size
-            yield length, Position(line, line, column, end)
+                position = Position(line, line, data[at + 1], data[at + 2])
+                at += 3
+        elif kind == _KIND_NONE:
+            position = None
+            at += 1
+        else:
+            delta, at = _read_signed(data, at + 1)
+            line += delta
+            position = Position(line, line, None, None)
+            if kind == _KIND_LONG:
+                lines, at = _read_location_number(data, at)
+                column, at = _read_location_number(data, at)
+                end, at = _read_location_number(data, at)
+                position = Position(line, line + lines, column - 1 if column else None, end - 1 if end else None)
+        if length == 1:
+            result.append(position)
+        else:
+            result += [position] * length
+    return result
 
 
 def _short_entry(first: int) -> tuple[int, int, int] | None:

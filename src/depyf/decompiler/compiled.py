@@ -20,7 +20,6 @@ class CompiledScope(Scope):
     def __init__(self, code: Code, options: Options) -> None:
         self.code = code
         self.options = options
-        self._positions: list[Position | None] | None = None
 
     def position(self, offset: int) -> Position | None:
         """Return where the operation at a byte offset stands in the source; ``None`` where its column is not known."""
@@ -40,9 +39,8 @@ class CompiledScope(Scope):
         return None if found is None else found.line
 
     def _position(self, offset: int) -> Position | None:
-        if self._positions is None:
-            self._positions = positions(self.code)
-        return self._positions[offset // 2] if 0 <= offset < 2 * len(self._positions) else None
+        known = positions(self.code)
+        return known[offset // 2] if 0 <= offset < 2 * len(known) else None
 
     def formats_percent(self) -> bool:
         """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""

@@ -66,6 +66,22 @@ def ops_of(stmt: ast.stmt) -> tuple[int, int] | None:
     return None if last is None else (stmt.col_offset, last)
 
 
+def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
+    """Return the suites of a statement that is not a definition, in the order of the text."""
+    if isinstance(stmt, ast.Match):
+        return [case.body for case in stmt.cases]
+    body: list[ast.stmt] | None = getattr(stmt, "body", None)
+    if body is None or isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return []
+    suites = [body]
+    if handlers := getattr(stmt, "handlers", None):
+        suites += [handler.body for handler in handlers]
+    for field in ("orelse", "finalbody"):
+        if suite := getattr(stmt, field, None):
+            suites.append(suite)
+    return suites
+
+
 # --- order of expressions ---------------------------------------------------------------------------
 def order_of(expr: ast.expr) -> int:
     """Return an expression's place in the order of evaluation; 0 if it was not evaluated by itself.

@@ -20,11 +20,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
-from ..nodes import at_line, line_of
+from ..nodes import at_line, line_of, suites_of
 from .evidence import Evidence
 
 if TYPE_CHECKING:
@@ -40,12 +39,15 @@ def arrange(body: Body) -> None:
     if body.scope.kind == "lambda":
         return
     end = "" if body.is_namespace else "return"
-    if body.arranged:
-        arrangement = _Arrangement(Evidence(body.scope.code, body.has_places), _returns_values(body.statements))
-        arrangement.place_returns(body.statements)
-        arrangement.suite(body.statements, end, _END)
-    elif _leaves_by(body.statements[-1], end):
-        body.statements.pop()
+    if not body.arranged or not any(map(suites_of, body.statements)):
+        if body.statements and _leaves_by(body.statements[-1], end):
+            body.statements.pop()
+        return
+    returns = [each for each in _all(body.statements) if isinstance(each, ast.Return)]
+    arrangement = _Arrangement(Evidence(body.scope.code, body.has_places), not all(map(_is_nothing, returns)))
+    for each in returns:
+        arrangement.place(each)
+    arrangement.suite(body.statements, end, _END)
 
 
 class _Arrangement:
@@ -60,12 +62,11 @@ class _Arrangement:
         self.evidence = evidence
         self.returns_values = returns_values
 
-    def place_returns(self, stmts: list[ast.stmt]) -> None:
-        """Give each ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
-        for stmt in stmts:
-            for each in (stmt, *_inner(stmt)):
-                if isinstance(each, ast.Return) and (place := self.evidence.place_of_return(each)) is not None:
-                    at_line(each, place.line)
+    def place(self, stmt: ast.Return) -> None:
+        """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
+        place = self.evidence.place_of_return(stmt)
+        if place is not None:
+            at_line(stmt, place.line)
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
@@ -93,7 +94,7 @@ class _Arrangement:
             self.suite(stmt.body, "continue", _first_line(stmt.orelse) or after)
             self.suite(stmt.orelse, end, after)
             return
-        suites = list(_suites(stmt))
+        suites = suites_of(stmt)
         finish = getattr(stmt, "finalbody", [])
         for number, suite in enumerate(suites):
             following = next((line for later in suites[number + 1:] if (line := _first_line(later))), after)
@@ -224,15 +225,6 @@ class _Arrangement:
                 stmts.append(_leave("continue", written.line))
 
 
-def _suites(stmt: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """Yield the suites of a statement, in the order of the text."""
-    for field in ("body", "handlers", "cases", "orelse", "finalbody"):
-        for part in ([getattr(stmt, field, [])] if field not in ("handlers", "cases") else
-                     [each.body for each in getattr(stmt, field, [])]):
-            if part:
-                yield part
-
-
 def _leave(kind: str, line: int | None) -> ast.stmt:
     return at_line(ast.Return() if kind == "return" else ast.Continue(), line)
 
@@ -264,23 +256,19 @@ def _first_line(stmts: list[ast.stmt]) -> int | None:
 
 def _last_line(stmts: list[ast.stmt]) -> int | None:
     """Return the last line that is known to belong to a suite."""
-    lines = [line for stmt in stmts for node in (stmt, *_inner(stmt)) if (line := line_of(node)) is not None]
-    return max(lines, default=None)
+    return max((line for stmt in _all(stmts) if (line := line_of(stmt)) is not None), default=None)
 
 
-def _inner(stmt: ast.stmt) -> Iterator[ast.stmt]:
-    for suite in _suites(stmt):
-        for each in suite:
-            yield each
-            yield from _inner(each)
+def _all(stmts: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a suite and of all suites inside, the outer ones first."""
+    result = list(stmts)
+    for stmt in result:  # (grows on the way)
+        for suite in suites_of(stmt):
+            result += suite
+    return result
 
 
 def _is_before(one: list[ast.stmt], other: list[ast.stmt]) -> bool:
     """Return whether a suite is known to begin on a line before another."""
     first, second = _first_line(one), _first_line(other)
     return first is not None and second is not None and first < second
-
-
-def _returns_values(stmts: list[ast.stmt]) -> bool:
-    return any(isinstance(each, ast.Return) and not _is_nothing(each)
-               for stmt in stmts for each in (stmt, *_inner(stmt)))

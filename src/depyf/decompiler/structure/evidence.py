@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
@@ -52,6 +53,14 @@ class Exit:
     kind: str
 
 
+@cache
+def _numbers(version: tuple[int, int]) -> tuple[frozenset[int], int, frozenset[int]]:
+    """Return the opcodes of :data:`_LEAVING`, of NOP, and of calls."""
+    opcodes = table(version).opcodes
+    return (frozenset(opcodes[name] for name in _LEAVING if name in opcodes), opcodes["NOP"],
+            frozenset(number for name, number in opcodes.items() if name.startswith("CALL")))
+
+
 class Evidence:
     """The facts of one code object.
 
@@ -68,27 +77,25 @@ class Evidence:
             has_places: whether the operations that statements are made of are at their places in the code.
         """
         self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
-        opcodes = table(code.version).opcodes
-        self._units, self._nop = code.bytecode[::2], opcodes["NOP"]
-        self._calls = {number for name, number in opcodes.items() if name.startswith("CALL")}
-        known = [position for position in self.positions if position is not None]
-        self.has_columns = any(position.column is not None for position in known)
-        self.has_lines = len({position.line for position in known}) > 1
+        self._leaving, self._nop, self._calls = _numbers(code.version)
+        self._units = code.bytecode[::2]
+        known = set(self.positions)
+        known.discard(None)
+        self.has_columns = any(position.column is not None for position in known if position is not None)
+        self.has_lines = len({position.line for position in known if position is not None}) > 1
         self._columns: dict[ast.stmt, int | None] = {}
-        self.exits = self._exits(code) if self.has_lines else []
+        self.exits = self._exits(known) if self.has_lines else []
 
     # --- one-word statements ----------------------------------------------------------------------
-    def _exits(self, code: Code) -> list[Exit]:
-        opcodes = table(code.version).opcodes
-        leaving = {opcodes[name] for name in _LEAVING if name in opcodes}
-        units = code.bytecode[::2]
-        other = {position for opcode, position in zip(units, self.positions) if opcode not in leaving}
+    def _exits(self, known: set[Position | None]) -> list[Exit]:
+        leaving = self._leaving
+        other = {position for opcode, position in zip(self._units, self.positions) if opcode not in leaving}
         if not self.has_columns:
             lines = {position.line for position in other if position is not None}
             return [Exit(line, None, "") for line in sorted(
-                {position.line for position in self.positions if position is not None} - lines)]
+                {position.line for position in known if position is not None} - lines)]
         made = set()
-        for position in set(self.positions) - other:
+        for position in known - other:
             if position is not None and position.line == position.end_line and position.column is not None \
                     and position.end_column is not None:
                 kind = _BY_WIDTH.get(position.end_column - position.column)

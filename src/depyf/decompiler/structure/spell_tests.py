@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..lift import Scope
 from ..lift.spelling import begins_statement, spelled
-from ..nodes import refined
+from ..nodes import refined, suites_of
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -24,20 +24,14 @@ def spell_tests(body: Body) -> None:
 
 def _spell(statements: list[ast.stmt], scope: Scope) -> None:
     for statement in statements:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
         if isinstance(statement, ast.If):
             if not statement.orelse:
                 _nest(statement, scope)
             statement.test = spelled(scope, statement.test)
         elif isinstance(statement, (ast.While, ast.Assert)):
             statement.test = spelled(scope, statement.test)
-        for field in ("body", "orelse", "finalbody"):
-            inner = getattr(statement, field, None)
-            if inner:
-                _spell(inner, scope)
-        for part in getattr(statement, "handlers", None) or getattr(statement, "cases", None) or ():
-            _spell(part.body, scope)
+        for suite in suites_of(statement):
+            _spell(suite, scope)
 
 
 def _nest(statement: ast.If, scope: Scope) -> None:
