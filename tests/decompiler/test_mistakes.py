@@ -46,7 +46,8 @@ def test_where_warnings_are_errors_the_result_is_the_same(monkeypatch: pytest.Mo
 
 
 def test_a_mistake_in_every_form_is_one_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("depyf.decompiler.pipeline.emit", lambda *_: broken(None))
+    for name in ("emit", "text_of"):
+        monkeypatch.setattr(f"depyf.decompiler.pipeline.{name}", lambda *_: broken(None))
     with pytest.warns(faults.InternalError), pytest.raises(Failed, match="internal error of depyf"):
         decompile_code(CODE)
 

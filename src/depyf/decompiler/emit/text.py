@@ -38,18 +38,34 @@ def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
     Args:
         tree: what to write.
         has_marks: expressions in it may be :class:`OneItem` or have ``begins_a_line``.
+
+    Raises:
+        CannotDecompile: there is no text, or it is not valid.
+    """
+    text = text_of(tree, has_marks)
+    try:
+        return text, ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        if isinstance(error, SyntaxError) and too_new(tree):
+            return text, tree
+        raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error
+
+
+def text_of(tree: ast.Module, has_marks: bool = False) -> str:
+    """Return the text of a tree, which may not be valid: that is for the compiler to say.
+
+    Args:
+        tree: what to write.
+        has_marks: as :func:`emit` has it.
+
+    Raises:
+        CannotDecompile: there is no text.
     """
     try:
         check(tree)
         if has_marks:
             _Marks().visit(tree)  # (changes the tree itself: no module is marked)
         number(tree.body)
-        text = ast.unparse(tree) + "\n"
-        try:
-            return text, ast.parse(text)
-        except SyntaxError:
-            if too_new(tree):
-                return text, tree
-            raise
+        return ast.unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error

@@ -19,11 +19,11 @@ FILENAME = "<decompiled>"
 #: Functions and classes around it that are written; of more, only the innermost matter (private names).
 _MAX_PARENTS = 20
 
-#: ``(tree, file name) -> the module's code``.
-Compiler = Callable[[ast.Module, str], "Code | CodeType"]
+#: ``(tree, file name) -> the module's code``; that of the running interpreter takes a text, too.
+Compiler = Callable[[Any, str], "Code | CodeType"]
 
 
-def compile_here(tree: ast.Module, filename: str) -> CodeType:
+def compile_here(tree: ast.Module | str, filename: str) -> CodeType:
     """Return the code that the running interpreter compiles a module to.
 
     Without warnings (3.14: ``return`` in a ``finally``): they were for whoever wrote the source, and where they
@@ -35,19 +35,18 @@ def compile_here(tree: ast.Module, filename: str) -> CodeType:
 
 
 def compile_function(
-    tree: ast.Module, code: Code, constants: bool = False, compiler: Compiler = compile_here
+    tree: ast.Module | str, code: Code, constants: bool = False, compiler: Compiler = compile_here
 ) -> Code:
     """Return the code object that the text of ``code`` compiles to.
 
     Args:
-        tree: the text.
+        tree: the text, or its tree.
         code: what it is the text of.
         constants: the text names constants (``__constant_0_dtype``), which no class may mangle.
         compiler: who compiles it (another interpreter, for code of another version).
     """
     if code.name == "<module>":
         return _view(compiler(tree, FILENAME))
-    function = tree.body[0]
     parents = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
     private = constants or _has_private_names(code)
     free = [n for n in code.freevars if is_name(n) and n != "__class__"]
@@ -64,7 +63,9 @@ def compile_function(
     if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
         wrappers = [("def", "__depyf_scope__")]
         free = [n for n in code.freevars if is_name(n)]
-    inner: list[ast.stmt] = [function]
+    if not wrappers:
+        return _view(_function_in(compiler(tree, FILENAME)))
+    inner: list[ast.stmt] = (ast.parse(tree) if isinstance(tree, str) else tree).body[:1]
     for kind, part in reversed(wrappers):
         if kind == "def":
             if free:
