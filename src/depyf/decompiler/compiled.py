@@ -38,6 +38,11 @@ class CompiledScope(Scope):
         found = self._position(offset)
         return None if found is None else found.line
 
+    def has_columns(self) -> bool:
+        """Return whether columns of the source are known."""
+        self._position(0)
+        return any(found is not None and found.column is not None for found in self._positions or ())
+
     def _position(self, offset: int) -> Position | None:
         known = positions(self.code)
         return known[offset // 2] if 0 <= offset < 2 * len(known) else None

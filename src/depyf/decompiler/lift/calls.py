@@ -9,11 +9,12 @@ from ...bytecode import operations as o
 from ..errors import LIFT, CannotDecompile
 from ..generics import HIDDEN
 from ..names import is_name
-from ..nodes import BuildClassName, BuiltTuple, JoinedTuple, LiteralTuple, MergedDict
+from ..nodes import BuildClassName, BuiltTuple, JoinedTuple, LiteralTuple, MergedDict, offset_of
 from ..rules import registrar
 from .definitions import build_class
 from .displays import has_star
 from .rule import Rule
+from .spans import end_of
 from .stack import LOAD, Exit, FunctionExpr, Iter, State
 
 if TYPE_CHECKING:
@@ -69,10 +70,22 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> None:
             has_keywords and len(arguments.elts) + 2 * len(keywords) > _MANY_ARGUMENTS
         ):
             positional = list(arguments.elts)
+        if len(positional) > 1 and has_star(arguments) and _is_display(executor, function, arguments):
+            positional = [ast.Starred(arguments, LOAD)]
     if isinstance(function, BuildClassName):
         build_class(executor, state, positional, keywords)
         return
     executor.push(state, ast.Call(function, positional, keywords))
+
+
+def _is_display(executor: SymbolicExecutor, function: ast.expr, arguments: ast.expr) -> bool:
+    """Return whether a tuple of arguments was written as one: ``f(*(a, *b))`` is the program of ``f(a, *b)``.
+
+    The tuple that the compiler makes of arguments has the span of the call (``starunpack_helper`` in compile.c).
+    """
+    tuple_ = executor.scope.position(offset_of(arguments))
+    end = end_of(executor.scope, function)
+    return tuple_ is not None and tuple_.column is not None and end is not None and (tuple_.line, tuple_.column) > end
 
 
 def keywords_of(mapping: ast.expr) -> list[ast.keyword]:

@@ -47,6 +47,11 @@ def negate(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.BoolOp) and not any(map(folds_not, test.values)) and not (
         isinstance(test, FoldedBool) and test.merged
     ):
-        made = FoldedBool(ast.Or() if isinstance(test.op, ast.And) else ast.And(), [*map(negate, test.values)])
-        return ast.copy_location(made, test)
+        op = ast.Or() if isinstance(test.op, ast.And) else ast.And()
+        values: list[ast.expr] = []
+        for value in map(negate, test.values):
+            # (``not (b or c in d)`` in it: its operands become some of these)
+            values += value.values if isinstance(value, FoldedBool) and type(value.op) is type(op) and not (
+                value.merged) else [value]
+        return ast.copy_location(FoldedBool(op, values), test)
     return contrary_comparison(test) or ast.UnaryOp(ast.Not(), test)

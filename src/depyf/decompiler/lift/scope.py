@@ -95,6 +95,10 @@ class Scope:
         """Return where the operation at a byte offset stands in the source; ``None`` where that is not known."""
         return None
 
+    def has_columns(self) -> bool:
+        """Return whether columns of the source are known."""
+        return False
+
     def line(self, offset: int) -> int | None:
         """Return the line of the operation at a byte offset."""
         return None

@@ -120,36 +120,51 @@ def _last(test: ast.expr) -> tuple[ast.expr, int]:
             return test, behind
 
 
-# --- nested if ------------------------------------------------------------------------------------
+# --- nested statements ----------------------------------------------------------------------------
 _INDENTATION = 4
-_IF = len("if ")
-#: How much further right than the test of an ``if`` (in parentheses), or of an ``elif``, that of one in it begins.
-_DEEPER = (_INDENTATION, _INDENTATION - len("("), _INDENTATION - len("el"))
 
 
-def begins_statement(scope: Scope, values: list[ast.expr], at: int) -> bool:
-    """Return whether an operand of ``and`` was the test of an ``if`` of its own, in that of those before it.
+def begins_statement(
+    scope: Scope, test: ast.expr, before: ast.expr, operand: ast.expr, outer: tuple[str, ...], inner: str
+) -> bool:
+    """Return whether an operand was the test of a statement of its own, in the one whose test comes before it.
 
-    It stands on a line below, where the test of an ``if`` does (*likely*: continuation lines begin elsewhere). Before
-    3.11 the jump behind an operand that is no comparison has the line of its statement, or of a comparison before it
-    (``compiler_jump_if`` in compile.c; *certain*).
+    It stands on a line below, where the test of such a statement does (*likely*: continuation lines begin elsewhere).
+    Before 3.11 the jump behind an operand that is no comparison has the line of its statement, or of a comparison
+    before it (``compiler_jump_if`` in compile.c; *certain*).
 
     Args:
         scope: the code object of the test.
-        values: all operands.
-        at: the index of the operand, which is not the first.
+        test: the outer one.
+        before: the last operand of it.
+        operand: the one that may begin a statement, as it is written there.
+        outer: what may stand before the outer test.
+        inner: what would stand before the operand.
     """
-    left, right = _last(values[at - 1])[0], _first(values[at])[0]
-    end, start, outer = end_of(scope, left), start_of(scope, right), start_of(scope, _first(values[0])[0])
+    left, right = _last(before)[0], _first(operand)[0]
+    end, start, begin = end_of(scope, left), start_of(scope, right), start_of(scope, _first(test)[0])
     if start is not None:
-        if end is None or outer is None or start[0] <= end[0] or start[1] % _INDENTATION != _IF:
-            return False
-        shifts = [len("not ") * _is_negated(operand) for operand in (values[0], values[at])]
-        return start[1] - shifts[1] - (outer[1] - shifts[0]) in _DEEPER
-    jumping = _jumping(values[at])
+        if end is None or begin is None or start[0] <= end[0] or (start[1] - len(inner)) % _INDENTATION:
+            return False  # (``not`` is as wide as one indentation)
+        further = start[1] - len(inner) - _before(operand) - (begin[1] - _before(test))
+        return any(further + len(keyword) == _INDENTATION for keyword in outer)
+    jumping = _jumping(operand)
     line = scope.line_of_jump(offset_of(jumping))
     return not isinstance(jumping, ast.Compare) and line is not None and line == scope.line(offset_of(right)) and (
         scope.line(offset_of(left)) or line) < line
+
+
+def line_of_first(scope: Scope, test: ast.expr) -> int | None:
+    """Return the line of the first part of a test; ``None`` where it is not known."""
+    part = _first(test)[0]
+    start = start_of(scope, part)
+    return scope.line(offset_of(part)) if start is None else start[0]
+
+
+def _before(test: ast.expr) -> int:
+    while isinstance(test, ast.BoolOp):
+        test = test.values[0]
+    return len("not ") * _is_negated(test)
 
 
 def _jumping(test: ast.expr) -> ast.expr:

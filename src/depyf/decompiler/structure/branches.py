@@ -73,7 +73,7 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
     for arm in (body, orelse):
         if arm.falls and values(arm.stack) > values(stack):
             raise CannotDecompile(STRUCTURE, "a value crosses a join")
-    written = make_if(test, positive, body, orelse)
+    written = make_if(test, positive, body, orelse, block.line)
     for stmt in written:
         if line_of(stmt) is None:
             at_line(stmt, block.line)
@@ -113,7 +113,7 @@ def _check_same(body: Suite, orelse: Suite) -> None:
                 raise CannotDecompile(STRUCTURE, "different values at a join")
 
 
-def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[ast.stmt]:
+def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: int | None) -> list[ast.stmt]:
     """Return the ``if`` with its two arms, or what is shorter.
 
     Args:
@@ -121,12 +121,15 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[
         positive: whether ``body`` runs where it is true.
         body: the arm that is written first.
         orelse: the other arm.
+        line: of the test.
     """
     # the rest of an ``assert``; one that tests a constant itself (3.9 and before) is complete
     for arm, other, raises_if_true in ((body, orelse, positive), (orelse, body, not positive)):
         only = arm.statements[0] if len(arm.statements) == 1 else None
         # (``assert not a is b`` would be compiled as ``assert a is not b``.)
-        if isinstance(only, UntestedAssert) and not (raises_if_true and folds_not(test)):
+        if isinstance(only, UntestedAssert) and not stands_below(only, line) and not (
+            raises_if_true and folds_not(test)
+        ):
             statement = refined(only, ast.Assert)
             statement.test = negate(test) if raises_if_true else test
             return [statement, *other.statements]
@@ -139,3 +142,13 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite) -> list[
     if not body.falls and body.statements and orelse.statements:
         return [ast.If(condition, body.statements, []), *orelse.statements]
     return [ast.If(condition, body.statements or [ast.Pass()], orelse.statements)]
+
+
+def stands_below(failing: UntestedAssert, line: int | None) -> bool:
+    """Return whether the failing edge of an ``assert`` stands below a test, which is none of its own then.
+
+    ``assert False`` has no test of its own (``compiler_assert`` in compile.c); its operations have the line on which it
+    begins.
+    """
+    begins = line_of(failing)
+    return begins is not None and line is not None and begins > line

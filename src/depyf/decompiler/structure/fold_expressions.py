@@ -290,9 +290,9 @@ class Reducer:
         """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that.
 
         The tests may stand on several lines where nobody wrote the ``return``: it has the line of the test then, and
-        stands behind what the test leads to.
+        stands behind what the test leads to. (So it is taken to be where no lines are known.)
         """
-        if other in y.successors or y.line is None:
+        if other in y.successors:
             return
         blocks, order = self.cfg.blocks, self.cfg.order
         may_be_implicit = blocks[other].line in {x.line, *(op.line for op in x.ops)} and order[other] > order[y.id]
@@ -300,7 +300,7 @@ class Reducer:
             goal = blocks[copy]
             if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.is_duplicate(copy, other) and (
                 goal.handler == blocks[other].handler
-            ) and (y.line == x.line or may_be_implicit and goal.line == y.line and returns_nothing(goal)
+            ) and (y.line == x.line is not None or may_be_implicit and goal.line == y.line and returns_nothing(goal)
                    and order[copy] == max(map(order.__getitem__, y.successors))):
                 self.changed(y, [other if succ == copy else succ for succ in y.successors], "branch")
                 return
@@ -525,7 +525,7 @@ class Reducer:
             return False
         size = 0
         for p, q in zip(reversed(a.ops), reversed(b.ops)):
-            if not copied_op(p, q) or p.line is None:
+            if not copied_op(p, q) or p.line is None or not self.in_one_place(p, q):
                 break
             size += 1
         if a.line != b.line:
@@ -545,6 +545,11 @@ class Reducer:
                 break
             size -= 1
         return False
+
+    def in_one_place(self, a: Op, b: Op) -> bool:
+        """Return whether two operations have one span, as copies have: ``f(x) if c else f(y)`` has two calls."""
+        one, other = (self.executor.scope.position(op.offset) for op in (a, b))
+        return a.kind == "CONST" or one is None or other is None or one == other
 
     def reaches_below(self, block: Block) -> bool:
         """Return whether a block takes values that were on the stack before it."""

@@ -9,12 +9,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ..lift import Scope
-from ..lift.spelling import begins_statement, spelled
-from ..nodes import refined, suites_of
+from ..lift import Scope, folds_not, negate
+from ..lift.spelling import begins_statement, line_of_first, spelled
+from ..nodes import line_of, refined, suites_of
 
 if TYPE_CHECKING:
     from ..body import Body
+
+
+_Tested = ast.If | ast.While | ast.Assert
+#: What may stand before the test of a statement.
+_IF = ("if ", "if (", "elif ")
+_WHILE = ("while ", "while (")
 
 
 def spell_tests(body: Body) -> None:
@@ -23,31 +29,94 @@ def spell_tests(body: Body) -> None:
 
 
 def _spell(statements: list[ast.stmt], scope: Scope) -> None:
-    for statement in statements:
-        if isinstance(statement, ast.If):
-            if not statement.orelse:
-                _nest(statement, scope)
-            statement.test = spelled(scope, statement.test)
-        elif isinstance(statement, (ast.While, ast.Assert)):
+    for at, statement in enumerate(statements):
+        if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+            statement = statements[at] = _nested(statement, scope)
             statement.test = spelled(scope, statement.test)
         for suite in suites_of(statement):
             _spell(suite, scope)
 
 
-def _nest(statement: ast.If, scope: Scope) -> None:
-    """Make ``if a and b:`` two statements, if the second operand was the test of one."""
+def _nested(statement: _Tested, scope: Scope) -> _Tested:
+    """Return two statements for the one, if an operand of its test was the test of another one in it."""
+    if isinstance(statement, ast.Assert):
+        return _assert_in_if(statement, scope)
     test = statement.test
-    if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
-        return
-    for at in range(1, len(test.values)):
-        if begins_statement(scope, test.values, at):
-            outer, inner = _part(test, 0, at), _part(test, at, len(test.values))
-            statement.test, statement.body = outer, [ast.copy_location(ast.If(inner, statement.body, []), statement)]
-            return
+    if statement.orelse:
+        return statement
+    if isinstance(statement, ast.While):
+        _break_in_while(statement, scope)
+    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        at = _statement_in(test.values, test.values, scope, _IF, "if ")
+        if at:
+            inner = ast.copy_location(ast.If(_part(test, at), statement.body, []), statement)
+            statement.test, statement.body = _part(test, 0, at), [inner]
+    return statement
 
 
-def _part(test: ast.BoolOp, start: int, end: int) -> ast.expr:
-    """Return some operands of ``and`` as a test."""
+def _break_in_while(statement: ast.While, scope: Scope) -> None:
+    """Make ``while a: if not b: break`` of ``while a and b``, if ``b`` was the test of an ``if``."""
+    test = _contrary(statement.test)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        at = _statement_in([*map(negate, test.values)], test.values, scope, _WHILE, "if ")
+        at = at or _negated_twice(test, scope)
+        if at and not any(map(folds_not, test.values[:at])):
+            inner = ast.copy_location(ast.If(_part(test, at), [ast.Break()], []), statement)
+            statement.test = negate(_part(test, 0, at))
+            statement.body.insert(0, inner)
+
+
+def _negated_twice(test: ast.BoolOp, scope: Scope) -> int:
+    """Return where ``not (not a or b in c)`` ceases to be negated twice, if no columns are known; 0 for nowhere."""
+    at = next((at for at, value in enumerate(test.values) if folds_not(value)), 0)
+    return at if not scope.has_columns() and not any(folds_not(negate(value)) or not _is_negative(value)
+                                                    for value in test.values[:at]) else 0
+
+
+def _is_negative(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
+
+
+def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
+    """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` stands above the line of the ``assert``.
+
+    (*Certain*: its operations have the line on which it begins.)
+    """
+    test = _contrary(statement.test)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        line = line_of(statement)
+        at = next((at for at, value in enumerate(test.values) if (line_of_first(scope, value) or 0) >= (line or 0)), 0)
+        if at and not (at == len(test.values) - 1 and folds_not(test.values[at])):
+            statement.test = negate(_part(test, at))
+            return _nested(ast.copy_location(ast.If(_part(test, 0, at), [statement], []), statement), scope)
+    return statement
+
+
+def _contrary(test: ast.expr) -> ast.expr:
+    """Return the contrary of a test, if it is the same jumps; else the test."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand
+    return test if any(map(folds_not, test.values if isinstance(test, ast.BoolOp) else ())) else negate(test)
+
+
+def _statement_in(
+    outer: list[ast.expr], inner: list[ast.expr], scope: Scope, keywords: tuple[str, ...], keyword: str,
+) -> int:
+    """Return the index of the first operand that was the test of a statement in that of those before it; 0 for none.
+
+    Args:
+        outer: the operands as they would be written in the outer statement.
+        inner: the same as they would be written in the inner one.
+        scope: the code object of the test.
+        keywords: what may stand before the outer test.
+        keyword: what stands before the inner one.
+    """
+    return next((at for at in range(1, len(inner))
+                 if begins_statement(scope, outer[0], outer[at - 1], inner[at], keywords, keyword)), 0)
+
+
+def _part(test: ast.BoolOp, start: int, end: int | None = None) -> ast.expr:
+    """Return some operands of ``and`` or ``or`` as a test."""
     values = test.values[start:end]
     if len(values) == 1:
         return values[0]
