@@ -40,8 +40,7 @@ class CompiledScope(Scope):
 
     def has_columns(self) -> bool:
         """Return whether columns of the source are known."""
-        self._position(0)
-        return any(found is not None and found.column is not None for found in self._positions or ())
+        return any(found is not None and found.column is not None for found in positions(self.code))
 
     def _position(self, offset: int) -> Position | None:
         known = positions(self.code)
