@@ -28,6 +28,7 @@ from .dynamo import readable as words
 from .dynamo import simplify
 from .structure import fold_expressions, walk
 from .structure.arrange import arrange
+from .structure.join_statements import join_statements
 from .structure.region_cfg import RegionCfg
 from .structure.spell_tests import spell_tests
 from .undo import match_patterns
@@ -107,6 +108,7 @@ STRUCTURE: Sequence[Pass[Body]] = (
     Pass("structure", walk.write_statements, "the graph becomes nested statements"),
     Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),
     Pass("arrange", arrange, "branches, guards and exits stand as the line table says that they were written"),
+    Pass("join_statements", join_statements, "imports and `del` of several parts are one statement each"),
     Pass("spell_tests", spell_tests, "`not` stands where columns say, and a second `if` on a line of its own is one"),
 )
 
