@@ -5,9 +5,11 @@ import sys
 import textwrap
 
 import pytest
+from as_written.stripped import stripped
 
 from depyf.bytecode.code import Code
 from depyf.bytecode.linetable import Position, positions
+from depyf.decompiler import decompile_code
 from depyf.decompiler.structure.evidence import Evidence
 
 COLUMNS = pytest.mark.skipif(sys.version_info < (3, 11), reason="positions came with 3.11")
@@ -68,3 +70,38 @@ def _lines_only(code):
 def test_what_the_compiler_adds_is_no_statement():
     evidence = Evidence(code_of("def f(x):\n    if x:\n        x.go()\n    else:\n        x.run()\n"))
     assert not evidence.exits
+
+
+WITHOUT_POSITIONS = """\
+def of(kind):
+    if isinstance(kind, str):
+        return kind.upper()
+    else:
+        return kind.name()
+
+def guarded(kind):
+    if not kind:
+        return None
+    kind.check()
+    kind.open()
+    return kind.name
+
+def show(prof, file):
+    if file is not None:
+        prof.dump(file)
+    else:
+        prof.show()
+
+def escape(text):
+    if isinstance(text, bytes):
+        text = text.replace(b'&', b'and')
+    else:
+        text = text.replace('&', 'and')
+    return text
+"""
+
+
+@pytest.mark.parametrize("mode", ["lines", "none"])
+def test_where_nothing_tells_it_is_written_as_most_people_do(mode):
+    code = compile(WITHOUT_POSITIONS, "test", "exec")
+    assert decompile_code(Code.of(stripped(code, mode))).text.rstrip() == WITHOUT_POSITIONS.rstrip()

@@ -66,12 +66,16 @@ def ops_of(stmt: ast.stmt) -> tuple[int, int] | None:
     return None if last is None else (stmt.col_offset, last)
 
 
+#: Statements whose bodies are code objects of their own.
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     """Return the suites of a statement that is not a definition, in the order of the text."""
     if isinstance(stmt, ast.Match):
         return [case.body for case in stmt.cases]
     body: list[ast.stmt] | None = getattr(stmt, "body", None)
-    if body is None or isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if body is None or isinstance(stmt, SCOPES):
         return []
     suites = [body]
     if handlers := getattr(stmt, "handlers", None):
@@ -80,6 +84,15 @@ def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
         if suite := getattr(stmt, field, None):
             suites.append(suite)
     return suites
+
+
+def all_statements(stmts: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a suite and of all suites inside, the outer ones first."""
+    result = list(stmts)
+    for stmt in result:  # (grows on the way)
+        for suite in suites_of(stmt):
+            result += suite
+    return result
 
 
 # --- order of expressions ---------------------------------------------------------------------------

@@ -18,13 +18,14 @@ columns wide, and no other instruction has it: ``continue``.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ...bytecode.versions import table
-from ..nodes import Literal, line_of, ops_of
+from ..nodes import SCOPES, Literal, all_statements, line_of, ops_of
 
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
@@ -35,7 +36,6 @@ _LEAVING = (
     "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP",
 )
 _INDENTATION = 4
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,63 @@ class Evidence:
         first, last = max(ops[0] // 2 - 1, 0), ops[1] // 2
         return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
 
+    def falls_off(self, stmts: list[ast.stmt]) -> bool:
+        """Return whether a suite ends in a ``return`` that nobody wrote, on one of its paths.
+
+        What falls off the end of a function returns from there. Where that is copied (3.10 and later:
+        ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of what stands before them.
+        """
+        last = stmts[-1]
+        if isinstance(last, ast.Return):
+            return self.has_lines and len(stmts) > 1 and last.value is None and not self.is_written(last)
+        if isinstance(last, ast.If) and any(map(self.falls_off, filter(None, (last.body, last.orelse)))):
+            return True
+        return len(stmts) > 1 and isinstance(stmts[-2], ast.If) and self.falls_off(stmts[-2].body)
+
+    # --- lines ------------------------------------------------------------------------------------
+    def first_line(self, stmt: ast.stmt) -> int | None:
+        """Return the first line of a statement; ``None`` where it is not known."""
+        lines = [*self._lines(stmt), *([line] if (line := line_of(stmt)) is not None else [])]
+        if lines or not isinstance(stmt, ast.Try):
+            return min(lines, default=None)
+        inner = self.first_line(stmt.body[0])
+        return None if inner is None else inner - 1
+
+    def last_line(self, stmts: list[ast.stmt]) -> int | None:
+        """Return the last line of which something is known to belong to a suite."""
+        inside = all_statements(stmts)
+        found = [line for each in inside for line in (*self._lines(each), line_of(each)) if line is not None]
+        found += [each.lineno for stmt in inside if isinstance(stmt, SCOPES)
+                  for each in ast.walk(stmt) if isinstance(each, ast.stmt) and hasattr(each, "lineno")]
+        return max(found, default=None)
+
+    def _lines(self, stmt: ast.stmt) -> Iterator[int]:
+        ops = ops_of(stmt)
+        if ops is not None and 0 <= ops[0] <= ops[1] < 2 * len(self.positions):
+            for position in self.positions[ops[0] // 2:ops[1] // 2 + 1]:
+                if position is not None:
+                    yield position.line
+                    yield position.end_line
+
+    def room(self, branch: list[ast.stmt], rest: list[ast.stmt]) -> int | None:
+        """Return the number of lines between a branch and what stands behind it, in which nothing lies.
+
+        An ``else`` of more than one word takes one of them (*certain*: where there is none, there is no ``else``);
+        so may a comment, an empty line, and a closing parenthesis. ``None`` where lines are not known.
+        """
+        last, first = self.last_line(branch), self.first_line(rest[0])
+        if last is None or first is None:
+            return None
+        return first - 1 - max((position.line for position in self.positions
+                                if position is not None and last < position.line < first), default=last)
+
     # --- columns ----------------------------------------------------------------------------------
     def column(self, stmt: ast.stmt) -> int | None:
         """Return the column at which a statement begins; ``None`` where nothing tells."""
         if not self.has_columns:
             return None
         if stmt not in self._columns:
-            is_compound = hasattr(stmt, "body") and not isinstance(stmt, _DEFINITIONS)
+            is_compound = hasattr(stmt, "body") and not isinstance(stmt, SCOPES)
             self._columns[stmt] = self._compound(stmt) if is_compound else self._simple(stmt)
         return self._columns[stmt]
 
