@@ -156,6 +156,10 @@ class _Arrangement:
             self._rest_or_else(stmts, at, end)
         elif stmt.orelse and _never_falls(stmt.body):
             self._else_or_rest(stmts, at)
+        elif stmt.orelse and _never_falls(stmt.orelse):
+            count = self._in_suite(stmt.body)
+            stmts[at + 1:at + 1] = stmt.body[count:]
+            del stmt.body[count:]
 
     def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``."""
@@ -209,14 +213,18 @@ class _Arrangement:
         inner = evidence.column(stmt.body[0])
         if inner is None and (written := evidence.exit_between(line_of(stmt), _first_line(rest))) is not None:
             inner = written.column
-        columns = [evidence.column(each) for each in rest]
-        first = columns[0]
+        first = evidence.column(rest[0])
         if inner is None or first is None or _is_before(rest, stmt.body):
             return self._in_else_mostly(stmt, rest)
         if first < inner:
             return int(isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first))
-        return next((count for count, column in enumerate(columns) if column is not None and column < first),
-                    len(rest))
+        return self._in_suite(rest)
+
+    def _in_suite(self, stmts: list[ast.stmt]) -> int:
+        """Return how many statements of a suite are indented as the first; all, where a column is not known."""
+        first, *others = map(self.evidence.column, stmts)
+        return next((at for at, column in enumerate(others, 1)
+                     if first is not None and column is not None and column < first), len(stmts))
 
     def _falls_mostly(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a ``return`` at the end of a branch is mostly not written, where no lines tell."""
