@@ -20,6 +20,8 @@ class CompiledScope(Scope):
     def __init__(self, code: Code, options: Options) -> None:
         self.code = code
         self.options = options
+        #: whether operations are at their places in the code, not written anew
+        self.has_places = True
 
     def position(self, offset: int) -> Position | None:
         """Return where the operation at a byte offset stands in the source; ``None`` where its column is not known."""
@@ -40,10 +42,11 @@ class CompiledScope(Scope):
 
     def has_columns(self) -> bool:
         """Return whether columns of the source are known."""
-        return any(found is not None and found.column is not None for found in positions(self.code))
+        return self.has_places and any(
+            found is not None and found.column is not None for found in positions(self.code))
 
     def _position(self, offset: int) -> Position | None:
-        known = positions(self.code)
+        known = positions(self.code) if self.has_places else []
         return known[offset // 2] if 0 <= offset < 2 * len(known) else None
 
     def formats_percent(self) -> bool:

@@ -32,7 +32,10 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 @rule(o.YIELD)
 def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     value = executor.pop(state)
-    executor.push(state, ast.Yield(None if is_none(value) else value))
+    place = executor.scope.position(executor.offset)
+    is_wide = place is not None and (place.line, place.column) != (
+        place.end_line, (place.end_column or 0) - len("yield"))  # as ``yield None`` is
+    executor.push(state, ast.Yield(None if is_none(value) and not is_wide else value))
 
 
 @rule(o.YIELD_FROM)

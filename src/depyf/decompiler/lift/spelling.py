@@ -154,6 +154,29 @@ def begins_statement(
         scope.line(offset_of(left)) or line) < line
 
 
+def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
+    """Return whether an operand begins on a line below the one that the operand before it ends on."""
+    last = _last(left)[0]
+    end, begin = end_of(scope, last), line_of_first(scope, right)
+    line = scope.line(offset_of(last)) if end is None else end[0]
+    return line is not None and begin is not None and begin > line
+
+
+def depth(scope: Scope, test: ast.expr, column: int) -> int | None:
+    """Return how many statements more than one of ``if`` stand around one at a column; ``None`` if it is not known.
+
+    Args:
+        scope: the code object.
+        test: the first operand of the outermost test.
+        column: of the statement that is in the innermost.
+    """
+    begin = start_of(scope, _first(test)[0])
+    if begin is None:
+        return None
+    # (its keyword is three columns wide, a parenthesis and ``el`` come to it)
+    return (column - (begin[1] - _before(test)) + len("(el") - 1) // _INDENTATION
+
+
 def line_of_first(scope: Scope, test: ast.expr) -> int | None:
     """Return the line of the first part of a test; ``None`` where it is not known."""
     part = _first(test)[0]

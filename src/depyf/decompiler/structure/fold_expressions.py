@@ -295,13 +295,13 @@ class Reducer:
         if other in y.successors:
             return
         blocks, order = self.cfg.blocks, self.cfg.order
-        may_be_implicit = blocks[other].line in {x.line, *(op.line for op in x.ops)} and order[other] > order[y.id]
+        may_be_implicit = blocks[other].line in lines_of(x) and order[other] > order[y.id]
         for copy in y.successors:
             goal = blocks[copy]
             if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.is_duplicate(copy, other) and (
                 goal.handler == blocks[other].handler
-            ) and (y.line == x.line is not None or may_be_implicit and goal.line == y.line and returns_nothing(goal)
-                   and order[copy] == max(map(order.__getitem__, y.successors))):
+            ) and (y.line == x.line is not None or may_be_implicit and goal.line in lines_of(y)
+                   and returns_nothing(goal) and order[copy] == max(map(order.__getitem__, y.successors))):
                 self.changed(y, [other if succ == copy else succ for succ in y.successors], "branch")
                 return
 
@@ -733,6 +733,11 @@ def is_copied(op: Op) -> bool:
 def returns_nothing(block: Block) -> bool:
     """Return whether a block is ``return None``."""
     return block.end == "return" and [(op.kind, op.arg) for op in block.ops] == [("CONST", None)]
+
+
+def lines_of(block: Block) -> set[int | None]:
+    """Return the lines of the operations of a block, and of its terminator."""
+    return {block.line, *(op.line for op in block.ops)}
 
 
 def drops_below(block: Block) -> bool:

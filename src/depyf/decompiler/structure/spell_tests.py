@@ -7,11 +7,13 @@ Example: ``if a and b:``, where ``b`` stands on a line below that of ``a`` and a
 from __future__ import annotations
 
 import ast
+import copy
 from typing import TYPE_CHECKING
 
 from ..lift import Scope, folds_not, negate
-from ..lift.spelling import begins_statement, line_of_first, spelled
+from ..lift.spelling import begins_below, begins_statement, depth, line_of_first, spelled
 from ..nodes import line_of, refined, suites_of
+from .evidence import Evidence
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -25,33 +27,87 @@ _WHILE = ("while ", "while (")
 
 def spell_tests(body: Body) -> None:
     """Spell the tests of ``if``, ``while`` and ``assert`` as columns and lines say."""
-    _spell(body.statements, body.scope)
+    _Speller(body).suite(body.statements)
 
 
-def _spell(statements: list[ast.stmt], scope: Scope) -> None:
-    for at, statement in enumerate(statements):
-        if isinstance(statement, (ast.If, ast.While, ast.Assert)):
-            statement = statements[at] = _nested(statement, scope)
-            statement.test = spelled(scope, statement.test)
-        for suite in suites_of(statement):
-            _spell(suite, scope)
+class _Speller:
+    """Spells the tests of one body."""
 
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.scope = body.scope
+        self._evidence: Evidence | None = None
 
-def _nested(statement: _Tested, scope: Scope) -> _Tested:
-    """Return two statements for the one, if an operand of its test was the test of another one in it."""
-    if isinstance(statement, ast.Assert):
-        return _assert_in_if(statement, scope)
-    test = statement.test
-    if statement.orelse:
-        return statement
-    if isinstance(statement, ast.While):
-        _break_in_while(statement, scope)
-    elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        at = _statement_in(test.values, test.values, scope, _IF, "if ")
-        if at:
-            inner = ast.copy_location(ast.If(_part(test, at), statement.body, []), statement)
-            statement.test, statement.body = _part(test, 0, at), [inner]
-    return statement
+    @property
+    def evidence(self) -> Evidence:
+        """The facts of the body's code; few bodies need them."""
+        if self._evidence is None:
+            self._evidence = Evidence(self.scope.code, self.body.has_places)
+        return self._evidence
+
+    def suite(self, statements: list[ast.stmt]) -> None:
+        """Spell the tests of a suite, the inner ones first: where a statement stands is told from what is in it."""
+        for at in reversed(range(len(statements))):
+            statement = statements[at]
+            for suite in suites_of(statement):
+                self.suite(suite)
+            if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+                statements[at:at + 1] = made = self._apart(statement)
+                for each in made:
+                    self._spell(each)
+
+    def _spell(self, statement: _Tested) -> None:
+        statement.test = spelled(self.scope, statement.test)
+        inner = getattr(statement, "body", None)
+        if inner and isinstance(inner[0], (ast.If, ast.Assert)):
+            self._spell(inner[0])
+
+    def _apart(self, statement: _Tested) -> list[_Tested]:
+        """Return the statements that one was written as."""
+        test = statement.test
+        if isinstance(statement, ast.Assert):
+            return [_assert_in_if(statement, self.scope)]
+        if not statement.orelse:
+            if isinstance(statement, ast.While):
+                _break_in_while(statement, self.scope)
+            elif isinstance(test, ast.BoolOp):
+                return self._nested(statement, test) if isinstance(test.op, ast.And) else self._guards(statement, test)
+        return [statement]
+
+    def _nested(self, statement: ast.If, test: ast.BoolOp) -> list[_Tested]:
+        """Return ``if a:`` with ``if b:`` in it for ``if a and b:``."""
+        values, scope = test.values, self.scope
+        below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])]
+        if below:
+            starts = [at for at in below if begins_statement(scope, values[0], values[at - 1], values[at], _IF, "if ")]
+            column = self.evidence.column(statement.body[0])
+            deep = None if column is None else depth(scope, values[0], column)
+            if deep is not None:
+                ranked = [*(at for at in below if at not in starts), *starts]
+                below = ranked[max(len(ranked) - deep, 0):]  # (where one ends, lines begin in one column)
+            else:
+                below = starts[:1]
+            for at in sorted(below, reverse=True):
+                statement.body = [ast.copy_location(ast.If(_part(test, at), statement.body, []), statement)]
+                statement.test = test = _part(test, 0, at)  # type: ignore[assignment]
+        return [statement]
+
+    def _guards(self, statement: ast.If, test: ast.BoolOp) -> list[_Tested]:
+        """Return ``if a: continue`` and ``if b: continue`` for ``if a or b: continue``, if there are two of those."""
+        leave = statement.body[0]
+        if len(statement.body) != 1 or not isinstance(leave, (ast.Continue, ast.Break)):
+            return [statement]
+        made: list[_Tested] = []
+        start = 0
+        for at in range(1, len(test.values)):
+            if begins_below(self.scope, test.values[at - 1], test.values[at]):
+                lines = [line_of_first(self.scope, value) for value in test.values[at - 1:at + 1]]
+                if self.evidence.exit_between(*lines) is not None:
+                    made.append(ast.copy_location(ast.If(_part(test, start, at), [copy.copy(leave)], []), statement))
+                    start = at
+        if start:
+            statement.test = _part(test, start)
+        return [*made, statement]
 
 
 def _break_in_while(statement: ast.While, scope: Scope) -> None:
@@ -88,7 +144,7 @@ def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
         at = next((at for at, value in enumerate(test.values) if (line_of_first(scope, value) or 0) >= (line or 0)), 0)
         if at and not (at == len(test.values) - 1 and folds_not(test.values[at])):
             statement.test = negate(_part(test, at))
-            return _nested(ast.copy_location(ast.If(_part(test, 0, at), [statement], []), statement), scope)
+            return ast.copy_location(ast.If(_part(test, 0, at), [statement], []), statement)
     return statement
 
 
