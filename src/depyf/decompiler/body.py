@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ..cfg.graph import Cfg
+from .structure.evidence import Evidence
 from .structure.region_cfg import RegionCfg
 from .structure.search import Search
 
@@ -31,7 +32,8 @@ class Body:
     """
 
     __slots__ = (
-        "arranged", "cfg", "has_patterns", "has_places", "executor", "reducer", "scope", "search", "statements",
+        "_evidence", "arranged", "cfg", "has_patterns", "has_places", "executor", "reducer", "scope", "search",
+        "statements",
     )
 
     def __init__(self, scope: CodeScope, graph: Cfg, executor: SymbolicExecutor, search: Search) -> None:
@@ -42,8 +44,16 @@ class Body:
         self.has_patterns = False
         self.arranged = True
         self.has_places = True
+        self._evidence: Evidence | None = None
         self.search = search
         self.statements: list[ast.stmt] = []
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What the line table tells of the source text; ``None`` where that is not to be followed."""
+        if self._evidence is None and self.arranged and self.scope.kind != "lambda":
+            self._evidence = Evidence(self.scope.code, self.has_places)
+        return self._evidence
 
     @property
     def is_namespace(self) -> bool:

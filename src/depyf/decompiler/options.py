@@ -40,7 +40,8 @@ class Options:
         #: The attempts to write each code object in each tier. (They are kept, as what is nested is written once more
         #: with each attempt at what is around it.)
         self._searches: dict[tuple[Code, Tier], Search] = {}
-        #: code objects whose statements stay as they are structured: arranged by the line table, they were not proven
+        #: code objects that are written without regard to their line table: with it they could not be written, or were
+        #: not proven
         self.unarranged: set[Code] = set()
         #: whether expressions were marked for :func:`~depyf.decompiler.emit.text.emit`
         self.has_marks = False
@@ -69,3 +70,11 @@ class Options:
         if key not in self._searches:
             self._searches[key] = Search(len(code.bytecode) // 2)
         return self._searches[key]
+
+    def arrange_no_more(self, code: Code) -> bool:
+        """Have a code object written without regard to its line table; return whether it was written with regard."""
+        if code in self.unarranged:
+            return False
+        self.unarranged.add(code)
+        self._searches.pop((code, self.tiers.of(code)), None)
+        return True

@@ -257,10 +257,7 @@ class _Job:
 
     def as_structured(self, code: Code) -> bool:
         """Have a code object written without the arrangement of its statements, and return whether it had one."""
-        owner = self.tiers.owner(code)
-        known = owner in self.options.unarranged
-        self.options.unarranged.add(owner)
-        return not known
+        return self.options.arrange_no_more(self.tiers.owner(code))
 
     def proven_otherwise(self, code: Code) -> bool:
         """Look for another form of a function, so that it is the same program; the next text has it.

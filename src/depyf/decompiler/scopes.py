@@ -111,8 +111,12 @@ class CodeScope(CompiledScope):
                 passes.run(passes.STRUCTURE, body, self.options.trace)
                 return body.statements
             except CannotDecompile as error:
-                if error.stage is not STRUCTURE or not search.advance():
+                if error.stage is not STRUCTURE:
                     raise
+                if not search.advance():
+                    if not self.options.arrange_no_more(self.code):
+                        raise
+                    search = self.options.search(self.code)
 
     def body(self) -> list[ast.stmt]:
         """Return the body in the first of its tiers that can be written."""

@@ -24,15 +24,16 @@ from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
 from ..nodes import SCOPES, all_statements, at_line, line_of, suites_of
+from .arrange_loops import break_branch, leave_by_break
 from .evidence import Evidence
 from .habits import leaves, looks, written_most
+from .suites import first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
 
 if TYPE_CHECKING:
     from ..body import Body
 
 #: The line behind a function.
 _END = sys.maxsize
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def arrange(body: Body) -> None:
@@ -40,13 +41,12 @@ def arrange(body: Body) -> None:
     if body.scope.kind == "lambda":
         return
     end = "" if body.is_namespace else "return"
-    if not body.arranged or not any(map(suites_of, body.statements)):
-        if body.statements and _leaves_by(body.statements[-1], end):
+    if not any(map(suites_of, body.statements)) or body.evidence is None:
+        if body.statements and leaves_by(body.statements[-1], end):
             body.statements.pop()
         return
     returns = [each for each in all_statements(body.statements) if isinstance(each, ast.Return)]
-    evidence = Evidence(body.scope.code, body.has_places)
-    arrangement = _Arrangement(evidence, not all(map(_is_nothing, returns)), body.has_places)
+    arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)), body.has_places)
     for each in returns:
         arrangement.place(each)
     arrangement.join_copies(body.statements)
@@ -124,18 +124,20 @@ class _Arrangement:
         if isinstance(stmt, SCOPES):
             return
         if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
-            self.suite(stmt.body, "continue", _first_line(stmt.orelse) or after)
+            if end == "return":
+                leave_by_break(self.evidence, stmt.body)
+            self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
             self.suite(stmt.orelse, end, after)
             return
         suites = suites_of(stmt)
         finish = getattr(stmt, "finalbody", [])
         for number, suite in enumerate(suites):
-            following = next((line for later in suites[number + 1:] if (line := _first_line(later))), after)
+            following = next((line for later in suites[number + 1:] if (line := first_line(later))), after)
             falls_through = not (isinstance(stmt, ast.Try) and suite is stmt.body and stmt.orelse)
             self.suite(suite, end if falls_through and suite is not finish else "", following)
-        if isinstance(stmt, ast.If) and _is_empty(stmt.orelse):
+        if isinstance(stmt, ast.If) and is_empty(stmt.orelse):
             stmt.orelse = []
-        if isinstance(stmt, ast.If) and stmt.orelse and _is_empty(stmt.body):
+        if isinstance(stmt, ast.If) and stmt.orelse and is_empty(stmt.body):
             self._empty_branch([stmt], 0, "")
 
     # --- one ``if`` -------------------------------------------------------------------------------
@@ -143,20 +145,21 @@ class _Arrangement:
         """Arrange an ``if`` among the statements of its suite."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        is_last = at + 1 == len(stmts)
-        if stmt.orelse and _is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
+        if stmt.orelse and is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
-        if _is_empty(stmt.body) and stmt.orelse:
+        break_branch(self.evidence, stmts, at, after)
+        is_last = at + 1 == len(stmts)
+        if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
         elif is_last and end and not stmt.orelse:
             self._rest_in_branch(stmts, at, end)
         if is_last and stmt.orelse:
-            self._add_exit(stmt.body, end, _first_line(stmt.orelse))
-        if not stmt.orelse and at + 1 < len(stmts) and _never_falls(stmt.body):
+            self._add_exit(stmt.body, end, first_line(stmt.orelse))
+        if not stmt.orelse and at + 1 < len(stmts) and never_falls(stmt.body):
             self._rest_or_else(stmts, at, end)
-        elif stmt.orelse and _never_falls(stmt.body):
+        elif stmt.orelse and never_falls(stmt.body):
             self._else_or_rest(stmts, at)
-        elif stmt.orelse and _never_falls(stmt.orelse):
+        elif stmt.orelse and never_falls(stmt.orelse):
             count = self._in_suite(stmt.body)
             stmts[at + 1:at + 1] = stmt.body[count:]
             del stmt.body[count:]
@@ -165,12 +168,12 @@ class _Arrangement:
         """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        written = self.evidence.exit_between(line_of(stmt), _first_line(stmt.orelse))
+        written = self.evidence.exit_between(line_of(stmt), first_line(stmt.orelse))
         if written is not None and written.kind == "pass":
             return
         if end and (written is not None and written.kind in ("", end, f"{end} None")
                     or not self.evidence.has_lines and folds_not(stmt.test)):
-            stmt.body = [_leave(end, written.line if written else None)]
+            stmt.body = [leave(end, written.line if written else None)]
             stmts[at + 1:at + 1] = stmt.orelse
             stmt.orelse = []
         elif not folds_not(stmt.test):
@@ -182,10 +185,10 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         if folds_not(stmt.test):
             return
-        written = self.evidence.exit_between(line_of(stmt), _first_line(stmt.body))
+        written = self.evidence.exit_between(line_of(stmt), first_line(stmt.body))
         if written is not None and written.kind in ("", end):
             stmts[at + 1:] = stmt.body
-            stmt.test, stmt.body = negate(stmt.test), [_leave(end, written.line)]
+            stmt.test, stmt.body = negate(stmt.test), [leave(end, written.line)]
 
     def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` and the rest: that, ``if a: return`` with an ``else``, or ``if not a: (rest)``."""
@@ -193,12 +196,12 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         evidence = self.evidence
         only = stmt.body[0]
-        if len(stmt.body) == 1 and _leaves_by(only, end) and evidence.has_lines and not folds_not(stmt.test):
+        if len(stmt.body) == 1 and leaves_by(only, end) and evidence.has_lines and not folds_not(stmt.test):
             if not evidence.exit_between(line_of(stmt), line_of(stmts[at + 1])):
                 stmt.test, stmt.body = negate(stmt.test), stmts[at + 1:]
                 del stmts[at + 1:]
                 return
-        if _is_before(stmts[at + 1:], stmt.body) and _never_falls(stmts[at + 1:]) and not folds_not(stmt.test):
+        if is_before(stmts[at + 1:], stmt.body) and never_falls(stmts[at + 1:]) and not folds_not(stmt.test):
             stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
             stmt.test = negate(stmt.test)
         count = self._in_else(stmt, stmts[at + 1:], end)
@@ -211,10 +214,10 @@ class _Arrangement:
         if end == "return" and (evidence.falls_off(stmt.body) or self._falls_mostly(stmt, rest)):
             return len(rest)
         inner = evidence.column(stmt.body[0])
-        if inner is None and (written := evidence.exit_between(line_of(stmt), _first_line(rest))) is not None:
+        if inner is None and (written := evidence.exit_between(line_of(stmt), first_line(rest))) is not None:
             inner = written.column
         first = evidence.column(rest[0])
-        if inner is None or first is None or _is_before(rest, stmt.body):
+        if inner is None or first is None or is_before(rest, stmt.body):
             return self._in_else_mostly(stmt, rest)
         if first < inner:
             return int(isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first))
@@ -230,7 +233,7 @@ class _Arrangement:
         """Return whether a ``return`` at the end of a branch is mostly not written, where no lines tell."""
         if not self.is_authored or self.evidence.has_lines or len(stmt.body) < 2 or leaves(stmt.body) != "return":
             return False
-        others = rest[:-1] if len(rest) > 1 and _leaves_by(rest[-1], "return") else rest
+        others = rest[:-1] if len(rest) > 1 and leaves_by(rest[-1], "return") else rest
         if leaves(others) != "falls":
             return False
         branch = ast.If(stmt.test, stmt.body[:-1], [])
@@ -260,7 +263,7 @@ class _Arrangement:
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:
         """Drop the ``return`` at the end of a suite that does what falling off it does, unless it was written."""
         for at, stmt in enumerate(stmts):
-            if not isinstance(stmt, ast.Return) or not _is_nothing(stmt):
+            if not isinstance(stmt, ast.Return) or not is_nothing(stmt):
                 continue
             is_last = end == "return" and stmt is stmts[-1]
             written = self.evidence.is_written(stmt)
@@ -277,42 +280,7 @@ class _Arrangement:
     def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Write the ``continue`` that the author wrote at the end of a suite, where falling off it does the same."""
         last = stmts[-1] if stmts else None
-        if end == "continue" and last is not None and not _never_falls(stmts):
+        if end == "continue" and last is not None and not never_falls(stmts):
             written = self.evidence.exit_between((self.evidence.last_line(stmts) or 0) + 1, after)
             if written is not None and written.kind == "continue" and written.column == self.evidence.column(last):
-                stmts.append(_leave("continue", written.line))
-
-
-def _leave(kind: str, line: int | None) -> ast.stmt:
-    return at_line(ast.Return() if kind == "return" else ast.Continue(), line)
-
-
-def _leaves_by(stmt: ast.stmt, end: str) -> bool:
-    """Return whether a statement does what falling off the end of its suite does."""
-    return end == "continue" and isinstance(stmt, ast.Continue) \
-        or end == "return" and isinstance(stmt, ast.Return) and _is_nothing(stmt)
-
-
-def _is_nothing(stmt: ast.Return) -> bool:
-    return stmt.value is None or isinstance(stmt.value, ast.Constant) and stmt.value.value is None
-
-
-def _is_empty(stmts: list[ast.stmt]) -> bool:
-    return len(stmts) == 1 and isinstance(stmts[0], ast.Pass)
-
-
-def _never_falls(stmts: list[ast.stmt]) -> bool:
-    """Return whether control never falls off the end of a suite."""
-    last = stmts[-1]
-    return isinstance(last, _LEAVES) or isinstance(last, ast.If) and bool(last.orelse) \
-        and _never_falls(last.body) and _never_falls(last.orelse)
-
-
-def _first_line(stmts: list[ast.stmt]) -> int | None:
-    return next((line for stmt in stmts if (line := line_of(stmt)) is not None), None)
-
-
-def _is_before(one: list[ast.stmt], other: list[ast.stmt]) -> bool:
-    """Return whether a suite is known to begin on a line before another."""
-    first, second = _first_line(one), _first_line(other)
-    return first is not None and second is not None and first < second
+                stmts.append(leave("continue", written.line))

@@ -25,7 +25,7 @@ from functools import cache
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ...bytecode.versions import table
-from ..nodes import SCOPES, Literal, all_statements, line_of, ops_of
+from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, ops_of
 
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
@@ -35,7 +35,8 @@ _LEAVING = (
     "POP_ITER", "SWAP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO", "EXTENDED_ARG",
     "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP",
 )
-_INDENTATION = 4
+#: One step of it.
+INDENTATION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,18 @@ class Evidence:
         for position in self._places_of(stmt):
             for each in self.exits:
                 if each.line == position.line and each.column == position.column:
-                    if each.kind == "pass" and position.column is not None and position.column % _INDENTATION == 3:
+                    if each.kind == "pass" and position.column is not None and position.column % INDENTATION == 3:
                         return "return None"  # (``pass`` stands where statements do; ``None`` seven columns on)
                     return each.kind if each.kind in ("return", "pass") else "" if each.kind else "?"
         return ""
+
+    def break_at(self, stmt: ast.Return) -> Exit | None:
+        """Return the ``break`` that was written in the place of a ``return`` of nothing.
+
+        (``inline_small_exit_blocks`` in compile.c; the copies have the place of the jump.)
+        """
+        places = {(position.line, position.column) for position in self._places_of(stmt)}
+        return next((each for each in self.exits if each.kind == "break" and (each.line, each.column) in places), None)
 
     def _places_of(self, stmt: ast.stmt) -> list[Position]:
         """Return the positions of the operations of a statement, the one that wrote it first."""
@@ -134,6 +143,34 @@ class Evidence:
             return []
         first, last = max(ops[0] // 2 - 1, 0), ops[1] // 2
         return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
+
+    def stands_at(self, stmt: ast.stmt, place: Exit) -> None:
+        """Let a statement of one word stand at a place."""
+        at_line(stmt, place.line)
+        self._columns[stmt] = place.column
+
+    # --- places of operations ---------------------------------------------------------------------
+    def place(self, offset: int) -> tuple[int, int | None] | None:
+        """Return line and column at which the operation at a byte offset begins."""
+        position = self.positions[offset // 2] if 0 <= offset < 2 * len(self.positions) else None
+        return None if position is None else (position.line, position.column)
+
+    def start_of_return(self, value: object, offset: int) -> tuple[int | None, int | None]:
+        """Return line and column of the ``return`` of a constant, given the offset of the operation that returns it.
+
+        The compiler's own ``return None`` stands nowhere.
+        """
+        place = self.place(offset)
+        if place is None:
+            return None, None
+        line, column = place
+        if value is None:
+            found = next((each for each in self.exits if (each.line, each.column) == place), None)
+            if found is None or found.kind == "break":
+                return None, None
+            if found.kind == "return" or column is None:
+                return line, column
+        return line, None if column is None else column - len("return ")
 
     def falls_off(self, stmts: list[ast.stmt]) -> bool:
         """Return whether a suite ends in a ``return`` that nobody wrote, on one of its paths.
@@ -253,7 +290,7 @@ class Evidence:
         if not body or line_of(body[0]) == line_of(stmt) and not isinstance(stmt, (ast.Try, ast.With)):
             return None
         inner = self.column(body[0])
-        return None if inner is None else inner - _INDENTATION
+        return None if inner is None else inner - INDENTATION
 
     def begins_elif(self, stmt: ast.If, column: int) -> bool:
         """Return whether an ``if`` in an ``else`` branch was written as ``elif``.

@@ -9,12 +9,14 @@ edge drops the iterator before ``b()``, which only a ``break`` does. The candida
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from .frames import Frame, outer_ends
+from .loop_places import in_loop
+from .reaching import reach
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -30,6 +32,7 @@ class Loop:
         normal_exit: where it goes when it ends by itself; ``None`` where it does not.
         follow: where the statements around it end.
         frame: the construct around it.
+        has_else: whether what it does when it ends by itself is known to be indented: an ``else``.
     """
 
     head: int
@@ -37,6 +40,7 @@ class Loop:
     normal_exit: int | None
     follow: int | None
     frame: Frame
+    has_else: bool = False
 
 
 def loop_exit(walker: Walker, loop: Loop) -> int | None:
@@ -45,22 +49,12 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
     likeliest = _outermost(walker, loop, _likeliest(walker, loop, edges))
     others = [] if loop.normal_exit is None else [loop.normal_exit]
     others += sorted(edges.targets, key=lambda id: -walker.analysis.weight[id])
-    return walker.search.choose([likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)])
-
-
-def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[int]:
-    """Return the blocks that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
-    seen: set[int] = set()
-    work = [id for id in starts if id not in avoid]
-    blocks = walker.cfg.blocks
-    while work:
-        id = work.pop()
-        if id in seen:
-            continue
-        seen.add(id)
-        work.extend(succ for succ in blocks[id].successors if succ not in seen and succ not in avoid)
-    walker.spend(len(seen) // 8)
-    return seen
+    ranked = [likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)]
+    inside = in_loop(walker, loop.body, ranked, outer_ends(loop.frame, None))
+    if inside.issuperset(ranked) and loop.normal_exit is None:
+        ranked.insert(0, None)
+    loop.has_else = loop.normal_exit in inside
+    return walker.search.choose(sorted(ranked, key=lambda id: id in inside))
 
 
 def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set[int]) -> set[int]:

@@ -29,9 +29,11 @@ def loop(walker: Walker, cursor: Cursor) -> Construct:
     if block.end == "for":
         return for_loop(walker, cursor, block, body)
     normal_exit = _end_of_test(walker, cursor, block, body)
-    exit_ = loop_exit(walker, Loop(at, body, normal_exit, cursor.follow, frame))
+    found = Loop(at, body, normal_exit, cursor.follow, frame)
+    exit_ = loop_exit(walker, found)
     inner = LoopFrame(frame, frame.handler, at, exit_)
-    if normal_exit is not None and exit_ is not None and is_else(walker, normal_exit, exit_, body, frame):
+    if normal_exit not in (None, exit_) and exit_ is not None and (
+            found.has_else or is_else(walker, normal_exit, exit_, body, frame)):
         return while_else(walker, cursor, block, normal_exit, exit_, inner)
     suite = walker.walk(Cursor(at, cursor.stack[:], at, inner), entered=at)
     if suite.falls and values(suite.stack) > values(cursor.stack):

@@ -19,6 +19,7 @@ from ..lift import State, SymbolicExecutor, is_value, values
 from ..nodes import AssertionErrorName, UntestedAssert, at_line, from_ops
 from .analysis import Analysis
 from .branches import branch
+from .evidence import Evidence
 from .frames import Construct, Cursor, Frame, Suite
 from .loop_statements import async_for, loop
 from .protected import protected
@@ -33,7 +34,8 @@ def write_statements(body: Body) -> None:
     """Write the graph as nested statements."""
     program = body.scope.program
     walker = Walker(
-        body.cfg, body.executor, 2000 + 40 * (len(program.ops) if program is not None else 0), body.search)
+        body.cfg, body.executor, 2000 + 40 * (len(program.ops) if program is not None else 0), body.search,
+        lambda: body.evidence)
     body.statements = walker.module() if body.is_namespace else walker.function()
 
 
@@ -45,13 +47,18 @@ class Walker:
         executor: runs the operations.
         budget: how many operations may be written, copies included.
         search: chooses among the forms that the graph allows.
+        evidence: returns facts of the source text, which rank them.
     """
 
-    def __init__(self, cfg: RegionCfg, executor: SymbolicExecutor, budget: int, search: Search) -> None:
+    def __init__(
+        self, cfg: RegionCfg, executor: SymbolicExecutor, budget: int, search: Search,
+        evidence: Callable[[], Evidence | None],
+    ) -> None:
         self.cfg = cfg
         self.executor = executor
         self.budget = budget
         self.search = search
+        self.evidence = evidence
         self.analysis = Analysis(cfg)
         search.begin()
         #: whether breaks that come after other statements are looked for

@@ -1,0 +1,91 @@
+"""Loops as their author wrote them: where ``break`` stands, and what ends a loop."""
+
+from __future__ import annotations
+
+import ast
+
+from ..lift import folds_not, negate
+from ..nodes import line_of, suites_of
+from .evidence import Evidence, Exit
+from .suites import is_nothing
+
+
+def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
+    """Arrange an ``if`` with a ``break`` alone in one branch: a guard, or ``else: break``.
+
+    A jump is all that a ``break`` leaves. Which branch comes first in the text is told by its line. Where nothing
+    tells, it is a guard.
+
+    Args:
+        evidence: of the code.
+        stmts: the suite.
+        at: the place of the ``if`` in it.
+        after: the line of the statement behind the suite.
+    """
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.If)
+    if folds_not(stmt.test) or is_break(stmt.body) and is_break(stmt.orelse):
+        return
+    if is_break(stmt.orelse):
+        guard = _break(evidence, line_of(stmt), line_of(stmt.body[0]))
+        behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
+        if guard is None and _break(evidence, _behind(evidence, stmt.body), behind) is not None:
+            return
+        stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
+        if guard is not None:
+            evidence.stands_at(stmt.body[0], guard)
+        if evidence.column(stmt.body[0]) is None:
+            stmts[at + 1:at + 1], stmt.orelse = stmt.orelse, []
+    elif is_break(stmt.body):
+        rest = stmt.orelse or stmts[at + 1:]
+        guard = _break(evidence, line_of(stmt), line_of(rest[0]) if rest else after)
+        if guard is not None:
+            evidence.stands_at(stmt.body[0], guard)
+        else:
+            _break_behind(evidence, stmts, at, after)
+
+
+def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
+    """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` with ``else: break`` where that was written."""
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.If)
+    rest = [*stmt.orelse, *stmts[at + 1:]]
+    for count in range(1, len(rest) + 1):
+        behind = line_of(rest[count]) if count < len(rest) else after
+        written = _break(evidence, _behind(evidence, rest[:count]), behind)
+        if written is not None and written.column is not None and written.column == evidence.column(rest[0]):
+            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest[:count], stmt.body
+            evidence.stands_at(stmt.orelse[0], written)
+            stmts[at + 1:] = rest[count:]
+            return
+
+
+def _break(evidence: Evidence, first: int | None, last: int | None) -> Exit | None:
+    """Return the ``break`` that stands on a line from ``first`` on and before ``last``, with nothing before it."""
+    found = evidence.exit_between(first, last)
+    return found if found is not None and found.kind in ("", "break") else None
+
+
+def _behind(evidence: Evidence, stmts: list[ast.stmt]) -> int:
+    """Return the line behind a suite, as far as that is known."""
+    return (evidence.last_line(stmts) or 0) + 1
+
+
+def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> None:
+    """Write the ``break`` of a loop that nothing comes behind, where the compiler has a copy of the function's end."""
+    for at, stmt in enumerate(stmts):
+        if isinstance(stmt, ast.Return) and is_nothing(stmt):
+            found = evidence.break_at(stmt)
+            if found is not None:
+                stmts[at] = ast.Break()
+                evidence.stands_at(stmts[at], found)
+        elif isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
+            leave_by_break(evidence, stmt.orelse)
+        else:
+            for suite in suites_of(stmt):
+                leave_by_break(evidence, suite)
+
+
+def is_break(stmts: list[ast.stmt]) -> bool:
+    """Return whether a suite is a ``break``."""
+    return len(stmts) == 1 and isinstance(stmts[0], ast.Break)

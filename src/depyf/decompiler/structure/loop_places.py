@@ -1,0 +1,96 @@
+"""Where loops and the places that they lead to stand: facts that tell what is behind a loop from what is in it.
+
+The statements of a loop are indented, and so are those of its ``else``. What stands behind it is not: it begins left of
+them. Without columns, what has a line between those of the loop is in it.
+
+Example: ``while True:`` / ``    x = f()`` / ``    if x: return x``. The ``return`` is indented as what is in the loop,
+so no ``break`` leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from ...bytecode.operations import Op
+from ...cfg.graph import Block
+from .evidence import INDENTATION, Evidence
+from .reaching import reach
+
+if TYPE_CHECKING:
+    from .walk import Walker
+
+#: What leaves loops, handlers and ``with``: it stands where what is left does.
+_UNWINDING = ("POP_EXCEPT", "LEAVE", "SWAP", "COPY", "PUSH_EXC_INFO", "WITH_EXCEPT_START", "END_ASYNC_FOR")
+#: Ends of blocks that are no part of a statement: the jump back of a loop has its span.
+_NOT_WRITTEN = ("jump", "reraise")
+#: What begins a compound statement, behind its head.
+_HEADS = ("GET_ITER", "GET_AITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH")
+
+
+def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], ends: set[int]) -> set[int]:
+    """Return the blocks among ``candidates`` that stand in a loop or in its ``else``.
+
+    Args:
+        walker: knows the graph, and the facts.
+        body: the blocks of the loop.
+        candidates: blocks that it leads to.
+        ends: where the loops around it begin and end.
+    """
+    evidence, blocks = walker.evidence(), walker.cfg.blocks
+    if evidence is None or not evidence.has_lines:
+        return set()
+    places = [place for id in body for op in _before_leaving(blocks[id])
+              if (place := evidence.place(op.offset)) is not None]
+    if not places:
+        return set()
+    first, last = min(line for line, _ in places), max(line for line, _ in places)
+    indentation = min((column for _, column in places if column is not None), default=None)
+    found = set()
+    for id in candidates:
+        if id is None:
+            continue
+        line, column = _start(walker, evidence, id, body | ends)
+        if line is None or line <= first:
+            continue
+        if line <= last if column is None or indentation is None else column >= indentation:
+            found.add(id)
+    return found
+
+
+def _before_leaving(block: Block) -> Iterator[Op]:
+    """Yield the operations of a block up to where a handler or protected body is left."""
+    for op in block.ops:
+        if op.kind in ("POP_EXCEPT", "LEAVE"):
+            return
+        if op.kind not in _UNWINDING:
+            yield op
+    if block.end_op is not None and block.end not in _NOT_WRITTEN:
+        yield block.end_op
+
+
+def _start(walker: Walker, evidence: Evidence, id: int, avoid: set[int]) -> tuple[int | None, int | None]:
+    """Return the line and column at which the first statement of a block begins; of ``try``, of its first one."""
+    block = walker.cfg.blocks[id]
+    ops = _statement_ops(block)
+    if [op.kind for op in ops] == ["CONST", "RETURN"]:
+        # (Both have the span of the constant, or that of the ``return`` where there is none.)
+        return evidence.start_of_return(ops[0].arg, ops[1].offset)
+    places = [(op, place) for op in ops if (place := evidence.place(op.offset)) is not None]
+    if not places:
+        return None, None
+    line = min(place[0] for _, place in places)
+    on_it = [(op, column) for op, (at, column) in places if at == line and column is not None]
+    is_compound = any(op.kind in _HEADS for op, _ in on_it) or block.end == "for" or block.end == "branch" and not any(
+        op.kind.startswith(("STORE", "DEL")) or op.kind in ("POP", "SETITEM") for op, _ in on_it)
+    if not is_compound:
+        # (``del`` has the span of what it deletes.)
+        return line, min((column - len("del ") * op.kind.startswith("DEL") for op, column in on_it), default=None)
+    columns = [place[1] for each in reach(walker, [id], avoid) for op in _statement_ops(walker.cfg.blocks[each])
+               if (place := evidence.place(op.offset)) is not None and place[1] is not None and place[0] > line]
+    return line, min(columns) - INDENTATION if columns else None
+
+
+def _statement_ops(block: Block) -> list[Op]:
+    ops = [op for op in block.ops if op.kind not in _UNWINDING and (op.kind, op.arg) != ("POP", "iterator")]
+    return ops if block.end_op is None or block.end in _NOT_WRITTEN else [*ops, block.end_op]

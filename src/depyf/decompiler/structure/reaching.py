@@ -1,0 +1,24 @@
+"""Which blocks control can come to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .walk import Walker
+
+
+def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[int]:
+    """Return the blocks that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
+    seen: set[int] = set()
+    work = [id for id in starts if id not in avoid]
+    blocks = walker.cfg.blocks
+    while work:
+        id = work.pop()
+        if id in seen:
+            continue
+        seen.add(id)
+        work.extend(succ for succ in blocks[id].successors if succ not in seen and succ not in avoid)
+    walker.spend(len(seen) // 8)
+    return seen
