@@ -159,10 +159,10 @@ class _Arrangement:
             self._rest_or_else(stmts, at, end)
         elif stmt.orelse and never_falls(stmt.body):
             self._else_or_rest(stmts, at)
-        elif stmt.orelse and never_falls(stmt.orelse):
-            count = self._in_suite(stmt.body)
+        if stmt.orelse and never_falls(stmt.orelse) and (count := self._in_suite(stmt.body)) < len(stmt.body):
             stmts[at + 1:at + 1] = stmt.body[count:]
             del stmt.body[count:]
+            self._drop_exit(stmts, end)
 
     def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``."""
