@@ -107,9 +107,9 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
 STRUCTURE: Sequence[Pass[Body]] = (
     Pass("structure", walk.write_statements, "the graph becomes nested statements"),
     Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),
-    Pass("spell_tests", spell_tests, "`not` stands where columns say, and a second `if` on a line of its own is one"),
     Pass("arrange", arrange, "branches, guards and exits stand as the line table says that they were written"),
     Pass("join_statements", join_statements, "imports and `del` of several parts are one statement each"),
+    Pass("spell_tests", spell_tests, "`not` stands where columns say, and a second `if` on a line of its own is one"),
 )
 
 FINISH: Sequence[Pass[bodies.Unfinished]] = (
