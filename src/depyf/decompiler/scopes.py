@@ -110,9 +110,7 @@ class CodeScope(CompiledScope):
             try:
                 passes.run(passes.STRUCTURE, body, self.options.trace)
                 return body.statements
-            except CannotDecompile as error:
-                if error.stage is not STRUCTURE:
-                    raise
+            except CannotDecompile:  # (of lifting, too: another form takes other values off the stack)
                 if not search.advance():
                     if not self.options.arrange_no_more(self.code):
                         raise
