@@ -1,5 +1,6 @@
 """The search for a form among candidates: which attempts are made, in which order."""
 
+from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.structure.search import Search
 
 
@@ -58,3 +59,12 @@ def test_after_the_last_attempt_the_first_is_made_again():
     assert search.advance() and not search.advance()
     search.begin()
     assert search.choose("ab") == "a"
+
+
+def test_a_module_may_end_in_a_loop_that_is_left():
+    """(3.10 writes a copy of the module's end in the place of the ``break``, on its line.)"""
+    source = ("import os\nif os.name:\n    while True:\n        buf = os.read(0, 9)\n"
+              "        if not buf:\n            break\n        os.write(1, buf)\n")
+    found = decompile_code(compile(source, "m", "exec", dont_inherit=True))
+    assert found.fidelity is Fidelity.EXACT, found.note
+    assert "break" in found.text

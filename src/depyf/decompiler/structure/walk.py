@@ -36,6 +36,7 @@ def write_statements(body: Body) -> None:
     walker = Walker(
         body.cfg, body.executor, 2000 + 40 * (len(program.ops) if program is not None else 0), body.search,
         lambda: body.evidence)
+    walker.is_module = body.scope.kind == "module"
     body.statements = walker.module() if body.is_namespace else walker.function()
 
 
@@ -58,6 +59,7 @@ class Walker:
         self.executor = executor
         self.budget = budget
         self.search = search
+        self.is_module = False
         self.evidence = evidence
         self.analysis = Analysis(cfg)
         search.begin()
@@ -252,6 +254,8 @@ class _Path:
         executor.line = block.line
         value = executor.pop(state)
         nothing = isinstance(value, ast.Constant) and value.value is None
+        if self.walker.is_module:
+            raise CannotDecompile(STRUCTURE, "a return in a module")
         self.out += self.walker.pending(state)
         self.out.append(self._from_end(ast.Return(None if nothing else value), block))
         return self._ends()
