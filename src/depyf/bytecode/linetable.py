@@ -173,6 +173,8 @@ def _read_location_number(data: bytes, position: int) -> tuple[int, int]:
             raise MalformedTable("line table ends in the middle of a number")
         byte = data[position]
         position += 1
+        if byte < 64 and not shift:  # (nearly all)
+            return byte, position
         value |= (byte & 63) << shift
         shift += 6
         if shift > _MAX_SHIFT:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ..nodes import ops_of, suites_of
 
@@ -24,25 +25,25 @@ _COMMA = 3
 def join_statements(body: Body) -> None:
     """Join the statements of a body that were written as one."""
     if body.has_places:
-        _join(body.statements, positions(body.scope.code))
+        _join(body.statements, body.scope.code)
 
 
-def _join(statements: list[ast.stmt], places: list[Position | None]) -> None:
+def _join(statements: list[ast.stmt], code: Code) -> None:
     kept: list[ast.stmt] = []
     for statement in statements:
         last = kept[-1] if kept else None
         if isinstance(statement, ast.Import) and isinstance(last, ast.Import):
-            if _is_one_import(last, statement, places):
+            if _is_one_import(last, statement, positions(code)):
                 last.names += statement.names
                 continue
         elif isinstance(statement, ast.Delete) and isinstance(last, ast.Delete):
-            if _is_one_del(last, statement, places):
+            if _is_one_del(last, statement, positions(code)):
                 last.targets += statement.targets
                 last.end_col_offset = statement.end_col_offset  # (the next one is compared with this)
                 continue
         kept.append(statement)
         for suite in suites_of(statement):
-            _join(suite, places)
+            _join(suite, code)
     statements[:] = kept
 
 
