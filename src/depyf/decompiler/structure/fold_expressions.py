@@ -295,7 +295,9 @@ class Reducer:
         if other in y.successors:
             return
         blocks, order = self.cfg.blocks, self.cfg.order
-        may_be_implicit = blocks[other].line in lines_of(x) and order[other] > order[y.id]
+        if blocks[other].end != "return":
+            return
+        may_be_implicit = order[other] > order[y.id] and blocks[other].line in lines_of(x)
         for copy in y.successors:
             goal = blocks[copy]
             if goal.end == "return" and len(goal.ops) <= 1 and self.cfg.is_duplicate(copy, other) and (
