@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from ..lift import folds_not, negate
 from ..nodes import SCOPES, all_statements, at_line, line_of, suites_of
 from .arrange_loops import break_branch, leave_by_break
+from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
 from .evidence import Evidence
 from .habits import leaves, looks, written_most
 from .suites import first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
@@ -84,6 +85,8 @@ class _Arrangement:
             stmt = stmts[at]
             for part in suites_of(stmt):
                 self.join_copies(part)
+            if isinstance(stmt, ast.Try):
+                join_copies(self.evidence, stmts, at)
             if isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt.body, stmts[at + 1:]):
                 stmt.body.pop()
                 stmt.orelse = stmts[at + 1:-1]
@@ -111,12 +114,20 @@ class _Arrangement:
         """
         self._drop_exit(stmts, end)
         for at in reversed(range(len(stmts))):
-            if isinstance(stmts[at], ast.If):
+            stmt = stmts[at]
+            if isinstance(stmt, ast.If):
                 self._test(stmts, at, end, after)
-        for at, stmt in enumerate(stmts):
+            elif isinstance(stmt, ast.Try):
+                arrange_try(self.evidence, stmts, at, end, after)
+            elif isinstance(stmt, (ast.With, ast.AsyncWith)):
+                arrange_with(self.evidence, stmt)
+        for at in reversed(range(len(stmts))):
+            stmt = stmts[at]
             is_last = at + 1 == len(stmts)
             following = after if is_last else line_of(stmts[at + 1])
             self._inside(stmt, end if is_last else "", following)
+            if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
+                arrange_loop(self.evidence, stmts, at)
         self._add_exit(stmts, end, after)
 
     def _inside(self, stmt: ast.stmt, end: str, after: int | None) -> None:

@@ -25,7 +25,7 @@ from functools import cache
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ...bytecode.versions import table
-from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, ops_of
+from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, ops_of, suites_of
 
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
@@ -228,8 +228,9 @@ class Evidence:
         if not self.has_columns:
             return None
         if stmt not in self._columns:
-            is_compound = hasattr(stmt, "body") and not isinstance(stmt, SCOPES)
-            self._columns[stmt] = self._compound(stmt) if is_compound else self._simple(stmt)
+            if hasattr(stmt, "body") and not isinstance(stmt, SCOPES):
+                return self._compound(stmt)  # (It is told by what is inside, which may still change.)
+            self._columns[stmt] = self._simple(stmt)
         return self._columns[stmt]
 
     def _simple(self, stmt: ast.stmt) -> int | None:
@@ -289,7 +290,8 @@ class Evidence:
         body: list[ast.stmt] = getattr(stmt, "body", None) or []
         if not body or line_of(body[0]) == line_of(stmt) and not isinstance(stmt, (ast.Try, ast.With)):
             return None
-        inner = self.column(body[0])
+        first = [body[0]] if not isinstance(stmt, ast.Try) else [suite[0] for suite in suites_of(stmt)]
+        inner = min((column for each in first if (column := self.column(each)) is not None), default=None)
         return None if inner is None else inner - INDENTATION
 
     def begins_elif(self, stmt: ast.If, column: int) -> bool:

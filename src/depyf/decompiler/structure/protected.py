@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...cfg.graph import Block
 from ..emit.new_syntax import TRY, try_star
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
@@ -244,7 +245,7 @@ def handler_clauses(
         if block.end != "branch" or not any(op.kind == "CHECK_EXC_MATCH" for op in block.ops):
             if block.end != "reraise" or block.ops:
                 bare = walker.walk(Cursor(at, state.stack[:], join, inner))
-                handlers.append(ast.ExceptHandler(None, None, bare.statements or [ast.Pass()]))
+                handlers.append(_clause(None, None, bare.statements, block))
                 any_falls |= bare.falls
             return handlers, any_falls
         state = State(state.stack[:])
@@ -260,6 +261,14 @@ def handler_clauses(
         name = caught.target
         if name is not None and not isinstance(name, ast.Name):
             raise CannotDecompile(STRUCTURE, "an exception that is stored to no name")
-        handlers.append(
-            ast.ExceptHandler(test.value, None if name is None else name.id, clause.statements or [ast.Pass()]))
+        handlers.append(_clause(test.value, None if name is None else name.id, clause.statements, block))
         any_falls |= clause.falls
+
+
+def _clause(kind: ast.expr | None, name: str | None, stmts: list[ast.stmt], block: Block) -> ast.ExceptHandler:
+    """Return a clause with the line of its first operation, which is that of its ``except``."""
+    handler = ast.ExceptHandler(kind, name, stmts or [ast.Pass()])
+    line = next((op.line for op in block.ops if op.line is not None and op.kind != "PUSH_EXC_INFO"), None)
+    if line is not None:
+        handler.lineno = line
+    return handler

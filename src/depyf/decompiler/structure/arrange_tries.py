@@ -1,0 +1,167 @@
+"""``try``, ``with`` and what stands behind them and behind loops, as their author wrote them.
+
+Example: ``try: a()`` / ``except E: return`` / ``else: b()`` is one program with ``b()`` behind the ``try``. Which of
+them was written is told by the indentation of ``b()``; so is what was copied into the body and its handlers.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from ..nodes import all_statements, at_line, line_of, offset_of, suites_of
+from .evidence import INDENTATION, Evidence
+from .suites import first_line, is_empty, is_nothing, never_falls
+
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
+    """Arrange a ``try`` among the statements of its suite.
+
+    Args:
+        evidence: of the code.
+        stmts: the suite.
+        at: the place of the ``try`` in it.
+        end: what falling off the end of the suite does: ``continue``, ``return``; empty for anything else.
+        after: the line of the statement behind the suite.
+    """
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.Try)
+    behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
+    _into_body(evidence, stmt)
+    if end == "continue" and at + 1 == len(stmts):
+        _continues(evidence, stmt, behind)
+    if stmt.handlers and not stmt.finalbody and all(never_falls(handler.body) for handler in stmt.handlers):
+        else_or_behind(evidence, stmts, at)
+
+
+def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
+    """Tell by columns what is in the ``else`` of a statement that nothing else leads behind, and what is behind it."""
+    stmt = stmts[at]
+    assert isinstance(stmt, (ast.Try, *_LOOPS))
+    inner = evidence.column(stmt.body[0])
+    rest = [*stmt.orelse, *stmts[at + 1:]]
+    if inner is None or not rest:
+        return
+    count = len(stmt.orelse)
+    if not count:
+        first = evidence.column(rest[0])
+        count = len(rest) if first is not None and first >= inner else 0
+    columns = [evidence.column(each) for each in rest[:count]]
+    count = next((place for place, column in enumerate(columns) if column is not None and column < inner), count)
+    stmt.orelse = rest[:count]
+    stmts[at + 1:] = rest[count:]
+
+
+def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
+    """Arrange the ``else`` of a loop without ``break``, which is the same as what stands behind it."""
+    stmt = stmts[at]
+    assert isinstance(stmt, _LOOPS)
+    if evidence.has_columns and not _has_break(stmt.body) and (
+            at + 1 == len(stmts) or stmt.orelse or evidence.room(stmt.body, stmts[at + 1:]) != 0):
+        else_or_behind(evidence, stmts, at)
+
+
+def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
+    """Write ``with b:`` that is alone in ``with a:`` as ``with a, b:`` where they have one line, or one indentation."""
+    keyword = len("with " if isinstance(stmt, ast.With) else "async with ")
+    while len(stmt.body) == 1:
+        inner = stmt.body[0]
+        if not isinstance(inner, type(stmt)) or not isinstance(inner, (ast.With, ast.AsyncWith)):
+            return
+        one, other = (evidence.place(offset_of(each.items[0].context_expr)) for each in (stmt, inner))
+        if one is None or other is None:
+            return
+        if one[0] != other[0]:
+            column = evidence.column(inner.body[0])
+            if column is None or one[1] is None or column - (one[1] - keyword) != INDENTATION:
+                return
+        stmt.items += inner.items
+        stmt.body = inner.body
+
+
+def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
+    """Write a jump that is alone in the ``else`` at the end of the body, where its line comes before the handlers."""
+    begin = _line_of_handler(stmt, 0)
+    if len(stmt.orelse) != 1 or begin is None:
+        return
+    only = stmt.orelse[0]
+    if isinstance(only, (ast.Break, ast.Continue)):
+        kind = "break" if isinstance(only, ast.Break) else "continue"
+        found = evidence.exit_between((evidence.last_line(stmt.body) or 0) + 1, begin)
+        if found is None or found.kind not in ("", kind):
+            return
+        evidence.stands_at(only, found)
+    elif not isinstance(only, ast.Return) or not (is_nothing(only) or isinstance(only.value, ast.Constant)):
+        return
+    line = line_of(only)
+    if line is not None and line < begin:
+        stmt.body.append(only)
+        stmt.orelse = []
+
+
+def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
+    """Write the ``continue`` at the ends of a body and of handlers that was written, and no other."""
+    lines = [_line_of_handler(stmt, number) for number in range(len(stmt.handlers))]
+    follow = [*lines, first_line(stmt.orelse) or first_line(stmt.finalbody) or behind]
+    suites = [stmt.body, *(handler.body for handler in stmt.handlers)]
+    for number, suite in enumerate(suites):
+        begin = lines[number - 1] if number and is_empty(suite) else (evidence.last_line(suite) or 0) + 1
+        found = evidence.exit_between(begin, follow[number])
+        if isinstance(suite[-1], ast.Continue):
+            if (found is None or found.kind not in ("", "continue")) and len(suite) > 1 and evidence.has_lines:
+                suite.pop()
+        elif found is not None and found.kind == "continue" and number and not never_falls(suite):
+            if is_empty(suite):
+                suite.clear()
+            suite.append(ast.Continue())
+            evidence.stands_at(suite[-1], found)
+
+
+def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
+    """Write behind a ``try`` the ``return`` that the compiler has copied to the ends of its body and handlers.
+
+    (``inline_small_exit_blocks`` in compile.c.) Copies have one line, behind all others of the statement.
+    """
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.Try)
+    suites = [stmt.orelse or stmt.body, *(handler.body for handler in stmt.handlers)]
+    ends = [suite for suite in suites if _is_value(suite[-1])]
+    if not ends:
+        return
+    copy = max((suite[-1] for suite in ends), key=lambda each: line_of(each) or 0)
+    if stmts[at + 1:]:
+        copy = stmts[at + 1]
+    copies = [suite for suite in ends if line_of(suite[-1]) == line_of(copy) and ast.dump(suite[-1]) == ast.dump(copy)]
+    last = max((line for each in all_statements([stmt]) if (line := line_of(each)) is not None
+                and not any(each is suite[-1] for suite in copies)), default=None)
+    if not copies or last is None or line_of(copy) is None or last >= (line_of(copy) or 0):
+        return
+    if not stmts[at + 1:]:
+        inner, column = evidence.column(stmt.body[0]), evidence.column(copy)
+        is_copied = len(copies) > 1 if inner is None or column is None else column < inner
+        is_simple = isinstance(copy, ast.Return) and isinstance(copy.value, (ast.Constant, ast.Name))
+        if not is_copied or stmt.finalbody and not is_simple or not all(map(never_falls, suites)):
+            return
+        stmts.append(copy)
+    for suite in copies:
+        suite.pop()
+        if not suite:
+            suite.append(at_line(ast.Pass(), None))
+    if stmt.orelse and is_empty(stmt.orelse):
+        stmt.orelse = []
+
+
+def _is_value(stmt: ast.stmt) -> bool:
+    return isinstance(stmt, ast.Return) and line_of(stmt) is not None
+
+
+def _line_of_handler(stmt: ast.Try, number: int) -> int | None:
+    line: int | None = getattr(stmt.handlers[number], "lineno", None) if number < len(stmt.handlers) else None
+    return line
+
+
+def _has_break(stmts: list[ast.stmt]) -> bool:
+    """Return whether a ``break`` leaves the loop that a suite stands in."""
+    return any(isinstance(stmt, ast.Break) or any(map(
+        _has_break, [stmt.orelse] if isinstance(stmt, _LOOPS) else suites_of(stmt))) for stmt in stmts)
