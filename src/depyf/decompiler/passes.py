@@ -31,6 +31,7 @@ from .structure.arrange import arrange
 from .structure.join_statements import join_statements
 from .structure.region_cfg import RegionCfg
 from .structure.spell_tests import spell_tests
+from .structure.split_guards import split_guards
 from .undo import match_patterns
 from .undo.cleanup_copies import outline_cleanups
 from .undo.duplicate_ends import merge_breaks, merge_ends
@@ -108,6 +109,7 @@ STRUCTURE: Sequence[Pass[Body]] = (
     Pass("structure", walk.write_statements, "the graph becomes nested statements"),
     Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),
     Pass("arrange", arrange, "branches, guards and exits stand as the line table says that they were written"),
+    Pass("split_guards", split_guards, "guards of which each had its own exit are apart"),
     Pass("join_statements", join_statements, "imports and `del` of several parts are one statement each"),
     Pass("spell_tests", spell_tests, "`not` stands where columns say, and a second `if` on a line of its own is one"),
 )

@@ -2,7 +2,8 @@
 
 Both are the same jumps. How far the operands stand apart tells what stands between them (*likely*: there may be more
 blanks and parentheses than needed). Where nothing tells, ``not`` stands before each operand; but three operands or more
-that all would need one share it, as they do in most sources. What would be negated twice is not.
+that all would need one share it, as they do in most sources, and ``not (a == b and c)`` is likelier than
+``not a == b or not c``. What would be negated twice is not.
 
 Example: in ``if not (a or b):`` the spans of ``a`` and ``b`` are four columns apart, `` or ``; `` and not `` has nine.
 """
@@ -31,32 +32,62 @@ def spelled(scope: Scope, test: ast.expr) -> ast.expr:
         return ast.copy_location(ast.UnaryOp(test.op, spelled(scope, test.operand)), test)
     if not isinstance(test, FoldedBool) or test.merged:
         return test
-    if not any(map(folds_not, test.values)):
-        contrary = negate(test)
-        if isinstance(contrary, FoldedBool) and not any(map(_is_negated, contrary.values)) and _stands_before_all(
-            scope, test, contrary
-        ):
-            return ast.UnaryOp(ast.Not(), _with_parts_spelled(scope, contrary))
-    return _with_parts_spelled(scope, test)
+    values: list[ast.expr] = []
+    for start, end in _groups(scope, test):
+        group = test.values[start:end]
+        if len(group) > 1:
+            contrary = negate(_with(test, group))
+            assert isinstance(contrary, FoldedBool)
+            values.append(ast.UnaryOp(ast.Not(), _with(contrary, [spelled(scope, each) for each in contrary.values])))
+        else:
+            values.append(spelled(scope, group[0]))
+    return values[0] if len(values) == 1 else _with(test, values)
 
 
-def _with_parts_spelled(scope: Scope, test: FoldedBool) -> FoldedBool:
+def _with(test: FoldedBool, values: list[ast.expr]) -> FoldedBool:
+    """Return a test with other operands."""
     made = refined(test, FoldedBool)
-    made.values = [spelled(scope, value) for value in test.values]
+    made.values = values
     return made
 
 
-def _stands_before_all(scope: Scope, test: FoldedBool, contrary: FoldedBool) -> bool:
-    """Return whether ``not (contrary)`` is likelier than ``test``."""
-    misfit = 0
-    for at in range(len(test.values) - 1):
-        gap = _gap(scope, test.values[at], test.values[at + 1])
-        needed, otherwise = _between(test, at), _between(contrary, at)
-        if gap is not None and gap <= max(needed, otherwise) + _SLACK:
-            misfit += _misfit(gap, needed) - _misfit(gap, otherwise)
-    if misfit:
-        return misfit > 0
-    return len(test.values) >= _MANY and all(map(_is_negated, test.values))
+def _groups(scope: Scope, test: FoldedBool) -> list[tuple[int, int]]:
+    """Return the operands that share a ``not``, as ranges; most are alone."""
+    values = test.values
+    shareable = [not folds_not(value) and not _is_negated(negate(value)) for value in values]
+    if not any(one and other for one, other in zip(shareable, shareable[1:])):
+        return [(at, at + 1) for at in range(len(values))]
+    contrary = negate(test)
+    told = [0] * (len(values) - 1)
+    if isinstance(contrary, FoldedBool) and len(contrary.values) == len(values):
+        told = [_tells(scope, test, contrary, at) for at in range(len(values) - 1)]
+    if not any(told) and _shares_mostly(values):
+        return [(0, len(values))]
+    groups: list[tuple[int, int]] = []
+    for at in range(len(values)):
+        if at and told[at - 1] > 0 and shareable[at - 1] and shareable[at]:
+            groups[-1] = groups[-1][0], at + 1
+        else:
+            groups.append((at, at + 1))
+    return groups
+
+
+def _tells(scope: Scope, test: FoldedBool, contrary: FoldedBool, at: int) -> int:
+    """Return how much better the space behind an operand fits ``not (contrary)`` than ``test``; 0 if nothing tells."""
+    gap = _gap(scope, test.values[at], test.values[at + 1])
+    needed, otherwise = _between(test, at), _between(contrary, at)
+    if gap is None or gap > max(needed, otherwise) + _SLACK:
+        return 0
+    return _misfit(gap, needed) - _misfit(gap, otherwise)
+
+
+def _shares_mostly(values: list[ast.expr]) -> bool:
+    """Return whether most people write one ``not`` for operands: for many, or such as ``not a == b``."""
+    if not all(map(_is_negated, values)):
+        return False
+    inner = [value.operand for value in values if isinstance(value, ast.UnaryOp)]
+    return (len(values) >= _MANY or any(isinstance(each, ast.Compare) for each in inner)
+            or all(isinstance(each, ast.BoolOp) for each in inner))
 
 
 def _is_negated(test: ast.expr) -> bool:
@@ -152,6 +183,23 @@ def begins_statement(
     line = scope.line_of_jump(offset_of(jumping))
     return not isinstance(jumping, ast.Compare) and line is not None and line == scope.line(offset_of(right)) and (
         scope.line(offset_of(left)) or line) < line
+
+
+def begins_guard(scope: Scope, test: ast.expr, before: ast.expr, operand: ast.expr) -> bool:
+    """Return whether an operand of ``or`` was the test of an ``if`` behind the one of those before it.
+
+    That ends on a line of its own, and this begins as far right (*likely*: no continuation line is two lines below).
+
+    Args:
+        scope: the code object of the test.
+        test: the first operand.
+        before: the last one before it.
+        operand: the one in question.
+    """
+    end, start = end_of(scope, _last(before)[0]), start_of(scope, _first(operand)[0])
+    begin = start_of(scope, _first(test)[0])
+    return end is not None and start is not None and begin is not None and start[0] > end[0] + 1 and (
+        start[1] - _before(operand) == begin[1] - _before(test))
 
 
 def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:

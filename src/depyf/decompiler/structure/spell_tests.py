@@ -7,7 +7,6 @@ Example: ``if a and b:``, where ``b`` stands on a line below that of ``a`` and a
 from __future__ import annotations
 
 import ast
-import copy
 from typing import TYPE_CHECKING
 
 from ..lift import Scope, folds_not, negate
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 _Tested = ast.If | ast.While | ast.Assert
 #: What may stand before the test of a statement.
 _IF = ("if ", "if (", "elif ")
-_WHILE = ("while ", "while (")
+_WHILE = ("while ",)
 
 
 def spell_tests(body: Body) -> None:
@@ -52,9 +51,10 @@ class _Speller:
             for suite in suites_of(statement):
                 self.suite(suite)
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):
-                statements[at:at + 1] = made = self._apart(statement)
-                for each in made:
-                    self._spell(each)
+                statements[at] = made = self._apart(statement)
+                self._spell(made)
+                if len(statements) > at + 1 and isinstance(statement, ast.Assert):
+                    _join_asserts(statements, at)
 
     def _spell(self, statement: _Tested) -> None:
         statement.test = spelled(self.scope, statement.test)
@@ -62,19 +62,19 @@ class _Speller:
         if inner and isinstance(inner[0], (ast.If, ast.Assert)):
             self._spell(inner[0])
 
-    def _apart(self, statement: _Tested) -> list[_Tested]:
-        """Return the statements that one was written as."""
+    def _apart(self, statement: _Tested) -> _Tested:
+        """Return the statement with others in it, if their tests are in its own."""
         test = statement.test
         if isinstance(statement, ast.Assert):
-            return [_assert_in_if(statement, self.scope)]
+            return _assert_in_if(statement, self.scope)
         if not statement.orelse:
             if isinstance(statement, ast.While):
                 _break_in_while(statement, self.scope)
-            elif isinstance(test, ast.BoolOp):
-                return self._nested(statement, test) if isinstance(test.op, ast.And) else self._guards(statement, test)
-        return [statement]
+            elif isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+                return self._nested(statement, test)
+        return statement
 
-    def _nested(self, statement: ast.If, test: ast.BoolOp) -> list[_Tested]:
+    def _nested(self, statement: ast.If, test: ast.BoolOp) -> ast.If:
         """Return ``if a:`` with ``if b:`` in it for ``if a and b:``."""
         values, scope = test.values, self.scope
         below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])]
@@ -84,30 +84,13 @@ class _Speller:
             deep = None if column is None else depth(scope, values[0], column)
             if deep is not None:
                 ranked = [*(at for at in below if at not in starts), *starts]
-                below = ranked[max(len(ranked) - deep, 0):]  # (where one ends, lines begin in one column)
+                below = ranked[max(len(ranked) - max(deep, 0), 0):]  # (where one ends, lines begin in one column)
             else:
                 below = starts[:1]
             for at in sorted(below, reverse=True):
                 statement.body = [ast.copy_location(ast.If(_part(test, at), statement.body, []), statement)]
                 statement.test = test = _part(test, 0, at)  # type: ignore[assignment]
-        return [statement]
-
-    def _guards(self, statement: ast.If, test: ast.BoolOp) -> list[_Tested]:
-        """Return ``if a: continue`` and ``if b: continue`` for ``if a or b: continue``, if there are two of those."""
-        leave = statement.body[0]
-        if len(statement.body) != 1 or not isinstance(leave, (ast.Continue, ast.Break)):
-            return [statement]
-        made: list[_Tested] = []
-        start = 0
-        for at in range(1, len(test.values)):
-            if begins_below(self.scope, test.values[at - 1], test.values[at]):
-                lines = [line_of_first(self.scope, value) for value in test.values[at - 1:at + 1]]
-                if self.evidence.exit_between(*lines) is not None:
-                    made.append(ast.copy_location(ast.If(_part(test, start, at), [copy.copy(leave)], []), statement))
-                    start = at
-        if start:
-            statement.test = _part(test, start)
-        return [*made, statement]
+        return statement
 
 
 def _break_in_while(statement: ast.While, scope: Scope) -> None:
@@ -146,6 +129,18 @@ def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
             statement.test = negate(_part(test, at))
             return ast.copy_location(ast.If(_part(test, 0, at), [statement], []), statement)
     return statement
+
+
+def _join_asserts(statements: list[ast.stmt], at: int) -> None:
+    """Make ``assert a and b`` of two in one line."""
+    one, other = statements[at:at + 2]
+    if not isinstance(one, ast.Assert) or not isinstance(other, ast.Assert) or line_of(one) != line_of(other):
+        return
+    if line_of(one) is not None and (
+        one.msg is other.msg is None or one.msg and other.msg and ast.dump(one.msg) == ast.dump(other.msg)
+    ):
+        one.test = ast.BoolOp(ast.And(), [one.test, other.test])
+        del statements[at + 1]
 
 
 def _contrary(test: ast.expr) -> ast.expr:
