@@ -13,6 +13,7 @@ from ..lift import Scope, folds_not, negate
 from ..lift.spelling import begins_below, begins_statement, depth, line_of_first, spelled
 from ..nodes import line_of, refined, suites_of
 from .evidence import Evidence
+from .split_guards import exit_between
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -77,7 +78,8 @@ class _Speller:
     def _nested(self, statement: ast.If, test: ast.BoolOp) -> ast.If:
         """Return ``if a:`` with ``if b:`` in it for ``if a and b:``."""
         values, scope = test.values, self.scope
-        below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])]
+        below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])
+                 and not exit_between(self.evidence, scope, values[at - 1], values[at])]
         if below:
             starts = [at for at in below if begins_statement(scope, values[0], values[at - 1], values[at], _IF, "if ")]
             column = self.evidence.column(statement.body[0])

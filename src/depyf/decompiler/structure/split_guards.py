@@ -10,6 +10,7 @@ import ast
 import copy
 from typing import TYPE_CHECKING
 
+from ..lift import Scope
 from ..lift.spelling import begins_below, begins_guard, line_of_first
 from ..nodes import refined, suites_of
 from .evidence import Evidence
@@ -44,7 +45,7 @@ def _apart(statement: ast.If, test: ast.BoolOp, leave: ast.stmt, body: Body) -> 
         before, operand = values[at - 1:at + 1]
         if begins_below(scope, before, operand):
             evidence = evidence or Evidence(scope.code, body.has_places)
-            if evidence.exit_between(line_of_first(scope, before), line_of_first(scope, operand)) is not None or (
+            if exit_between(evidence, scope, before, operand) or (
                 begins_guard(scope, values[starts[-1]], before, operand)
             ):
                 starts.append(at)
@@ -57,3 +58,9 @@ def _apart(statement: ast.If, test: ast.BoolOp, leave: ast.stmt, body: Body) -> 
             part = joined
         made.append(ast.copy_location(ast.If(part, [copy.copy(leave)], []), statement))
     return made if len(made) > 1 else [statement]
+
+
+def exit_between(evidence: Evidence, scope: Scope, before: ast.expr, operand: ast.expr) -> bool:
+    """Return whether there is a statement of one word on a line between two operands: a guard's exit."""
+    line = line_of_first(scope, before)
+    return line is not None and evidence.exit_between(line + 1, line_of_first(scope, operand)) is not None
