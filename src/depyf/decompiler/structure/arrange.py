@@ -162,14 +162,14 @@ class _Arrangement:
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
-        elif is_last and end and not stmt.orelse:
-            self._rest_in_branch(stmts, at, end)
+        elif not stmt.orelse:
+            self._rest_in_branch(stmts, at, end if is_last else "")
         if is_last and stmt.orelse:
-            self._add_exit(stmt.body, end, first_line(stmt.orelse))
+            self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
         if not stmt.orelse and at + 1 < len(stmts) and never_falls(stmt.body):
             self._rest_or_else(stmts, at, end)
         elif stmt.orelse and never_falls(stmt.body):
-            self._else_or_rest(stmts, at)
+            self._else_or_rest(stmts, at, end if is_last else "")
         if stmt.orelse and never_falls(stmt.orelse) and (count := self._in_suite(stmt.body)) < len(stmt.body):
             stmts[at + 1:at + 1] = stmt.body[count:]
             del stmt.body[count:]
@@ -180,7 +180,7 @@ class _Arrangement:
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
         written = self.evidence.exit_between(line_of(stmt), first_line(stmt.orelse))
-        if written is not None and written.kind == "pass":
+        if written is not None and (written.kind == "pass" or not written.kind and not end):
             return
         if end and (written is not None and written.kind in ("", end, f"{end} None")
                     or not self.evidence.has_lines and folds_not(stmt.test)):
@@ -191,15 +191,23 @@ class _Arrangement:
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, []
 
     def _rest_in_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: (rest)`` at the end of a suite: that, or ``if not a: continue`` and the rest."""
+        """Arrange ``if a: (rest)``: that, ``if not a: continue`` and the rest, or ``if not a: pass`` and ``else``."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
         if folds_not(stmt.test):
             return
+        first = stmt.body[0]
         written = self.evidence.exit_between(line_of(stmt), first_line(stmt.body))
-        if written is not None and written.kind in ("", end):
+        if written is None:
+            return
+        if end and written.kind in ("", end):
             stmts[at + 1:] = stmt.body
             stmt.test, stmt.body = negate(stmt.test), [leave(end, written.line)]
+        elif written.kind in ("pass", "") and written.column == self.evidence.column(first) \
+                and not isinstance(first, (ast.While, ast.Return)) \
+                and self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body):
+            # (``while True`` and what is unwound before a ``return`` are lines of nothing, too.)
+            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
 
     def _rest_or_else(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` and the rest: that, ``if a: return`` with an ``else``, or ``if not a: (rest)``."""
@@ -229,7 +237,7 @@ class _Arrangement:
             inner = written.column
         first = evidence.column(rest[0])
         if inner is None or first is None or is_before(rest, stmt.body):
-            return self._in_else_mostly(stmt, rest)
+            return self._in_else_mostly(stmt, rest, end)
         if first < inner:
             return int(isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first))
         return self._in_suite(rest)
@@ -250,10 +258,12 @@ class _Arrangement:
         branch = ast.If(stmt.test, stmt.body[:-1], [])
         return written_most("join", ("return", *looks("join", branch, others))) == "else"
 
-    def _in_else_mostly(self, stmt: ast.If, rest: list[ast.stmt]) -> int:
+    def _in_else_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements are in an ``else`` mostly, where no columns tell."""
         if not self.is_authored:
             return len(stmt.orelse)
+        if len(stmt.body) == 1 and leaves_by(stmt.body[0], end):
+            return 0  # (1586 of 1693 guards.)
         room = self.evidence.room(stmt.body, rest)
         if isinstance(rest[0], ast.If):
             answer = written_most("elif", looks("elif", stmt, rest, room))
@@ -262,11 +272,11 @@ class _Arrangement:
             return 0
         return len(rest) if written_most("else", looks("else", stmt, rest, room)) == "else" else 0
 
-    def _else_or_rest(self, stmts: list[ast.stmt], at: int) -> None:
+    def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        count = self._in_else(stmt, stmt.orelse)
+        count = self._in_else(stmt, stmt.orelse, end)
         stmts[at + 1:at + 1] = stmt.orelse[count:]
         del stmt.orelse[count:]
 
@@ -288,10 +298,11 @@ class _Arrangement:
             elif is_last:  # (Without lines nothing tells: nobody writes one at the end of a branch.)
                 stmts[at:] = [] if stmts[1:] else [at_line(ast.Pass(), line_of(stmt))]
 
-    def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
+    def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None,
+                  kinds: tuple[str, ...] = ("continue",)) -> None:
         """Write the ``continue`` that the author wrote at the end of a suite, where falling off it does the same."""
         last = stmts[-1] if stmts else None
         if end == "continue" and last is not None and not never_falls(stmts):
             written = self.evidence.exit_between((self.evidence.last_line(stmts) or 0) + 1, after)
-            if written is not None and written.kind == "continue" and written.column == self.evidence.column(last):
+            if written is not None and written.kind in kinds and written.column == self.evidence.column(last):
                 stmts.append(leave("continue", written.line))

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...bytecode.code import Code
-from ...bytecode.linetable import Position, positions
+from ...bytecode.linetable import Position, parse_exception_table, positions
 from ...bytecode.versions import table
 from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, ops_of, suites_of
 
@@ -55,11 +55,16 @@ class Exit:
 
 
 @cache
-def _numbers(version: tuple[int, int]) -> tuple[frozenset[int], int, frozenset[int]]:
-    """Return the opcodes of :data:`_LEAVING`, of NOP, and of calls."""
+def _numbers(version: tuple[int, int]) -> tuple[frozenset[int], int, frozenset[int], frozenset[int]]:
+    """Return the opcodes of :data:`_LEAVING`, of NOP, of calls, and of those of ``_LEAVING`` that have a constant."""
     opcodes = table(version).opcodes
     return (frozenset(opcodes[name] for name in _LEAVING if name in opcodes), opcodes["NOP"],
-            frozenset(number for name, number in opcodes.items() if name.startswith("CALL")))
+            frozenset(number for name, number in opcodes.items() if name.startswith("CALL")),
+            frozenset(opcodes[name] for name in ("LOAD_CONST", "RETURN_CONST") if name in opcodes))
+
+
+def _is_none(code: Code, index: int) -> bool:
+    return index < len(code.consts) and code.consts[index] is None
 
 
 class Evidence:
@@ -78,20 +83,25 @@ class Evidence:
             has_places: whether the operations that statements are made of are at their places in the code.
         """
         self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
-        self._leaving, self._nop, self._calls = _numbers(code.version)
+        self._leaving, self._nop, self._calls, self._constants = _numbers(code.version)
         self._units = code.bytecode[::2]
         known = set(self.positions)
         known.discard(None)
         self.has_columns = any(position.column is not None for position in known if position is not None)
         self.has_lines = len({position.line for position in known if position is not None}) > 1
         self._columns: dict[ast.stmt, int | None] = {}
-        self.exits = self._exits(known) if self.has_lines else []
+        self.exits = self._exits(known, code) if self.has_lines else []
 
     # --- one-word statements ----------------------------------------------------------------------
-    def _exits(self, known: set[Position | None]) -> list[Exit]:
+    def _exits(self, known: set[Position | None], code: Code) -> list[Exit]:
         leaving = self._leaving
         other = {position for opcode, position in zip(self._units, self.positions) if opcode not in leaving}
         if not self.has_columns:
+            if code.exceptiontable:  # (``try:`` leaves a NOP before what it protects.)
+                other |= {self.positions[entry.start // 2 - 1] for entry in parse_exception_table(code.exceptiontable)
+                          if 0 < entry.start <= 2 * len(self._units) and self._units[entry.start // 2 - 1] == self._nop}
+            other |= {self.positions[at] for at, opcode in enumerate(self._units)
+                      if opcode in self._constants and not _is_none(code, code.bytecode[2 * at + 1])}
             lines = {position.line for position in other if position is not None}
             return [Exit(line, None, "") for line in sorted(
                 {position.line for position in known if position is not None} - lines)]
@@ -120,7 +130,7 @@ class Evidence:
             ``return``, ``return None``; ``pass``, where it was, and what falls off the end behind it returns; ``?`` for
             one of these; empty if it was not.
         """
-        for position in self._places_of(stmt):
+        for position in self._places_of(stmt)[:None if self.has_columns else 1]:
             for each in self.exits:
                 if each.line == position.line and each.column == position.column:
                     if each.kind == "pass" and position.column is not None and position.column % INDENTATION == 3:
