@@ -112,6 +112,13 @@ class _Arrangement:
             end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
             after: the line of the statement behind it.
         """
+        last = stmts[-1] if stmts[1:] else None
+        if isinstance(last, ast.Continue) and end != "continue":  # (What stands before it ends as it does.)
+            del stmts[-1]
+            self.suite(stmts, "continue", line_of(last) or after)
+            if not never_falls(stmts):
+                stmts.append(last)
+            return
         self._drop_exit(stmts, end)
         for at in reversed(range(len(stmts))):
             stmt = stmts[at]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from ..nodes import all_statements, at_line, line_of, offset_of, suites_of
+from ..nodes import Literal, all_statements, at_line, line_of, offset_of, suites_of
 from .evidence import INDENTATION, Evidence
 from .suites import first_line, is_empty, is_nothing, never_falls
 
@@ -29,6 +29,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
     assert isinstance(stmt, ast.Try)
     behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
     _into_body(evidence, stmt)
+    _out_of_body(evidence, stmts, at, behind)
     if end == "continue" and at + 1 == len(stmts):
         _continues(evidence, stmt, behind)
     if stmt.handlers and not stmt.finalbody and all(never_falls(handler.body) for handler in stmt.handlers):
@@ -98,6 +99,37 @@ def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
     if line is not None and line < begin:
         stmt.body.append(only)
         stmt.orelse = []
+
+
+def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int | None) -> None:
+    """Write a jump at the end of the body in the ``else`` or behind, where it stands there: it cannot raise."""
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.Try)
+    last = stmt.body[-1]
+    if stmt.orelse or len(stmt.body) < 2:
+        return
+    suites = [*(handler.body for handler in stmt.handlers), *filter(None, [stmt.finalbody])]
+    begin = _line_of_handler(stmt, 0) or first_line(suites[0])
+    if isinstance(last, (ast.Break, ast.Continue)):
+        kind = "break" if isinstance(last, ast.Break) else "continue"
+        if begin is None or behind is None or any(isinstance(suite[-1], type(last)) for suite in suites) or (
+                evidence.exit_between((evidence.last_line(stmt.body[:-1]) or 0) + 1, begin) is not None):
+            return
+        first, column = max(begin, evidence.last_line(suites[-1]) or 0), evidence.column(stmt.body[0])
+        found = next((each for each in evidence.exits if first < each.line < behind
+                      and each.kind == kind and each.column == column), None)
+        if found is not None:
+            evidence.stands_at(last, found)
+            stmt.orelse.append(stmt.body.pop())
+    elif isinstance(last, ast.Return) and isinstance(last.value, (ast.Constant, Literal)) and begin is not None:
+        inner, column, line = evidence.column(stmt.body[0]), evidence.column(last), line_of(last)
+        if line is None or line <= begin or inner is None or column is None:
+            return
+        if column >= inner and stmt.handlers:
+            stmt.orelse.append(stmt.body.pop())
+        elif column < inner and at + 1 == len(stmts) and all(
+                never_falls(handler.body) for handler in stmt.handlers):
+            stmts.append(stmt.body.pop())
 
 
 def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:

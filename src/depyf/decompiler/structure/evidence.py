@@ -63,6 +63,15 @@ def _numbers(version: tuple[int, int]) -> tuple[frozenset[int], int, frozenset[i
             frozenset(opcodes[name] for name in ("LOAD_CONST", "RETURN_CONST") if name in opcodes))
 
 
+@cache
+def _variables(version: tuple[int, int]) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the opcodes that store and that delete variables."""
+    opcodes = table(version).opcodes
+    stores, deletes = (frozenset(opcodes[start + scope] for scope in ("FAST", "NAME", "GLOBAL", "DEREF"))
+                       for start in ("STORE_", "DELETE_"))
+    return stores, deletes
+
+
 def _is_none(code: Code, index: int) -> bool:
     return index < len(code.consts) and code.consts[index] is None
 
@@ -84,6 +93,7 @@ class Evidence:
         """
         self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
         self._leaving, self._nop, self._calls, self._constants = _numbers(code.version)
+        self._stores, self._deletes = _variables(code.version)
         self._units = code.bytecode[::2]
         known = set(self.positions)
         known.discard(None)
@@ -105,6 +115,8 @@ class Evidence:
             lines = {position.line for position in other if position is not None}
             return [Exit(line, None, "") for line in sorted(
                 {position.line for position in known if position is not None} - lines)]
+        if not self._deletes.isdisjoint(self._units):
+            other -= self._unbinding()
         made = set()
         for position in known - other:
             if position is not None and position.line == position.end_line and position.column is not None \
@@ -113,6 +125,14 @@ class Evidence:
                 if kind is not None:
                     made.add(Exit(position.line, position.column, kind))
         return sorted(made, key=lambda each: (each.line, each.column or 0))
+
+    def _unbinding(self) -> set[Position | None]:
+        """Return the positions of nothing but the end of ``except E as e``: ``e`` is set to ``None`` and deleted."""
+        def of(opcodes: frozenset[int]) -> set[Position | None]:
+            return {position for opcode, position in zip(self._units, self.positions) if opcode in opcodes}
+
+        written = frozenset(self._units) - self._leaving - self._stores - self._deletes
+        return (of(self._stores) & of(self._deletes)) - of(written)
 
     def exit_between(self, first: int | None, last: int | None) -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
@@ -191,7 +211,7 @@ class Evidence:
         last = stmts[-1]
         if isinstance(last, ast.Return):
             return self.has_lines and len(stmts) > 1 and last.value is None and not self.is_written(last)
-        if isinstance(last, ast.If) and any(map(self.falls_off, filter(None, (last.body, last.orelse)))):
+        if isinstance(last, (ast.If, ast.Try)) and any(map(self.falls_off, suites_of(last))):
             return True
         return len(stmts) > 1 and isinstance(stmts[-2], ast.If) and self.falls_off(stmts[-2].body)
 

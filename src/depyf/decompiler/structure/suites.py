@@ -34,6 +34,8 @@ def is_empty(stmts: list[ast.stmt]) -> bool:
 def never_falls(stmts: list[ast.stmt]) -> bool:
     """Return whether control never falls off the end of a suite."""
     last = stmts[-1]
+    if isinstance(last, ast.Try):
+        return all(map(never_falls, (last.orelse or last.body, *(handler.body for handler in last.handlers))))
     return isinstance(last, LEAVES) or isinstance(last, ast.If) and bool(last.orelse) \
         and never_falls(last.body) and never_falls(last.orelse)
 
