@@ -92,6 +92,13 @@ def show(prof, file):
     else:
         prof.show()
 
+def long_end(text):
+    if text.plain:
+        text.escape()
+        return text.join(text.first, text.last)
+    text.parse()
+    return text.join(text.first, text.last)
+
 def escape(text):
     if isinstance(text, bytes):
         text = text.replace(b'&', b'and')

@@ -87,22 +87,30 @@ class _Arrangement:
                 self.join_copies(part)
             if isinstance(stmt, ast.Try):
                 join_copies(self.evidence, stmts, at)
-            if isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt.body, stmts[at + 1:]):
+            if isinstance(stmt, ast.If) and not stmt.orelse and self._is_copy(stmt, stmts[at + 1:]):
                 stmt.body.pop()
                 stmt.orelse = stmts[at + 1:-1]
                 del stmts[at + 1:-1]
 
-    def _is_copy(self, branch: list[ast.stmt], rest: list[ast.stmt]) -> bool:
-        """Return whether two branches end in copies of one statement."""
+    def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether a branch ends in a copy of the last statement behind it."""
+        branch = stmt.body
         if len(branch) < 2 or len(rest) < 2:
             return False
         one, other = branch[-1], rest[-1]
         if not isinstance(one, (ast.Return, ast.Raise)) or line_of(one) != line_of(other):
             return False
-        if line_of(one) is None and (not self.is_authored or not isinstance(one, ast.Return) or one.value is None
-                                     or isinstance(one.value, ast.Constant)):
+        if ast.dump(one) != ast.dump(other):
             return False
-        return ast.dump(one) == ast.dump(other)
+        return line_of(one) is not None or isinstance(one, ast.Return) and self._joins_mostly(stmt, rest, one)
+
+    def _joins_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: ast.Return) -> bool:
+        """Return whether a common ``return`` of two branches mostly stands behind them, where no lines tell."""
+        if not self.is_authored or end.value is None or isinstance(end.value, ast.Constant) \
+                or not self.evidence.may_be_copied(end):
+            return False
+        branch = ast.If(stmt.test, stmt.body[:-1], [])
+        return written_most("join", ("return", *looks("join", branch, rest[:-1]))) == "else"
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
