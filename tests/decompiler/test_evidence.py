@@ -112,3 +112,9 @@ def escape(text):
 def test_where_nothing_tells_it_is_written_as_most_people_do(mode):
     code = compile(WITHOUT_POSITIONS, "test", "exec")
     assert decompile_code(Code.of(stripped(code, mode))).text.rstrip() == WITHOUT_POSITIONS.rstrip()
+
+
+@COLUMNS
+def test_none_among_operands_is_no_pass():
+    evidence = Evidence(code_of("def f(x):\n    if None in x:\n        x.go(None)\n    return x\n"))
+    assert [each.kind for each in evidence.exits] == []

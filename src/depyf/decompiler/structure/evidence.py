@@ -55,12 +55,17 @@ class Exit:
 
 
 @cache
-def _numbers(version: tuple[int, int]) -> tuple[frozenset[int], int, frozenset[int], frozenset[int]]:
-    """Return the opcodes of :data:`_LEAVING`, of NOP, of calls, and of those of ``_LEAVING`` that have a constant."""
+def _numbers(version: tuple[int, int]) -> tuple[
+        frozenset[int], int, frozenset[int], frozenset[int], frozenset[int], frozenset[int]]:
+    """Return the opcodes of :data:`_LEAVING`, NOP, calls, what has a constant, what only loads, and what returns."""
     opcodes = table(version).opcodes
-    return (frozenset(opcodes[name] for name in _LEAVING if name in opcodes), opcodes["NOP"],
-            frozenset(number for name, number in opcodes.items() if name.startswith("CALL")),
-            frozenset(opcodes[name] for name in ("LOAD_CONST", "RETURN_CONST") if name in opcodes))
+
+    def numbers(*names: str) -> frozenset[int]:
+        return frozenset(opcodes[name] for name in names if name in opcodes)
+
+    calls = frozenset(number for name, number in opcodes.items() if name.startswith("CALL"))
+    return (numbers(*_LEAVING), opcodes["NOP"], calls, numbers("LOAD_CONST", "RETURN_CONST"),
+            numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE"), numbers("RETURN_VALUE", "RETURN_CONST"))
 
 
 @cache
@@ -92,7 +97,7 @@ class Evidence:
             has_places: whether the operations that statements are made of are at their places in the code.
         """
         self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
-        self._leaving, self._nop, self._calls, self._constants = _numbers(code.version)
+        self._leaving, self._nop, self._calls, self._constants, self._loads, self._returns = _numbers(code.version)
         self._stores, self._deletes = _variables(code.version)
         self._units = code.bytecode[::2]
         self._copies = code.version >= (3, 10)
@@ -119,11 +124,14 @@ class Evidence:
         if not self._deletes.isdisjoint(self._units):
             other -= self._unbinding()
         made = set()
-        for position in known - other:
+        # (A ``None`` among operands is a load by itself, as wide as ``pass``.)
+        acting = leaving - self._loads
+        returning = {place for opcode, place in zip(self._units, self.positions) if opcode in self._returns}
+        for position in {place for opcode, place in zip(self._units, self.positions) if opcode in acting} - other:
             if position is not None and position.line == position.end_line and position.column is not None \
                     and position.end_column is not None:
                 kind = _BY_WIDTH.get(position.end_column - position.column)
-                if kind is not None:
+                if kind is not None and not (kind == "continue" and position in returning):  # (``return x``)
                     made.add(Exit(position.line, position.column, kind))
         return sorted(made, key=lambda each: (each.line, each.column or 0))
 
