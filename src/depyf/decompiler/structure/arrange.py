@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
 from ..nodes import SCOPES, all_statements, at_line, line_of, suites_of
-from .arrange_loops import break_branch, leave_by_break
+from .arrange_loops import break_branch, break_in_loop, leave_by_break
 from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
 from .evidence import Evidence
 from .habits import leaves, looks, written_most
@@ -150,6 +150,8 @@ class _Arrangement:
         if isinstance(stmt, SCOPES):
             return
         if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
+            if isinstance(stmt, ast.While):
+                break_in_loop(self.evidence, stmt)
             if end == "return":
                 leave_by_break(self.evidence, stmt.body)
             self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)

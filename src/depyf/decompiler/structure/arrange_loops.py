@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..lift import folds_not, negate
-from ..nodes import line_of, suites_of
+from ..nodes import at_line, line_of, suites_of
 from .evidence import Evidence, Exit
 from .suites import is_nothing
 
@@ -69,6 +69,24 @@ def _break(evidence: Evidence, first: int | None, last: int | None) -> Exit | No
 def _behind(evidence: Evidence, stmts: list[ast.stmt]) -> int:
     """Return the line behind a suite, as far as that is known."""
     return (evidence.last_line(stmts) or 0) + 1
+
+
+def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
+    """Arrange ``while a:`` as ``while True:`` with ``if not a: break``, where a ``break`` stands before its body."""
+    first, test = stmt.body[0], stmt.test
+    if stmt.orelse or isinstance(test, ast.Constant) or folds_not(test) or isinstance(first, ast.Break):
+        return
+    contrary = negate(test)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) or (
+            isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.Or)):
+        return  # (The first part may be the test of the loop.)
+    found = _break(evidence, (line_of(stmt) or 0) + 1, line_of(first))
+    column = evidence.column(first)
+    if found is not None and (found.column is None or column is None or found.column > column):
+        inner = at_line(ast.If(contrary, [ast.Break()], []), line_of(stmt))
+        evidence.stands_at(inner.body[0], found)
+        stmt.test = ast.Constant(True)
+        stmt.body.insert(0, inner)
 
 
 def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> None:
