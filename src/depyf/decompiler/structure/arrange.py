@@ -128,14 +128,7 @@ class _Arrangement:
                 stmts.append(last)
             return
         self._drop_exit(stmts, end)
-        for at in reversed(range(len(stmts))):
-            stmt = stmts[at]
-            if isinstance(stmt, ast.If):
-                self._test(stmts, at, end, after)
-            elif isinstance(stmt, ast.Try):
-                arrange_try(self.evidence, stmts, at, end, after)
-            elif isinstance(stmt, (ast.With, ast.AsyncWith)):
-                arrange_with(self.evidence, stmt)
+        self._forms(stmts, 0, end, after)
         for at in reversed(range(len(stmts))):
             stmt = stmts[at]
             is_last = at + 1 == len(stmts)
@@ -144,6 +137,20 @@ class _Arrangement:
             if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
                 arrange_loop(self.evidence, stmts, at)
         self._add_exit(stmts, end, after)
+
+    def _forms(self, stmts: list[ast.stmt], first: int, end: str, after: int | None) -> None:
+        """Arrange the statements of a suite from a place on, those that come into the suite by that, too."""
+        for at in reversed(range(first, len(stmts))):
+            stmt = stmts[at]
+            before = len(stmts)
+            if isinstance(stmt, ast.If):
+                self._test(stmts, at, end, after)
+            elif isinstance(stmt, ast.Try):
+                arrange_try(self.evidence, stmts, at, end, after)
+            elif isinstance(stmt, (ast.With, ast.AsyncWith)):
+                arrange_with(self.evidence, stmt)
+            if len(stmts) > before:
+                self._forms(stmts, at + 1, end, after)
 
     def _inside(self, stmt: ast.stmt, end: str, after: int | None) -> None:
         """Arrange the suites of a compound statement."""

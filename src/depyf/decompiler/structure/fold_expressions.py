@@ -549,9 +549,12 @@ class Reducer:
         return False
 
     def in_one_place(self, a: Op, b: Op) -> bool:
-        """Return whether two operations have one span, as copies have: ``f(x) if c else f(y)`` has two calls."""
+        """Return whether two operations have one span, as copies have: ``f(x) if c else f(y)`` has two calls.
+
+        A load may be one with another (``LOAD_FAST_LOAD_FAST``, 3.13), and has that one's span then.
+        """
         one, other = (self.executor.scope.position(op.offset) for op in (a, b))
-        return a.kind == "CONST" or one is None or other is None or one == other
+        return a.kind in ("CONST", "LOAD_FAST") or one is None or other is None or one == other
 
     def reaches_below(self, block: Block) -> bool:
         """Return whether a block takes values that were on the stack before it."""
