@@ -25,15 +25,13 @@ class Body:
         executor: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
         arranged: whether its statements are arranged as the line table tells.
-        has_places: whether its operations are at their places in the code, not written anew.
         has_patterns: whether patterns of ``match`` were found.
         search: chooses among the forms that the graph allows.
         statements: what is written in the end.
     """
 
     __slots__ = (
-        "_evidence", "arranged", "cfg", "has_patterns", "has_places", "executor", "reducer", "scope", "search",
-        "statements",
+        "_facts", "arranged", "cfg", "has_patterns", "executor", "reducer", "scope", "search", "statements",
     )
 
     def __init__(self, scope: CodeScope, graph: Cfg, executor: SymbolicExecutor, search: Search) -> None:
@@ -43,17 +41,26 @@ class Body:
         self.reducer: Reducer | None = None
         self.has_patterns = False
         self.arranged = True
-        self.has_places = True
-        self._evidence: Evidence | None = None
+        self._facts: Evidence | None = None
         self.search = search
         self.statements: list[ast.stmt] = []
 
     @property
+    def has_places(self) -> bool:
+        """True if its operations are at their places in the code, not written anew."""
+        return self.scope.has_places
+
+    @property
+    def facts(self) -> Evidence:
+        """What the line table tells of the source text; it is read when it is first asked for."""
+        if self._facts is None:
+            self._facts = Evidence(self.scope.code, self.has_places)
+        return self._facts
+
+    @property
     def evidence(self) -> Evidence | None:
-        """What the line table tells of the source text; ``None`` where that is not to be followed."""
-        if self._evidence is None and self.arranged and self.scope.kind != "lambda":
-            self._evidence = Evidence(self.scope.code, self.has_places)
-        return self._evidence
+        """The same, for the choice of a form; ``None`` where that is not to follow it."""
+        return self.facts if self.arranged and self.scope.kind != "lambda" else None
 
     @property
     def is_namespace(self) -> bool:

@@ -95,7 +95,7 @@ class CodeScope(CompiledScope):
         executor.hidden.update(hidden or {})
         body = Body(
             self, graph if graph is not None else build(self.program), executor, self.options.search(self.code))
-        body.has_places = self.has_places = graph is None
+        self.has_places = graph is None
         body.arranged = self.code not in self.options.unarranged
         passes.run(passes.RESTRUCTURE, body, self.options.trace)
         return body

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ..lift import Scope, folds_not, negate
 from ..lift.spelling import begins_below, begins_statement, depth, line_of_first, spelled
 from ..nodes import line_of, refined, suites_of
-from .evidence import Evidence
 from .split_guards import exit_between
 
 if TYPE_CHECKING:
@@ -36,14 +35,6 @@ class _Speller:
     def __init__(self, body: Body) -> None:
         self.body = body
         self.scope = body.scope
-        self._evidence: Evidence | None = None
-
-    @property
-    def evidence(self) -> Evidence:
-        """The facts of the body's code; few bodies need them."""
-        if self._evidence is None:
-            self._evidence = Evidence(self.scope.code, self.body.has_places)
-        return self._evidence
 
     def suite(self, statements: list[ast.stmt]) -> None:
         """Spell the tests of a suite, the inner ones first: where a statement stands is told from what is in it."""
@@ -79,10 +70,10 @@ class _Speller:
         """Return ``if a:`` with ``if b:`` in it for ``if a and b:``."""
         values, scope = test.values, self.scope
         below = [at for at in range(1, len(values)) if begins_below(scope, values[at - 1], values[at])
-                 and not exit_between(self.evidence, scope, values[at - 1], values[at])]
+                 and not exit_between(self.body.facts, scope, values[at - 1], values[at])]
         if below:
             starts = [at for at in below if begins_statement(scope, values[0], values[at - 1], values[at], _IF, "if ")]
-            column = self.evidence.column(statement.body[0])
+            column = self.body.facts.column(statement.body[0])
             deep = None if column is None else depth(scope, values[0], column)
             if deep is not None:
                 ranked = [*(at for at in below if at not in starts), *starts]

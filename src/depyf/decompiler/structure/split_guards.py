@@ -39,13 +39,11 @@ def _split(statements: list[ast.stmt], body: Body) -> None:
 def _apart(statement: ast.If, test: ast.BoolOp, leave: ast.stmt, body: Body) -> list[ast.stmt]:
     """Return the guards that were written for ``if test: leave``."""
     values, scope = test.values, body.scope
-    evidence: Evidence | None = None
     starts = [0]
     for at in range(1, len(values)):
         before, operand = values[at - 1:at + 1]
         if begins_below(scope, before, operand):
-            evidence = evidence or Evidence(scope.code, body.has_places)
-            if exit_between(evidence, scope, before, operand) or (
+            if exit_between(body.facts, scope, before, operand) or (
                 begins_guard(scope, values[starts[-1]], before, operand)
             ):
                 starts.append(at)
