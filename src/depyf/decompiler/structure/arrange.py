@@ -268,9 +268,7 @@ class _Arrangement:
 
     def _in_suite(self, stmts: list[ast.stmt]) -> int:
         """Return how many statements of a suite are indented as the first; all, where a column is not known."""
-        first, *others = map(self.evidence.column, stmts)
-        return next((at for at, column in enumerate(others, 1)
-                     if first is not None and column is not None and column < first), len(stmts))
+        return self.evidence.count_indented(stmts, self.evidence.column(stmts[0]))
 
     def _falls_mostly(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a ``return`` at the end of a branch is mostly not written, where no lines tell."""
@@ -327,6 +325,6 @@ class _Arrangement:
         """Write the ``continue`` that the author wrote at the end of a suite, where falling off it does the same."""
         last = stmts[-1] if stmts else None
         if end == "continue" and last is not None and not never_falls(stmts):
-            written = self.evidence.exit_between((self.evidence.last_line(stmts) or 0) + 1, after)
+            written = self.evidence.exit_between(self.evidence.behind(stmts), after)
             if written is not None and written.kind in kinds and written.column == self.evidence.column(last):
                 stmts.append(leave("continue", written.line))

@@ -6,7 +6,7 @@ import ast
 
 from ..lift import folds_not, negate
 from ..nodes import at_line, line_of, suites_of
-from .evidence import Evidence, Exit
+from .evidence import Evidence
 from .suites import is_nothing
 
 
@@ -27,9 +27,9 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
     if folds_not(stmt.test) or is_break(stmt.body) and is_break(stmt.orelse):
         return
     if is_break(stmt.orelse):
-        guard = _break(evidence, line_of(stmt), line_of(stmt.body[0]))
+        guard = evidence.exit_between(line_of(stmt), line_of(stmt.body[0]), "break")
         behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
-        if guard is None and _break(evidence, _behind(evidence, stmt.body), behind) is not None:
+        if guard is None and evidence.exit_between(evidence.behind(stmt.body), behind, "break") is not None:
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
         if guard is not None:
@@ -38,7 +38,7 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
             stmts[at + 1:at + 1], stmt.orelse = stmt.orelse, []
     elif is_break(stmt.body):
         rest = stmt.orelse or stmts[at + 1:]
-        guard = _break(evidence, line_of(stmt), line_of(rest[0]) if rest else after)
+        guard = evidence.exit_between(line_of(stmt), line_of(rest[0]) if rest else after, "break")
         if guard is not None:
             evidence.stands_at(stmt.body[0], guard)
         else:
@@ -52,23 +52,12 @@ def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int
     rest = [*stmt.orelse, *stmts[at + 1:]]
     for count in range(1, len(rest) + 1):
         behind = line_of(rest[count]) if count < len(rest) else after
-        written = _break(evidence, _behind(evidence, rest[:count]), behind)
+        written = evidence.exit_between(evidence.behind(rest[:count]), behind, "break")
         if written is not None and written.column is not None and written.column == evidence.column(rest[0]):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest[:count], stmt.body
             evidence.stands_at(stmt.orelse[0], written)
             stmts[at + 1:] = rest[count:]
             return
-
-
-def _break(evidence: Evidence, first: int | None, last: int | None) -> Exit | None:
-    """Return the ``break`` that stands on a line from ``first`` on and before ``last``, with nothing before it."""
-    found = evidence.exit_between(first, last)
-    return found if found is not None and found.kind in ("", "break") else None
-
-
-def _behind(evidence: Evidence, stmts: list[ast.stmt]) -> int:
-    """Return the line behind a suite, as far as that is known."""
-    return (evidence.last_line(stmts) or 0) + 1
 
 
 def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
@@ -80,7 +69,7 @@ def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) or (
             isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.Or)):
         return  # (The first part may be the test of the loop.)
-    found = _break(evidence, (line_of(stmt) or 0) + 1, line_of(first))
+    found = evidence.exit_between((line_of(stmt) or 0) + 1, line_of(first), "break")
     column = evidence.column(first)
     if found is not None and (found.column is None or column is None or found.column > column):
         inner = at_line(ast.If(contrary, [ast.Break()], []), line_of(stmt))

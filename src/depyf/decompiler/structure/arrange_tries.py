@@ -10,7 +10,7 @@ import ast
 
 from ..nodes import Literal, all_statements, at_line, line_of, offset_of, suites_of
 from .evidence import INDENTATION, Evidence
-from .suites import first_line, is_empty, is_nothing, never_falls
+from .suites import first_line, is_empty, is_nothing, never_falls, word_of
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -48,8 +48,7 @@ def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     if not count:
         first = evidence.column(rest[0])
         count = len(rest) if first is not None and first >= inner else 0
-    columns = [evidence.column(each) for each in rest[:count]]
-    count = next((place for place, column in enumerate(columns) if column is not None and column < inner), count)
+    count = evidence.count_indented(rest[:count], inner)
     stmt.orelse = rest[:count]
     stmts[at + 1:] = rest[count:]
 
@@ -88,9 +87,8 @@ def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
         return
     only = stmt.orelse[0]
     if isinstance(only, (ast.Break, ast.Continue)):
-        kind = "break" if isinstance(only, ast.Break) else "continue"
-        found = evidence.exit_between((evidence.last_line(stmt.body) or 0) + 1, begin)
-        if found is None or found.kind not in ("", kind):
+        found = evidence.exit_between(evidence.behind(stmt.body), begin, word_of(only))
+        if found is None:
             return
         evidence.stands_at(only, found)
     elif not isinstance(only, ast.Return) or not (is_nothing(only) or isinstance(only.value, ast.Constant)):
@@ -111,13 +109,12 @@ def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int
     suites = [*(handler.body for handler in stmt.handlers), *filter(None, [stmt.finalbody])]
     begin = _line_of_handler(stmt, 0) or first_line(suites[0])
     if isinstance(last, (ast.Break, ast.Continue)):
-        kind = "break" if isinstance(last, ast.Break) else "continue"
         if begin is None or behind is None or any(isinstance(suite[-1], type(last)) for suite in suites) or (
-                evidence.exit_between((evidence.last_line(stmt.body[:-1]) or 0) + 1, begin) is not None):
+                evidence.exit_between(evidence.behind(stmt.body[:-1]), begin) is not None):
             return
         first, column = max(begin, evidence.last_line(suites[-1]) or 0), evidence.column(stmt.body[0])
         found = next((each for each in evidence.exits if first < each.line < behind
-                      and each.kind == kind and each.column == column), None)
+                      and each.kind == word_of(last) and each.column == column), None)
         if found is not None:
             evidence.stands_at(last, found)
             stmt.orelse.append(stmt.body.pop())
@@ -138,7 +135,7 @@ def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
     follow = [*lines, first_line(stmt.orelse) or first_line(stmt.finalbody) or behind]
     suites = [stmt.body, *(handler.body for handler in stmt.handlers)]
     for number, suite in enumerate(suites):
-        begin = lines[number - 1] if number and is_empty(suite) else (evidence.last_line(suite) or 0) + 1
+        begin = lines[number - 1] if number and is_empty(suite) else evidence.behind(suite)
         found = evidence.exit_between(begin, follow[number])
         if isinstance(suite[-1], ast.Continue):
             if (found is None or found.kind not in ("", "continue")) and len(suite) > 1 and evidence.has_lines:
@@ -158,7 +155,7 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     suites = [stmt.orelse or stmt.body, *(handler.body for handler in stmt.handlers)]
-    ends = [suite for suite in suites if _is_value(suite[-1])]
+    ends = [suite for suite in suites if _has_line(suite[-1])]
     if not ends:
         return
     copy = max((suite[-1] for suite in ends), key=lambda each: line_of(each) or 0)
@@ -184,7 +181,8 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
         stmt.orelse = []
 
 
-def _is_value(stmt: ast.stmt) -> bool:
+def _has_line(stmt: ast.stmt) -> bool:
+    """Return whether a statement is a ``return`` whose line is known."""
     return isinstance(stmt, ast.Return) and line_of(stmt) is not None
 
 

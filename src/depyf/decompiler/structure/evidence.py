@@ -143,14 +143,16 @@ class Evidence:
         written = frozenset(self._units) - self._leaving - self._stores - self._deletes
         return (of(self._stores) & of(self._deletes)) - of(written)
 
-    def exit_between(self, first: int | None, last: int | None) -> Exit | None:
+    def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
 
-        ``None`` if there is none, or one of the lines is not known.
+        ``None`` if there is none, if it is known not to be of the kind that is asked for, or if one of the lines is not
+        known.
         """
         if first is None or last is None:
             return None
-        return next((each for each in self.exits if first <= each.line < last), None)
+        result = next((each for each in self.exits if first <= each.line < last), None)
+        return result if result is None or not kind or result.kind in ("", kind) else None
 
     def is_written(self, stmt: ast.Return) -> str:
         """Return whether a ``return`` of nothing was written, and how.
@@ -175,12 +177,17 @@ class Evidence:
         places = {(position.line, position.column) for position in self._places_of(stmt)}
         return next((each for each in self.exits if each.kind == "break" and (each.line, each.column) in places), None)
 
+    def _units_of(self, stmt: ast.stmt) -> tuple[int, int] | None:
+        """Return the code units of a statement: its first operation (-1 if not known), and of the one that wrote it."""
+        ops = ops_of(stmt)
+        return None if ops is None or not 0 <= ops[1] < 2 * len(self.positions) else (ops[0] // 2, ops[1] // 2)
+
     def _places_of(self, stmt: ast.stmt) -> list[Position]:
         """Return the positions of the operations of a statement, the one that wrote it first."""
-        ops = ops_of(stmt)
-        if ops is None or not 0 <= ops[1] < 2 * len(self.positions):
+        units = self._units_of(stmt)
+        if units is None:
             return []
-        first, last = max(ops[0] // 2 - 1, 0), ops[1] // 2
+        first, last = max(units[0] - 1, 0), units[1]
         return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
 
     def stands_at(self, stmt: ast.stmt, place: Exit) -> None:
@@ -249,10 +256,14 @@ class Evidence:
                   for each in ast.walk(stmt) if isinstance(each, ast.stmt) and hasattr(each, "lineno")]
         return max(found, default=None)
 
+    def behind(self, stmts: list[ast.stmt]) -> int:
+        """Return the line behind a suite, as far as that is known."""
+        return (self.last_line(stmts) or 0) + 1
+
     def _lines(self, stmt: ast.stmt) -> Iterator[int]:
-        ops = ops_of(stmt)
-        if ops is not None and 0 <= ops[0] <= ops[1] < 2 * len(self.positions):
-            for position in self.positions[ops[0] // 2:ops[1] // 2 + 1]:
+        units = self._units_of(stmt)
+        if units is not None and 0 <= units[0] <= units[1]:
+            for position in self.positions[units[0]:units[1] + 1]:
                 if position is not None:
                     yield position.line
                     yield position.end_line
@@ -280,14 +291,17 @@ class Evidence:
             self._columns[stmt] = self._simple(stmt)
         return self._columns[stmt]
 
+    def count_indented(self, stmts: list[ast.stmt], column: int | None) -> int:
+        """Return how many statements come before one that is known to begin left of a column."""
+        return next((at for at, stmt in enumerate(stmts) if column is not None
+                     and (begin := self.column(stmt)) is not None and begin < column), len(stmts))
+
     def _simple(self, stmt: ast.stmt) -> int | None:
-        ops = ops_of(stmt)
-        if ops is None:
+        units = self._units_of(stmt)
+        if units is None:
             return None
-        first, last = ops
-        if not 0 <= last < 2 * len(self.positions):
-            return None
-        end = self.positions[last // 2]
+        first, last = units
+        end = self.positions[last]
         if end is None or end.column is None:
             return None
         if isinstance(stmt, ast.Delete):
@@ -295,7 +309,7 @@ class Evidence:
         if isinstance(stmt, ast.Return):
             place = self.place_of_return(stmt)
             return place.column if place is not None else None
-        span = self.positions[first // 2:last // 2 + 1] if 0 <= first <= last else [end]
+        span = self.positions[first:last + 1] if 0 <= first <= last else [end]
         columns = [position.column for position in span if position is not None and position.line == end.line]
         return min((column for column in columns if column is not None), default=end.column)
 
@@ -306,10 +320,10 @@ class Evidence:
         compile.c). Behind the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
         comes before it.
         """
-        ops = ops_of(stmt)
-        if ops is None or not 0 <= ops[1] < 2 * len(self.positions):
+        units = self._units_of(stmt)
+        if units is None:
             return None
-        last = ops[1] // 2
+        first, last = units
         place = self.positions[last]
         if place is None or place.column is None:
             return place
@@ -321,7 +335,7 @@ class Evidence:
             place = self.positions[before]
         elif unwound:
             line = place.line
-            values = [each for each in self.positions[ops[0] // 2:before + 1] if each is not None and each.line > line]
+            values = [each for each in self.positions[first:before + 1] if each is not None and each.line > line]
             place = min(values, default=None, key=lambda each: (each.line, each.column or 0))
         elif stmt.value is None:
             written = self.is_written(stmt)
@@ -354,10 +368,10 @@ class Evidence:
 
     def start_of_test(self, stmt: ast.If) -> int | None:
         """Return the column at which the test of an ``if`` begins, without ``not`` and parentheses before it."""
-        ops = ops_of(stmt)
-        if ops is None or not 0 <= ops[0] <= ops[1] < 2 * len(self.positions):
+        units = self._units_of(stmt)
+        if units is None or not 0 <= units[0] <= units[1]:
             return None
-        span = [position for position in self.positions[ops[0] // 2:ops[1] // 2]
+        span = [position for position in self.positions[units[0]:units[1]]
                 if position is not None and position.column is not None]
         line = min((position.line for position in span), default=None)
         return min((position.column for position in span if position.line == line and position.column is not None),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 
 from .habit_counts import HABITS
+from .suites import is_nothing, word_of
 
 Key = tuple[str, ...]
 
@@ -53,10 +54,9 @@ def leaves(stmts: list[ast.stmt]) -> str:
     """Return how control leaves the end of a suite."""
     last = stmts[-1]
     if isinstance(last, ast.Return):
-        return "return" if last.value is None or isinstance(last.value, ast.Constant) and last.value.value is None \
-            else "value"
+        return "return" if is_nothing(last) else "value"
     if isinstance(last, (ast.Raise, ast.Continue, ast.Break)):
-        return type(last).__name__.lower()
+        return word_of(last)
     if isinstance(last, ast.If) and last.orelse and leaves(last.body) != "falls" != leaves(last.orelse):
         return "if"
     return "falls"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from ..lift.stack import is_none
 from ..nodes import at_line, line_of
 
 #: Statements that control never goes on behind.
@@ -21,9 +22,14 @@ def leaves_by(stmt: ast.stmt, end: str) -> bool:
         or end == "return" and isinstance(stmt, ast.Return) and is_nothing(stmt)
 
 
+def word_of(stmt: ast.stmt) -> str:
+    """Return ``break`` for a ``break``, and so on."""
+    return type(stmt).__name__.lower()
+
+
 def is_nothing(stmt: ast.Return) -> bool:
     """Return whether a ``return`` gives nothing."""
-    return stmt.value is None or isinstance(stmt.value, ast.Constant) and stmt.value.value is None
+    return stmt.value is None or is_none(stmt.value)
 
 
 def is_empty(stmts: list[ast.stmt]) -> bool:
