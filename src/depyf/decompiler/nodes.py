@@ -249,6 +249,22 @@ class FoldedBool(ast.BoolOp, OnItsLine):
     tested_again = False
 
 
+Operation = TypeVar("Operation", bound=ast.BoolOp)
+
+
+def with_operands(test: Operation, values: list[ast.expr]) -> Operation:
+    """Return ``and`` or ``or`` with other operands."""
+    result = refined(test, type(test))
+    result.values = values
+    return result
+
+
+def part_of(test: ast.BoolOp, start: int, end: int | None = None) -> ast.expr:
+    """Return some operands of ``and`` or ``or`` as a test."""
+    values = test.values[start:end]
+    return values[0] if len(values) == 1 else with_operands(test, values)
+
+
 class Comprehension(OnItsLine):
     """A comprehension, with what it does to the variables around it.
 

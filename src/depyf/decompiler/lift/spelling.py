@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 
-from ..nodes import FoldedBool, offset_of, refined
+from ..nodes import FoldedBool, offset_of, with_operands
 from .negation import folds_not, negate
 from .scope import Scope
 from .spans import end_of, start_of
@@ -36,19 +36,13 @@ def spelled(scope: Scope, test: ast.expr) -> ast.expr:
     for start, end in _groups(scope, test):
         group = test.values[start:end]
         if len(group) > 1:
-            contrary = negate(_with(test, group))
+            contrary = negate(with_operands(test, group))
             assert isinstance(contrary, FoldedBool)
-            values.append(ast.UnaryOp(ast.Not(), _with(contrary, [spelled(scope, each) for each in contrary.values])))
+            inner = [spelled(scope, each) for each in contrary.values]
+            values.append(ast.UnaryOp(ast.Not(), with_operands(contrary, inner)))
         else:
             values.append(spelled(scope, group[0]))
-    return values[0] if len(values) == 1 else _with(test, values)
-
-
-def _with(test: FoldedBool, values: list[ast.expr]) -> FoldedBool:
-    """Return a test with other operands."""
-    made = refined(test, FoldedBool)
-    made.values = values
-    return made
+    return values[0] if len(values) == 1 else with_operands(test, values)
 
 
 def _groups(scope: Scope, test: FoldedBool) -> list[tuple[int, int]]:

@@ -103,30 +103,52 @@ def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int
     """Write a jump at the end of the body in the ``else`` or behind, where it stands there: it cannot raise."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
-    last = stmt.body[-1]
     if stmt.orelse or len(stmt.body) < 2:
         return
     suites = [*(handler.body for handler in stmt.handlers), *filter(None, [stmt.finalbody])]
     begin = _line_of_handler(stmt, 0) or first_line(suites[0])
+    last = stmt.body[-1]
+    if begin is None:
+        return
     if isinstance(last, (ast.Break, ast.Continue)):
-        if begin is None or behind is None or any(isinstance(suite[-1], type(last)) for suite in suites) or (
-                evidence.exit_between(evidence.behind(stmt.body[:-1]), begin) is not None):
-            return
-        first, column = max(begin, evidence.last_line(suites[-1]) or 0), evidence.column(stmt.body[0])
-        found = next((each for each in evidence.exits if first < each.line < behind
-                      and each.kind == word_of(last) and each.column == column), None)
-        if found is not None:
-            evidence.stands_at(last, found)
-            stmt.orelse.append(stmt.body.pop())
-    elif isinstance(last, ast.Return) and isinstance(last.value, (ast.Constant, Literal)) and begin is not None:
-        inner, column, line = evidence.column(stmt.body[0]), evidence.column(last), line_of(last)
-        if line is None or line <= begin or inner is None or column is None:
-            return
-        if column >= inner and stmt.handlers:
-            stmt.orelse.append(stmt.body.pop())
-        elif column < inner and at + 1 == len(stmts) and all(
-                never_falls(handler.body) for handler in stmt.handlers):
-            stmts.append(stmt.body.pop())
+        if behind is not None and not any(isinstance(suite[-1], type(last)) for suite in suites):
+            _jump_into_else(evidence, stmt, begin, behind, evidence.last_line(suites[-1]) or 0)
+    elif isinstance(last, ast.Return) and isinstance(last.value, (ast.Constant, Literal)):
+        _return_out_of_body(evidence, stmts, at, begin)
+
+
+def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, behind: int, last_line: int) -> None:
+    """Write the ``break`` or ``continue`` that the body ends in as the ``else``, if it stands behind the handlers.
+
+    Args:
+        evidence: of the code.
+        stmt: the ``try``.
+        begin: the line of the first handler.
+        behind: the line of the statement behind the ``try``.
+        last_line: the last line that is known of its last suite.
+    """
+    last, column = stmt.body[-1], evidence.column(stmt.body[0])
+    if evidence.exit_between(evidence.behind(stmt.body[:-1]), begin) is not None:
+        return
+    place = next((each for each in evidence.exits if max(begin, last_line) < each.line < behind
+                  and each.kind == word_of(last) and each.column == column), None)
+    if place is not None:
+        evidence.stands_at(last, place)
+        stmt.orelse.append(stmt.body.pop())
+
+
+def _return_out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, begin: int) -> None:
+    """Write the ``return`` of a constant that the body ends in as the ``else``, or behind, where its column says so."""
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.Try)
+    last = stmt.body[-1]
+    inner, column, line = evidence.column(stmt.body[0]), evidence.column(last), line_of(last)
+    if line is None or line <= begin or inner is None or column is None:
+        return
+    if column >= inner and stmt.handlers:
+        stmt.orelse.append(stmt.body.pop())
+    elif column < inner and at + 1 == len(stmts) and all(never_falls(handler.body) for handler in stmt.handlers):
+        stmts.append(stmt.body.pop())
 
 
 def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
@@ -158,19 +180,15 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     ends = [suite for suite in suites if _has_line(suite[-1])]
     if not ends:
         return
-    copy = max((suite[-1] for suite in ends), key=lambda each: line_of(each) or 0)
-    if stmts[at + 1:]:
-        copy = stmts[at + 1]
+    is_last = not stmts[at + 1:]
+    copy = max((suite[-1] for suite in ends), key=lambda each: line_of(each) or 0) if is_last else stmts[at + 1]
     copies = [suite for suite in ends if line_of(suite[-1]) == line_of(copy) and ast.dump(suite[-1]) == ast.dump(copy)]
     last = max((line for each in all_statements([stmt]) if (line := line_of(each)) is not None
                 and not any(each is suite[-1] for suite in copies)), default=None)
-    if not copies or last is None or line_of(copy) is None or last >= (line_of(copy) or 0):
+    if not copies or last is None or last >= (line_of(copy) or 0):
         return
-    if not stmts[at + 1:]:
-        inner, column = evidence.column(stmt.body[0]), evidence.column(copy)
-        is_copied = len(copies) > 1 if inner is None or column is None else column < inner
-        is_simple = isinstance(copy, ast.Return) and isinstance(copy.value, (ast.Constant, ast.Name))
-        if not is_copied or stmt.finalbody and not is_simple or not all(map(never_falls, suites)):
+    if is_last:
+        if not _stands_behind(evidence, stmt, copy, len(copies)) or not all(map(never_falls, suites)):
             return
         stmts.append(copy)
     for suite in copies:
@@ -179,6 +197,21 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
             suite.append(at_line(ast.Pass(), None))
     if stmt.orelse and is_empty(stmt.orelse):
         stmt.orelse = []
+
+
+def _stands_behind(evidence: Evidence, stmt: ast.Try, copy: ast.stmt, count: int) -> bool:
+    """Return whether the ``return`` that several suites of a ``try`` end in was written behind it.
+
+    Args:
+        evidence: of the code.
+        stmt: the ``try``.
+        copy: the ``return``.
+        count: how many suites end in it; more than one copy tells where no columns do.
+    """
+    inner, column = evidence.column(stmt.body[0]), evidence.column(copy)
+    is_copied = count > 1 if inner is None or column is None else column < inner
+    return is_copied and (not stmt.finalbody or isinstance(copy, ast.Return) and isinstance(
+        copy.value, (ast.Constant, ast.Name)))
 
 
 def _has_line(stmt: ast.stmt) -> bool:

@@ -54,31 +54,44 @@ class Exit:
     kind: str
 
 
-@cache
-def _numbers(version: tuple[int, int]) -> tuple[
-        frozenset[int], int, frozenset[int], frozenset[int], frozenset[int], frozenset[int]]:
-    """Return the opcodes of :data:`_LEAVING`, NOP, calls, what has a constant, what only loads, and what returns."""
-    opcodes = table(version).opcodes
+class _Opcodes:
+    """The opcodes of one version that tell what was written.
 
-    def numbers(*names: str) -> frozenset[int]:
-        return frozenset(opcodes[name] for name in names if name in opcodes)
+    Attributes:
+        nop: of ``NOP``.
+        leaving: of :data:`_LEAVING`.
+        acting: those of them that do more than load a constant, which may be an operand.
+        returning, calling: that return, and that call.
+        constant: that have a constant of the code.
+        storing, deleting: that store and that delete variables.
+    """
 
-    calls = frozenset(number for name, number in opcodes.items() if name.startswith("CALL"))
-    return (numbers(*_LEAVING), opcodes["NOP"], calls, numbers("LOAD_CONST", "RETURN_CONST"),
-            numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE"), numbers("RETURN_VALUE", "RETURN_CONST"))
+    def __init__(self, version: tuple[int, int]) -> None:
+        opcodes = table(version).opcodes
+
+        def numbers(*names: str) -> frozenset[int]:
+            return frozenset(opcodes[name] for name in names if name in opcodes)
+
+        self.nop = opcodes["NOP"]
+        self.leaving = numbers(*_LEAVING)
+        # (A ``None`` among operands is a load by itself, as wide as ``pass``.)
+        self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE")
+        self.returning = numbers("RETURN_VALUE", "RETURN_CONST")
+        self.calling = numbers(*(name for name in opcodes if name.startswith("CALL")))
+        self.constant = numbers("LOAD_CONST", "RETURN_CONST")
+        self.storing, self.deleting = (numbers(*(start + scope for scope in ("FAST", "NAME", "GLOBAL", "DEREF")))
+                                       for start in ("STORE_", "DELETE_"))
 
 
-@cache
-def _variables(version: tuple[int, int]) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the opcodes that store and that delete variables."""
-    opcodes = table(version).opcodes
-    stores, deletes = (frozenset(opcodes[start + scope] for scope in ("FAST", "NAME", "GLOBAL", "DEREF"))
-                       for start in ("STORE_", "DELETE_"))
-    return stores, deletes
+_opcodes = cache(_Opcodes)
 
 
 def _is_none(code: Code, index: int) -> bool:
     return index < len(code.consts) and code.consts[index] is None
+
+
+def _lines_of(places: set[Position | None]) -> set[int]:
+    return {position.line for position in places if position is not None}
 
 
 class Evidence:
@@ -97,51 +110,56 @@ class Evidence:
             has_places: whether the operations that statements are made of are at their places in the code.
         """
         self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
-        self._leaving, self._nop, self._calls, self._constants, self._loads, self._returns = _numbers(code.version)
-        self._stores, self._deletes = _variables(code.version)
+        self._opcodes = _opcodes(code.version)
         self._units = code.bytecode[::2]
         self._copies = code.version >= (3, 10)
         known = set(self.positions)
         known.discard(None)
         self.has_columns = any(position.column is not None for position in known if position is not None)
-        self.has_lines = len({position.line for position in known if position is not None}) > 1
+        self.has_lines = len(_lines_of(known)) > 1
         self._columns: dict[ast.stmt, int | None] = {}
         self.exits = self._exits(known, code) if self.has_lines else []
 
     # --- one-word statements ----------------------------------------------------------------------
     def _exits(self, known: set[Position | None], code: Code) -> list[Exit]:
-        leaving = self._leaving
-        other = {position for opcode, position in zip(self._units, self.positions) if opcode not in leaving}
-        if not self.has_columns:
-            if code.exceptiontable:  # (``try:`` leaves a NOP before what it protects.)
-                other |= {self.positions[entry.start // 2 - 1] for entry in parse_exception_table(code.exceptiontable)
-                          if 0 < entry.start <= 2 * len(self._units) and self._units[entry.start // 2 - 1] == self._nop}
-            other |= {self.positions[at] for at, opcode in enumerate(self._units)
-                      if opcode in self._constants and not _is_none(code, code.bytecode[2 * at + 1])}
-            lines = {position.line for position in other if position is not None}
-            return [Exit(line, None, "") for line in sorted(
-                {position.line for position in known if position is not None} - lines)]
-        if not self._deletes.isdisjoint(self._units):
+        other = self._positions_of(frozenset(self._units) - self._opcodes.leaving)
+        return self._exits_by_span(other) if self.has_columns else self._exits_by_line(known, other, code)
+
+    def _exits_by_line(
+        self, known: set[Position | None], other: set[Position | None], code: Code,
+    ) -> list[Exit]:
+        """Return the lines on which nothing but one-word statements lies; ``other`` are positions of what is more."""
+        units, nop = self._units, self._opcodes.nop
+        if code.exceptiontable:  # (``try:`` leaves a NOP before what it protects.)
+            other |= {self.positions[entry.start // 2 - 1] for entry in parse_exception_table(code.exceptiontable)
+                      if 0 < entry.start <= 2 * len(units) and units[entry.start // 2 - 1] == nop}
+        other |= {self.positions[at] for at, opcode in enumerate(units)
+                  if opcode in self._opcodes.constant and not _is_none(code, code.bytecode[2 * at + 1])}
+        return [Exit(line, None, "") for line in sorted(_lines_of(known) - _lines_of(other))]
+
+    def _exits_by_span(self, other: set[Position | None]) -> list[Exit]:
+        """Return the one-word statements by their width; ``other`` are positions of what is more than one."""
+        if not self._opcodes.deleting.isdisjoint(self._units):
             other -= self._unbinding()
-        made = set()
-        # (A ``None`` among operands is a load by itself, as wide as ``pass``.)
-        acting = leaving - self._loads
-        returning = {place for opcode, place in zip(self._units, self.positions) if opcode in self._returns}
-        for position in {place for opcode, place in zip(self._units, self.positions) if opcode in acting} - other:
+        returning = self._positions_of(self._opcodes.returning)
+        exits = set()
+        for position in self._positions_of(self._opcodes.acting) - other:
             if position is not None and position.line == position.end_line and position.column is not None \
                     and position.end_column is not None:
                 kind = _BY_WIDTH.get(position.end_column - position.column)
                 if kind is not None and not (kind == "continue" and position in returning):  # (``return x``)
-                    made.add(Exit(position.line, position.column, kind))
-        return sorted(made, key=lambda each: (each.line, each.column or 0))
+                    exits.add(Exit(position.line, position.column, kind))
+        return sorted(exits, key=lambda each: (each.line, each.column or 0))
 
     def _unbinding(self) -> set[Position | None]:
         """Return the positions of nothing but the end of ``except E as e``: ``e`` is set to ``None`` and deleted."""
-        def of(opcodes: frozenset[int]) -> set[Position | None]:
-            return {position for opcode, position in zip(self._units, self.positions) if opcode in opcodes}
+        opcodes = self._opcodes
+        written = frozenset(self._units) - opcodes.leaving - opcodes.storing - opcodes.deleting
+        both = self._positions_of(opcodes.storing) & self._positions_of(opcodes.deleting)
+        return both - self._positions_of(written)
 
-        written = frozenset(self._units) - self._leaving - self._stores - self._deletes
-        return (of(self._stores) & of(self._deletes)) - of(written)
+    def _positions_of(self, opcodes: frozenset[int]) -> set[Position | None]:
+        return {position for opcode, position in zip(self._units, self.positions) if opcode in opcodes}
 
     def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
@@ -330,8 +348,8 @@ class Evidence:
         before = last
         while before > 0 and self.positions[before] == place:
             before -= 1
-        unwound = any(unit in self._calls for unit in self._units[before + 1:last])
-        if unwound and self._units[before] == self._nop:
+        unwound = any(unit in self._opcodes.calling for unit in self._units[before + 1:last])
+        if unwound and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
         elif unwound:
             line = place.line

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..lift import Scope, folds_not, negate
 from ..lift.spelling import begins_below, begins_statement, depth, line_of_first, spelled
-from ..nodes import line_of, refined, suites_of
+from ..nodes import line_of, part_of, suites_of, with_operands
 from .split_guards import exit_between
 
 if TYPE_CHECKING:
@@ -81,8 +81,9 @@ class _Speller:
             else:
                 below = starts[:1]
             for at in sorted(below, reverse=True):
-                statement.body = [ast.copy_location(ast.If(_part(test, at), statement.body, []), statement)]
-                statement.test = test = _part(test, 0, at)  # type: ignore[assignment]
+                statement.body = [ast.copy_location(ast.If(part_of(test, at), statement.body, []), statement)]
+                statement.test = part_of(test, 0, at)
+                test = with_operands(test, test.values[:at])
         return statement
 
 
@@ -93,8 +94,8 @@ def _break_in_while(statement: ast.While, scope: Scope) -> None:
         at = _statement_in([*map(negate, test.values)], test.values, scope, _WHILE, "if ")
         at = at or _negated_twice(test, scope)
         if at and not any(map(folds_not, test.values[:at])):
-            inner = ast.copy_location(ast.If(_part(test, at), [ast.Break()], []), statement)
-            statement.test = negate(_part(test, 0, at))
+            inner = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
+            statement.test = negate(part_of(test, 0, at))
             statement.body.insert(0, inner)
 
 
@@ -119,8 +120,8 @@ def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
         line = line_of(statement)
         at = next((at for at, value in enumerate(test.values) if (line_of_first(scope, value) or 0) >= (line or 0)), 0)
         if at and not (at == len(test.values) - 1 and folds_not(test.values[at])):
-            statement.test = negate(_part(test, at))
-            return ast.copy_location(ast.If(_part(test, 0, at), [statement], []), statement)
+            statement.test = negate(part_of(test, at))
+            return ast.copy_location(ast.If(part_of(test, 0, at), [statement], []), statement)
     return statement
 
 
@@ -157,13 +158,3 @@ def _statement_in(
     """
     return next((at for at in range(1, len(inner))
                  if begins_statement(scope, outer[0], outer[at - 1], inner[at], keywords, keyword)), 0)
-
-
-def _part(test: ast.BoolOp, start: int, end: int | None = None) -> ast.expr:
-    """Return some operands of ``and`` or ``or`` as a test."""
-    values = test.values[start:end]
-    if len(values) == 1:
-        return values[0]
-    made = refined(test, type(test))
-    made.values = values
-    return made

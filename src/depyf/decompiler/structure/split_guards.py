@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..lift import Scope
 from ..lift.spelling import begins_below, begins_guard, line_of_first
-from ..nodes import refined, suites_of
+from ..nodes import part_of, suites_of
 from .evidence import Evidence
 
 if TYPE_CHECKING:
@@ -47,15 +47,10 @@ def _apart(statement: ast.If, test: ast.BoolOp, leave: ast.stmt, body: Body) -> 
                 begins_guard(scope, values[starts[-1]], before, operand)
             ):
                 starts.append(at)
-    made: list[ast.stmt] = []
+    guards: list[ast.stmt] = []
     for start, end in zip(starts, [*starts[1:], len(values)]):
-        part = values[start]
-        if end > start + 1:
-            joined = refined(test, type(test))
-            joined.values = values[start:end]
-            part = joined
-        made.append(ast.copy_location(ast.If(part, [copy.copy(leave)], []), statement))
-    return made if len(made) > 1 else [statement]
+        guards.append(ast.copy_location(ast.If(part_of(test, start, end), [copy.copy(leave)], []), statement))
+    return guards if len(guards) > 1 else [statement]
 
 
 def exit_between(evidence: Evidence, scope: Scope, before: ast.expr, operand: ast.expr) -> bool:
