@@ -25,8 +25,8 @@ class CompiledScope(Scope):
 
     def position(self, offset: int) -> Position | None:
         """Return where the operation at a byte offset stands in the source; ``None`` where its column is not known."""
-        found = self._position(offset)
-        return found if found is not None and found.column is not None else None
+        position = self._position(offset)
+        return position if position is not None and position.column is not None else None
 
     def line_of_jump(self, offset: int) -> int | None:
         """Return the line of the jump behind the operation at a byte offset, before 3.11.
@@ -37,13 +37,13 @@ class CompiledScope(Scope):
 
     def line(self, offset: int) -> int | None:
         """Return the line of the operation at a byte offset; ``None`` where it is not known."""
-        found = self._position(offset)
-        return None if found is None else found.line
+        position = self._position(offset)
+        return None if position is None else position.line
 
     def has_columns(self) -> bool:
         """Return whether columns of the source are known."""
         return self.has_places and any(
-            found is not None and found.column is not None for found in positions(self.code))
+            position is not None and position.column is not None for position in positions(self.code))
 
     def _position(self, offset: int) -> Position | None:
         known = positions(self.code) if self.has_places else []

@@ -106,8 +106,8 @@ def order_of(expr: ast.expr) -> int:
 
 def offset_of(expr: ast.expr) -> int:
     """Return the byte offset of the operation that made an expression; -1 where none did by itself."""
-    found: int | None = getattr(expr, "end_col_offset", None)
-    return -1 if found is None else found
+    offset: int | None = getattr(expr, "end_col_offset", None)
+    return -1 if offset is None else offset
 
 
 # --- constants --------------------------------------------------------------------------------------

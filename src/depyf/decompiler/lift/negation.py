@@ -25,8 +25,8 @@ def contrary_comparison(test: ast.expr) -> ast.Compare | None:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         contrary = _CONTRARY.get(type(test.ops[0]))
         if contrary is not None:
-            made = ast.Compare(test.left, [contrary()], test.comparators)
-            return ast.copy_location(made, test)
+            result = ast.Compare(test.left, [contrary()], test.comparators)
+            return ast.copy_location(result, test)
     return None
 
 

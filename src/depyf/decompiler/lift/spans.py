@@ -66,9 +66,9 @@ def _first_part(expr: ast.expr) -> tuple[ast.expr | None, bool]:
 def _own_span(scope: Scope, expr: ast.expr) -> tuple[Place, Place] | None:
     if isinstance(expr, Formatted):
         return None
-    found = scope.position(offset_of(expr))
-    if found is None or found.column is None or found.end_column is None:
+    position = scope.position(offset_of(expr))
+    if position is None or position.column is None or position.end_column is None:
         return None
-    if isinstance(expr, ast.Name) and found.end_column - found.column != len(expr.id):
+    if isinstance(expr, ast.Name) and position.end_column - position.column != len(expr.id):
         return None
-    return (found.line, found.column), (found.end_line, found.end_column)
+    return (position.line, position.column), (position.end_line, position.end_column)

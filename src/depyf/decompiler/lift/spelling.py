@@ -52,14 +52,14 @@ def _groups(scope: Scope, test: FoldedBool) -> list[tuple[int, int]]:
     if not any(one and other for one, other in zip(shareable, shareable[1:])):
         return [(at, at + 1) for at in range(len(values))]
     contrary = negate(test)
-    told = [0] * (len(values) - 1)
+    margins = [0] * (len(values) - 1)
     if isinstance(contrary, FoldedBool) and len(contrary.values) == len(values):
-        told = [_tells(scope, test, contrary, at) for at in range(len(values) - 1)]
-    if not any(told) and _shares_mostly(values):
+        margins = [_tells(scope, test, contrary, at) for at in range(len(values) - 1)]
+    if not any(margins) and _shares_mostly(values):
         return [(0, len(values))]
     groups: list[tuple[int, int]] = []
     for at in range(len(values)):
-        if at and told[at - 1] > 0 and shareable[at - 1] and shareable[at]:
+        if at and margins[at - 1] > 0 and shareable[at - 1] and shareable[at]:
             groups[-1] = groups[-1][0], at + 1
         else:
             groups.append((at, at + 1))

@@ -51,13 +51,14 @@ def _(executor: SymbolicExecutor, state: State, conversion: str) -> None:
 @rule(o.BUILD_STRING)
 def _(executor: SymbolicExecutor, state: State, count: int) -> None:
     fields: list[ast.expr] = []
-    told: list[bool | None] = []
+    by_percent: list[bool | None] = []
     for part in executor.popn(state, count):
         fields.extend(part.fields if isinstance(part, Formatted) else
                       part.values if isinstance(part, ast.JoinedStr) else [part])
         if not isinstance(part, ast.Constant):
-            told.append(part.percent if isinstance(part, Formatted) else False)
-    executor.push(state, formatted(fields, False if False in told or not told else True if True in told else None))
+            by_percent.append(part.percent if isinstance(part, Formatted) else False)
+    percent = None if by_percent and not {True, False} & {*by_percent} else bool(by_percent) and False not in by_percent
+    executor.push(state, formatted(fields, percent))
 
 
 def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
@@ -90,8 +91,8 @@ def formatted(fields: list[ast.expr], percent: bool | None) -> ast.expr:
         likely = any(isinstance(part, ast.FormattedValue) and part.conversion == ord("s") for part in fields)
     else:
         likely = percent
-    found = percent_text(fields) if likely else None
-    return FormattedText(fields, percent) if found is None else PercentText(*found, fields, percent)
+    parts = percent_text(fields) if likely else None
+    return FormattedText(fields, percent) if parts is None else PercentText(*parts, fields, percent)
 
 
 def percent_text(fields: list[ast.expr]) -> tuple[str, list[ast.expr]] | None:
@@ -107,10 +108,10 @@ def percent_text(fields: list[ast.expr]) -> tuple[str, list[ast.expr]] | None:
         spec = ""
         if isinstance(part.format_spec, ast.JoinedStr):
             only = part.format_spec.values[0] if len(part.format_spec.values) == 1 else None
-            made = _SPEC.fullmatch(str(only.value)) if isinstance(only, ast.Constant) else None
-            if made is None:
+            match = _SPEC.fullmatch(str(only.value)) if isinstance(only, ast.Constant) else None
+            if match is None:
                 return None
-            right, width, precision = made.groups(default="")
+            right, width, precision = match.groups(default="")
             if width and not right:
                 width = f"-{width}"
             spec = width + precision

@@ -69,11 +69,11 @@ def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) or (
             isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.Or)):
         return  # (The first part may be the test of the loop.)
-    found = evidence.exit_between((line_of(stmt) or 0) + 1, line_of(first), "break")
+    written = evidence.exit_between((line_of(stmt) or 0) + 1, line_of(first), "break")
     column = evidence.column(first)
-    if found is not None and (found.column is None or column is None or found.column > column):
+    if written is not None and (written.column is None or column is None or written.column > column):
         inner = at_line(ast.If(contrary, [ast.Break()], []), line_of(stmt))
-        evidence.stands_at(inner.body[0], found)
+        evidence.stands_at(inner.body[0], written)
         stmt.test = ast.Constant(True)
         stmt.body.insert(0, inner)
 
@@ -82,10 +82,10 @@ def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> None:
     """Write the ``break`` of a loop that nothing comes behind, where the compiler has a copy of the function's end."""
     for at, stmt in enumerate(stmts):
         if isinstance(stmt, ast.Return) and is_nothing(stmt):
-            found = evidence.break_at(stmt)
-            if found is not None:
+            written = evidence.break_at(stmt)
+            if written is not None:
                 stmts[at] = ast.Break()
-                evidence.stands_at(stmts[at], found)
+                evidence.stands_at(stmts[at], written)
         elif isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
             leave_by_break(evidence, stmt.orelse)
         else:

@@ -87,10 +87,10 @@ def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
         return
     only = stmt.orelse[0]
     if isinstance(only, (ast.Break, ast.Continue)):
-        found = evidence.exit_between(evidence.behind(stmt.body), begin, word_of(only))
-        if found is None:
+        written = evidence.exit_between(evidence.behind(stmt.body), begin, word_of(only))
+        if written is None:
             return
-        evidence.stands_at(only, found)
+        evidence.stands_at(only, written)
     elif not isinstance(only, ast.Return) or not (is_nothing(only) or isinstance(only.value, ast.Constant)):
         return
     line = line_of(only)
@@ -158,15 +158,15 @@ def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
     suites = [stmt.body, *(handler.body for handler in stmt.handlers)]
     for number, suite in enumerate(suites):
         begin = lines[number - 1] if number and is_empty(suite) else evidence.behind(suite)
-        found = evidence.exit_between(begin, follow[number])
+        written = evidence.exit_between(begin, follow[number])
         if isinstance(suite[-1], ast.Continue):
-            if (found is None or found.kind not in ("", "continue")) and len(suite) > 1 and evidence.has_lines:
+            if (written is None or written.kind not in ("", "continue")) and len(suite) > 1 and evidence.has_lines:
                 suite.pop()
-        elif found is not None and found.kind == "continue" and number and not never_falls(suite):
+        elif written is not None and written.kind == "continue" and number and not never_falls(suite):
             if is_empty(suite):
                 suite.clear()
             suite.append(ast.Continue())
-            evidence.stands_at(suite[-1], found)
+            evidence.stands_at(suite[-1], written)
 
 
 def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:

@@ -229,10 +229,10 @@ class Evidence:
             return None, None
         line, column = place
         if value is None:
-            found = next((each for each in self.exits if (each.line, each.column) == place), None)
-            if found is None or found.kind == "break":
+            word = next((each for each in self.exits if (each.line, each.column) == place), None)
+            if word is None or word.kind == "break":
                 return None, None
-            if found.kind == "return" or column is None:
+            if word.kind == "return" or column is None:
                 return line, column
         return line, None if column is None else column - len("return ")
 
@@ -269,10 +269,10 @@ class Evidence:
     def last_line(self, stmts: list[ast.stmt]) -> int | None:
         """Return the last line of which something is known to belong to a suite."""
         inside = all_statements(stmts)
-        found = [line for each in inside for line in (*self._lines(each), line_of(each)) if line is not None]
-        found += [each.lineno for stmt in inside if isinstance(stmt, SCOPES)
+        lines = [line for each in inside for line in (*self._lines(each), line_of(each)) if line is not None]
+        lines += [each.lineno for stmt in inside if isinstance(stmt, SCOPES)
                   for each in ast.walk(stmt) if isinstance(each, ast.stmt) and hasattr(each, "lineno")]
-        return max(found, default=None)
+        return max(lines, default=None)
 
     def behind(self, stmts: list[ast.stmt]) -> int:
         """Return the line behind a suite, as far as that is known."""

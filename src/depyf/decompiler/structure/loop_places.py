@@ -46,7 +46,7 @@ def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], 
         return set()
     first, last = min(line for line, _ in places), max(line for line, _ in places)
     indentation = min((column for _, column in places if column is not None), default=None)
-    found = set()
+    inside = set()
     for id in candidates:
         if id is None:
             continue
@@ -54,8 +54,8 @@ def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], 
         if line is None or line <= first:
             continue
         if line <= last if column is None or indentation is None else column >= indentation:
-            found.add(id)
-    return found
+            inside.add(id)
+    return inside
 
 
 def _before_leaving(block: Block) -> Iterator[Op]:

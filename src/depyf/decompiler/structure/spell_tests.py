@@ -43,8 +43,8 @@ class _Speller:
             for suite in suites_of(statement):
                 self.suite(suite)
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):
-                statements[at] = made = self._apart(statement)
-                self._spell(made)
+                statements[at] = outer = self._apart(statement)
+                self._spell(outer)
                 if len(statements) > at + 1 and isinstance(statement, ast.Assert):
                     _join_asserts(statements, at)
 
