@@ -11,7 +11,8 @@ belong to these) the source's tree and the text's are normalised for what byteco
 over their unparsed lines.  *check*: the same for the source unparsed and parsed again, which must be 100 %.
 
 Modes: ``whole`` as compiled; ``lines`` without columns; ``none`` without lines and columns (``code.replace``).  Code of
-3.7 to 3.9 is read on this interpreter, ``whole`` only.  Nothing is executed but compilers.
+3.7 to 3.9 is read on this interpreter, ``whole`` only.  3.14 is Pyodide, if ``PYODIDE`` names its folder (see
+``scripts/python314.mjs``), with the library that it has.  Nothing is executed but compilers.
 
 ``--examples FILE`` writes the classes of difference with the smallest functions of each (Markdown; all differences as
 JSON lines if its name ends in ``.jsonl``).
@@ -33,9 +34,10 @@ import subprocess
 import sys
 import tempfile
 import warnings
+import zipfile
 from typing import Any
 
-from _shared import dated, find_interpreter, table
+from _shared import dated, find_interpreter, table, write_between
 from as_written.measure import UGLY, Module, Row, measure
 from as_written.normalise import RULES
 from as_written.stripped import MODES
@@ -151,21 +153,32 @@ def _in_processes(tasks: list[Task], jobs: int) -> Any:
 # --- with all of them -----------------------------------------------------------------------------
 def with_interpreter(version: str, corpus: list[str], chosen: argparse.Namespace) -> list[Figures]:
     """The figures of a version, from a process of it; none if it is not on the machine."""
-    found = find_interpreter(version) if version else pathlib.Path(sys.executable)
+    pyodide = os.environ.get("PYODIDE") if version == "3.14" else None
+    found = find_interpreter(version) if version and not pyodide else pathlib.Path(sys.executable)
     if found is None:
         print(f"Python {version} is not on this machine: left out", file=sys.stderr)
         return []
     old = version and tuple(map(int, version.split("."))) < (3, 10)
-    python, modes = (sys.executable, ["whole"]) if old else (str(found), chosen.modes)
+    command, modes = [sys.executable if old else str(found)], ["whole"] if old else chosen.modes
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "figures.json")
+        jobs = chosen.jobs
+        if pyodide:
+            library = os.path.join(folder, "python3.14")
+            with zipfile.ZipFile(os.path.join(pyodide, "python_stdlib.zip")) as packed:
+                packed.extractall(library, [name for name in packed.namelist() if "pyodide/" not in name])
+            command = ["node", str(HERE.parent / "scripts" / "python314.mjs"), "--mount", folder]
+            corpus, jobs = [library], 1
         subprocess.run(
-            [python, __file__, "--here", file, "--corpus", *corpus, "--modes", *modes, "--modules", str(chosen.modules),
-             "--seed", str(chosen.seed), "--jobs", str(chosen.jobs), "--only", chosen.only,
+            [*command, __file__, "--here", file, "--corpus", *corpus, "--modes", *modes,
+             "--modules", str(chosen.modules), "--seed", str(chosen.seed), "--jobs", str(jobs), "--only", chosen.only,
              *(["--foreign", str(found), "--version", version] if old else [])],
             env={**os.environ, "PYTHONPATH": str(HERE.parent / "src")}, check=True)
         with open(file, encoding="utf-8") as stream:
-            return [Figures(**{**each, "rows": [Row(**row) for row in each["rows"]]}) for each in json.load(stream)]
+            figures = [Figures(**{**each, "rows": [Row(**row) for row in each["rows"]]}) for each in json.load(stream)]
+    for each in figures:
+        each.corpus = "stdlib" if pyodide else each.corpus
+    return figures
 
 
 def classes(rows: list[Row]) -> list[tuple[str, list[Row]]]:
@@ -237,10 +250,10 @@ def document(found: list[Figures], command: str, modules: int) -> str:
 
 
 def _short(file: str) -> str:
-    for mark in ("site-packages/", "lib/python"):
+    for mark in ("site-packages/", "/python3."):
         if mark in file:
             rest = file.split(mark)[-1]
-            return rest.split("/", 1)[-1] if mark.startswith("lib") else rest
+            return rest.split("/", 1)[-1] if mark.startswith("/python") else rest
     return file
 
 
@@ -273,12 +286,7 @@ def main() -> None:
     text = document(found, " ".join(["python", *sys.argv]), chosen.modules)
     print(text)
     if chosen.write:
-        path = pathlib.Path(chosen.write)
-        before, _, rest = path.read_text(encoding="utf-8").partition("<!-- figures -->\n")
-        _, end, after = rest.partition("<!-- /figures -->")
-        if not end:
-            raise SystemExit(f"{path} has no <!-- figures --> ... <!-- /figures -->")
-        path.write_text(f"{before}<!-- figures -->\n{text}<!-- /figures -->{after}", encoding="utf-8")
+        write_between(pathlib.Path(chosen.write), "figures", text)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "benchmarks"))
 from as_written import measure as measures
 from as_written import normalise as rules
 from as_written.classes import difference
+from as_written.continuation import continuations, function_at, with_user_words
 from as_written.stripped import stripped
 
 from depyf.bytecode.code import Code
@@ -184,3 +185,49 @@ def test_positions_are_taken_out(mode):
 def test_forms_that_nobody_writes():
     tree = ast.parse("if x:\n    pass\nelif y:\n    z(not a is b, not a in b, a is not b)\nif x:\n    pass")
     assert sorted(measures.ugly(tree)) == sorted(measures.UGLY)
+
+
+FUNCTION = """
+def f(x, y):
+    a = g(x) + y
+    if a and (y or x):
+        with c:
+            g(a)
+            a = 1
+    elif x:
+        return 2
+    while h(a):
+        a -= 1
+    return a if x else y
+"""
+#: A line, and one of the ways in which the function goes on behind a break there.
+WAYS = [
+    (3, "a = g(x) + y"), (3, "if a and (y or x):"), (4, "if y or x:"), (4, "if x:"), (4, "with c:"),
+    (6, "with the_context_that_is_entered_again:"), (9, "return 2"), (10, "while True:"),
+    (10, "return a if x else y"), (11, "while h(a):"), (12, "return a"), (12, "return y"),
+]
+
+
+@pytest.mark.parametrize("line, first", WAYS)
+def test_how_a_function_goes_on(line, first):
+    tree = ast.parse(FUNCTION)
+    ways = ["\n".join(map(ast.unparse, way)).splitlines() for way in continuations(function_at(tree, line), line)]
+    assert first in [way[0] for way in ways if way]
+
+
+def test_a_branch_goes_on_behind_it():
+    ways = continuations(function_at(ast.parse(FUNCTION), 7), 7)
+    assert "\n".join(map(ast.unparse, ways[1])).splitlines() == [
+        "with the_context_that_is_entered_again:", "    pass", "while h(a):", "    a -= 1", "return a if x else y"]
+
+
+@pytest.mark.parametrize("ours, user, wanted", [
+    ("return ___stack0 + x", "return g(1) + x", "return g(1) + x"),
+    ("return ___stack0 + x", "return g(1) - x", "return g(1) + x"),
+    ("return x\nreturn ___stack0", "return x\nreturn y", "return x\nreturn ___stack0"),
+    ("with ___stack0(False): g(___stack1)", "with the_context_that_is_entered_again: g(x)",
+     "with the_context_that_is_entered_again:\n    g(x)"),
+])
+def test_values_at_hand_are_the_users_in_the_first_statement(ours, user, wanted):
+    made = with_user_words(ast.parse(ours).body, ast.parse(user).body, frozenset({"___stack0", "___stack1"}))
+    assert "\n".join(map(ast.unparse, made)) == wanted

@@ -7,6 +7,7 @@ from typing import Any
 
 from .callables import code_in, unwrapped, why_no_code
 from .decompiler import Decompiled, decompile_code
+from .decompiler.emit.blank_lines import with_blank_lines
 
 
 def code_of(obj: Any) -> CodeType:
@@ -22,7 +23,7 @@ def code_of(obj: Any) -> CodeType:
     return code
 
 
-def decompile(code: Any, *, verify: bool = True, simplify: bool = False) -> str:
+def decompile(code: Any, *, verify: bool = True, simplify: bool = False, blank_lines: bool = False) -> str:
     """Return source of a function or code object.
 
     Args:
@@ -32,11 +33,14 @@ def decompile(code: Any, *, verify: bool = True, simplify: bool = False) -> str:
         verify: prove that the source is the same program (else fall back to a form that is right by
             construction).
         simplify: remove torch.compile's list juggling.
+        blank_lines: put blank lines between statements where the source had lines that left nothing in the code:
+            empty ones, or comments.
 
     Raises:
         TypeError: there is no Python code in it: a class, a function written in C, a string.
     """
-    return decompile_full(code, verify=verify, simplify=simplify).text
+    result = decompile_full(code, verify=verify, simplify=simplify)
+    return with_blank_lines(result) if blank_lines else result.text
 
 
 def decompile_full(obj: Any, *, verify: bool = True, simplify: bool = False) -> Decompiled:

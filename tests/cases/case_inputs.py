@@ -4,6 +4,7 @@ How a case is read depends on its parts:
 
 * ``[in]`` alone is a module, which is compiled and decompiled; with ``[of outer.<locals>.inner]`` only the function of
   that name is.
+* ``[in]`` and ``[stripped]``: the same, of code without line tables.
 * ``[in]`` and ``[run]``: a module in which ``torch`` and ``nn`` are known. ``[run]`` calls what ``compiled(...)``
   (``torch.compile`` with ``backend="eager"``) makes of its functions. The text is, of each function that torch compiled,
   its transformed code, version by version, then its resume functions and their transformed code. Numbers that torch gives
@@ -74,11 +75,19 @@ def without(name: str, case: Case) -> str:
 # --- source ----------------------------------------------------------------------------------------
 def _of_source(case: Case) -> tuple[str, str]:
     code = compile(case["in"], f"{case.name}.py", "exec", dont_inherit=True)
+    if any(part.kind == "stripped" for part in case.parts):
+        code = _stripped(code)
     for part in filter(None, case.argument("of").split(".")):
         if part != "<locals>":
             (code,) = [each for each in code.co_consts if isinstance(each, CodeType) and each.co_name == part]
     found = decompile_code(code)
     return found.text, found.fidelity.value
+
+
+def _stripped(code: CodeType) -> CodeType:
+    """Return a code object, with those in it, without a line table."""
+    consts = tuple(_stripped(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_linetable=b"", co_consts=consts)
 
 
 def _of_pyc(case: Case) -> tuple[str, str]:

@@ -110,7 +110,8 @@ def escape(text):
 
 @pytest.mark.parametrize("mode", ["lines", "none"])
 def test_where_nothing_tells_it_is_written_as_most_people_do(mode):
-    code = compile(WITHOUT_POSITIONS, "test", "exec")
+    source = WITHOUT_POSITIONS.replace("\n\ndef", "\n\n\ndef")  # (PEP 8; without lines, the places tell.)
+    code = compile(source, "test", "exec")
     assert decompile_code(Code.of(stripped(code, mode))).text.rstrip() == WITHOUT_POSITIONS.rstrip()
 
 

@@ -6,6 +6,7 @@ the rules for the old versions, and needs no interpreter of theirs (``regenerate
 
 from __future__ import annotations
 
+import ast
 import pathlib
 
 import pytest
@@ -53,3 +54,8 @@ def test_the_text_means_what_the_source_means(path: pathlib.Path) -> None:
     for name, original in wanted.items():
         verdict = same_program(original, made[name])
         assert verdict, f"{verdict.where}\n{found.text}"
+
+
+@pytest.mark.parametrize("path", [each for each in FILES if each.name.startswith("written_forms")], ids=lambda p: p.stem)
+def test_the_text_has_the_form_of_the_source(path: pathlib.Path) -> None:
+    assert ast.unparse(ast.parse(decompile_code(read_pyc(path)).text)) == ast.unparse(ast.parse(source_of(path)))

@@ -74,7 +74,19 @@ def decode_indexed(code: Code) -> tuple[list[Instruction], list[int]]:
     A unit of an ``EXTENDED_ARG`` belongs to the instruction it extends; a cache unit to the
     instruction *after* it, so that ends of ranges (exclusive offsets) can be looked up too. The list has
     one entry more than there are units.
+
+    Those of 3.10 and before are kept with the code object, as they are read once more for the form of its statements
+    (``leftovers.py``); nobody changes them.
     """
+    known: tuple[list[Instruction], list[int]] | None = code.__dict__.get("_instructions")
+    if known is None:
+        known = _decode(code)
+        if code.version < (3, 11):
+            code.__dict__["_instructions"] = known
+    return known
+
+
+def _decode(code: Code) -> tuple[list[Instruction], list[int]]:
     numbers = table(code.version)
     names, caches, jumps, extended = numbers.names, numbers.caches, numbers.jumps, numbers.extended_arg
     unit = numbers.jump_unit

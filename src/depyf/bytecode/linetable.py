@@ -8,7 +8,8 @@ CPython has had three line tables: ``co_lnotab`` (to 3.9: increments, a line hol
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import CodeType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,6 +54,10 @@ class Position(NamedTuple):
     end_column: int | None
 
 
+#: Nine of ten positions are made here: without the function in Python that a class of this kind makes them by.
+_position: Callable[[tuple[int, int, int | None, int | None]], Position] = partial(tuple.__new__, Position)
+
+
 def positions(code: Code) -> list[Position | None]:
     """Return the position of each code unit; ``None`` for one that belongs to no line.
 
@@ -90,11 +95,11 @@ def _read_positions(code: Code) -> list[Position | None]:
                 raise MalformedTable("line table ends in the middle of an entry")
             if kind < 10:
                 column = kind << 3 | data[at + 1] >> 4
-                position = Position(line, line, column, column + (data[at + 1] & 15))
+                position = _position((line, line, column, column + (data[at + 1] & 15)))
                 at += 2
             else:
                 line += kind - 10
-                position = Position(line, line, data[at + 1], data[at + 2])
+                position = _position((line, line, data[at + 1], data[at + 2]))
                 at += 3
         elif kind == _KIND_NONE:
             position = None

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
-from ..bytecode.code import CO_FUTURE_ANNOTATIONS, CO_HAS_DOCSTRING, Code
+from ..bytecode.code import CO_FUTURE_ANNOTATIONS, Code
 from . import annotations as deferred
 from .declarations import declarations
 from .lift import STORE
@@ -61,7 +61,7 @@ def declare(body: Unfinished) -> None:
     """Put the docstring and the declarations at the beginning, behind the docstring and future imports of a module."""
     scope, statements = body.scope, body.statements
     head: list[ast.stmt] = []
-    doc = _docstring(scope)
+    doc = scope.docstring()
     if doc is not None:
         head.append(ast.Expr(ast.Constant(doc)))
     head += declarations(scope) + _dead_annotation(scope, statements)
@@ -132,18 +132,6 @@ def _show_docstring(body: list[ast.stmt]) -> None:
     name, value = _assignment(body[0]) if body else ("", None)
     if name == "__doc__" and _is_text(value):
         body[0] = ast.Expr(value)
-
-
-def _docstring(scope: CodeScope) -> str | None:
-    code = scope.code
-    if scope.kind != "function" or scope.options.is_readable(code):
-        return None
-    if code.version >= (3, 14):
-        if not code.flags & CO_HAS_DOCSTRING:
-            return None
-    if code.consts and isinstance(code.consts[0], str):
-        return code.consts[0]
-    return None
 
 
 def future_imports(scope: CodeScope) -> list[ast.stmt]:

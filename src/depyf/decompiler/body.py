@@ -54,7 +54,8 @@ class Body:
     def facts(self) -> Evidence:
         """What the line table tells of the source text; it is read when it is first asked for."""
         if self._facts is None:
-            self._facts = Evidence(self.scope.code, self.has_places)
+            code = self.scope.code
+            self._facts = Evidence(code, self.has_places, code in self.scope.options.resuming)
         return self._facts
 
     @property

@@ -68,21 +68,20 @@ def ops_of(stmt: ast.stmt) -> tuple[int, int] | None:
 
 #: Statements whose bodies are code objects of their own.
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+#: Fields of statements that are suites, and those that are lists of what has one.
+_SUITES, _PARTS = frozenset({"body", "orelse", "finalbody"}), frozenset({"handlers", "cases"})
 
 
 def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     """Return the suites of a statement that is not a definition, in the order of the text."""
-    if isinstance(stmt, ast.Match):
-        return [case.body for case in stmt.cases]
-    body: list[ast.stmt] | None = getattr(stmt, "body", None)
-    if body is None or isinstance(stmt, SCOPES):
-        return []
-    suites = [body]
-    if handlers := getattr(stmt, "handlers", None):
-        suites += [handler.body for handler in handlers]
-    for field in ("orelse", "finalbody"):
-        if suite := getattr(stmt, field, None):
-            suites.append(suite)
+    suites: list[list[ast.stmt]] = []
+    for field in stmt._fields:
+        if field in _PARTS:
+            suites += [part.body for part in getattr(stmt, field)]
+        elif field in _SUITES and not isinstance(stmt, SCOPES):
+            suite: list[ast.stmt] = getattr(stmt, field, None) or []
+            if suite or field == "body":
+                suites.append(suite)
     return suites
 
 

@@ -153,6 +153,8 @@ class _Job:
             self.options.simplified[code] = simplified(None)
         if self.facts is not None:
             self.options.readable[code] = simplified(self.facts)
+            if keep_variables:
+                self.options.resuming.add(code)
 
     def run(self) -> Decompiled:
         while True:
@@ -410,7 +412,7 @@ class _Job:
         if self.renamed.visible(code):
             fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
         return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
-                    proof.verdict, proof.recompiled)
+                    proof.verdict, proof.recompiled, code)
 
     def forms_used(self) -> list[str]:
         """Return the notes on the forms that the text has."""

@@ -33,6 +33,7 @@ class Part:
         reason: why it is not exact; empty if it is.
         verdict: the proof, if there is one.
         recompiled: what the text compiles to.
+        code: the code object; ``None`` for a part that has no proof.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Part:
     reason: str
     verdict: Verdict | None = field(default=None, repr=False)
     recompiled: Code | None = field(default=None, repr=False)
+    code: Code | None = field(default=None, repr=False)
 
     @property
     def line_map(self) -> dict[int, int]:

@@ -6,7 +6,15 @@ import ast
 from typing import Any
 
 from ..bytecode.canonical import canonicalise
-from ..bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_FUTURE_ANNOTATIONS, CO_VARARGS, CO_VARKEYWORDS, Code
+from ..bytecode.code import (
+    CO_ASYNC_GENERATOR,
+    CO_COROUTINE,
+    CO_FUTURE_ANNOTATIONS,
+    CO_HAS_DOCSTRING,
+    CO_VARARGS,
+    CO_VARKEYWORDS,
+    Code,
+)
 from ..bytecode.operations import Program
 from ..cfg.graph import build
 from . import annotations as deferred
@@ -14,6 +22,7 @@ from . import passes
 from .bodies import Unfinished, future_imports
 from .body import Body
 from .compiled import CompiledScope
+from .dynamo.simplify.naming import is_torch_name
 from .emit.literals import constant
 from .errors import LIFT, STRUCTURE, CannotDecompile
 from .faults import why
@@ -43,9 +52,20 @@ class CodeScope(CompiledScope):
             self.prefix = f"_{class_name.lstrip('_')}"
         self.annotates = kind in ("class", "module")
         self.program: Program | None = None
+        #: the definition of a function without its body, once it is known
+        self.head: ast.FunctionDef | ast.AsyncFunctionDef | None = None
         #: 3.14: the function of a class or module that makes its annotations, and those
         self.annotate = deferred.find(code) if self.annotates else None
         self.annotations: list[deferred.Annotation] = []
+
+    def docstring(self) -> str | None:
+        """Return the docstring of a function, which is a constant of its code."""
+        code = self.code
+        if self.kind != "function" or self.options.is_readable(code):
+            return None
+        if code.version >= (3, 14) and not code.flags & CO_HAS_DOCSTRING:
+            return None
+        return code.consts[0] if code.consts and isinstance(code.consts[0], str) else None
 
     # --- names and constants ----------------------------------------------------------------------
     def plain_name(self, name: str) -> str:
@@ -57,6 +77,10 @@ class CodeScope(CompiledScope):
         if prefix and name.startswith(prefix + "__") and not name.endswith("__"):
             return name[len(prefix):]
         return name
+
+    def is_handed_over(self, node: ast.expr) -> bool:
+        """Return whether an expression is a value that lay on the stack when the graph broke (``___stack0``)."""
+        return self.code in self.options.resuming and isinstance(node, ast.Name) and is_torch_name(node.id)
 
     def constant(self, value: Any) -> ast.expr:
         """Return a constant as an expression."""
@@ -95,7 +119,7 @@ class CodeScope(CompiledScope):
         executor.hidden.update(hidden or {})
         body = Body(
             self, graph if graph is not None else build(self.program), executor, self.options.search(self.code))
-        self.has_places = graph is None
+        self.has_places = self.options.has_places(self.code)
         body.arranged = self.code not in self.options.unarranged
         passes.run(passes.RESTRUCTURE, body, self.options.trace)
         return body
@@ -209,8 +233,10 @@ class CodeScope(CompiledScope):
         around = expr.scope if isinstance(expr.scope, CodeScope) and expr.type_parameters else self
         scope = around.nested(code, "function")
         arguments, returns = around.arguments(code, expr.arguments, scope)
-        return make_function(self.plain_name(name), arguments, scope.statements(), decorators, returns,
-                             bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
+        scope.head = make_function(self.plain_name(name), arguments, [], decorators, returns,
+                                   bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
+        scope.head.body = scope.statements()
+        return scope.head
 
     def lambda_(self, expr: FunctionExpr) -> ast.expr:
         """Write a lambda."""

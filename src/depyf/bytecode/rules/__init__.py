@@ -1,10 +1,14 @@
 """Rules that make operations of the instructions of each version: ``rules_for(version)``.
 
-``simple``  instructions that are one operation, as data
-``common``  functions shared by the versions
-``blocks``  3.10 and before: block stack, six-value handlers (3.7 and 3.8 come as 3.9, see ``bytecode/unfold.py``)
-``modern``  3.11 and later: NULLs, SEND loops
-``since_3_14``  what 3.14 changed
+In comes an instruction with the stack before it; out come operations of the one set that all versions share::
+
+    3.10: CALL_METHOD 2;  3.11: PRECALL 2, CALL 2;  3.13: CALL 2    ->    CALL (2, ())
+
+:mod:`.simple`      instructions that are one operation, as data
+:mod:`.common`      functions that versions share
+:mod:`.blocks`      3.10 and before: block stack, handlers of six values (3.7 and 3.8 come as 3.9: ``unfold.py``)
+:mod:`.modern`      3.11 and later: NULLs, SEND loops
+:mod:`.since_3_14`  changes of 3.14
 """
 
 from __future__ import annotations

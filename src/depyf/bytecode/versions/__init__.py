@@ -1,6 +1,10 @@
 """Differences between CPython versions, as data: ``table(version)``.
 
-One module per version (``v3_11.py``) holds opcode numbers, inline cache sizes and which opcodes jump.
+In comes ``(3, 11)``; out come opcode numbers, sizes of inline caches and which opcodes jump. One module a version
+says what differs from the version before; ``scripts/generate_opcode_tables.py`` writes it from that interpreter::
+
+    table((3, 11)).opcodes["RESUME"]      # 151
+    table((3, 10)).opcodes["RESUME"]      # KeyError: 3.11 introduced it
 """
 
 from __future__ import annotations

@@ -75,8 +75,13 @@ class SymbolicExecutor:
         #: values of variables that no source can name (``.type_params``), by name
         self.hidden: dict[str, Entry] = {}
 
-    def run(self, state: State, ops: list[Op]) -> None:
+    def run(self, state: State, ops: list[Op], to_statement: bool = False) -> None:
         """Run operations in order on ``state``, each by its rule in :data:`_RULES`.
+
+        Args:
+            state: what is on the stack, and the statements.
+            ops: the operations.
+            to_statement: stop behind the first statement.
 
         Raises:
             CannotDecompile: an operation has no rule, or its rule cannot say it in source.
@@ -89,6 +94,8 @@ class SymbolicExecutor:
             if method is None:
                 raise CannotDecompile(LIFT, f"{op.kind} is not expected here")
             method(self, state, op.arg)
+            if to_statement and state.stmts:
+                return
 
     def push(self, state: State, node: ast.expr) -> None:
         """Push an expression, numbered as the next one in the order of evaluation, and made by the present operation.
@@ -194,6 +201,12 @@ class SymbolicExecutor:
         if self.scope.annotates and type(stmt) is ast.Assign and as_annotation(self, state, stmt):
             return
         state.stmts.append(stmt)
+
+    def emit_before(self, state: State, stmt: ast.stmt) -> None:
+        """Append a statement before what waits on the stack, which it does not change."""
+        from_ops(stmt, self.since, self.offset)
+        self.since = self.offset + 2
+        state.stmts.append(at_line(stmt, self.line))
 
     def store(self, state: State, target: ast.expr) -> None:
         """Pop an entry and store it to ``target``."""

@@ -51,13 +51,21 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> None:
 def _(executor: SymbolicExecutor, state: State, op: str) -> None:
     right = executor.pop(state)
     if executor.spill:
-        left = executor.pop(state)
+        value = executor.pop(state)
         executor.spill_pending(state)
-        name = executor.temporary(state, left)
+        name = executor.temporary(state, value)
         state.stmts.append(ast.AugAssign(ast.Name(name.id, STORE), BINARY_OPS[op](), right))
         executor.push(state, name)
         return
-    executor.push(state, Augmented(state.pop(), op, right))
+    left = state.pop()
+    if isinstance(left, ast.Name) and executor.scope.is_handed_over(left) and all(
+        isinstance(entry, ast.expr) and executor.scope.is_handed_over(entry) for entry in state.stack
+    ):
+        # (The place that it is to be stored in lies on the stack, too: its value is not read there again.)
+        executor.emit_before(state, ast.AugAssign(ast.Name(left.id, STORE), BINARY_OPS[op](), right))
+        executor.push(state, left)
+        return
+    executor.push(state, Augmented(left, op, right))
 
 
 @rule(o.UNARY)

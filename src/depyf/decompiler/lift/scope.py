@@ -111,4 +111,12 @@ class Scope:
         """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""
         return False
 
+    def is_handed_over(self, node: ast.expr) -> bool:
+        """Return whether an expression is a value that lay on the stack when the graph broke (``___stack0``)."""
+        return False
+
+    def writes_percent(self) -> bool:
+        """Return whether the texts with fields around are mostly written with ``%``."""
+        return False
+
     annotates = False

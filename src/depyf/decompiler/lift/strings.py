@@ -40,7 +40,7 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     value = executor.pop(state)
     field = ast.FormattedValue(value, ord(conversion) if conversion else -1, spec)
     may_be = bool(conversion) and executor.scope.formats_percent()
-    executor.push(state, formatted([field], with_percent(executor, value) if may_be else False))
+    executor.push(state, formatted(executor, [field], with_percent(executor, value) if may_be else False))
 
 
 @rule(o.CONVERT)
@@ -58,7 +58,7 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> None:
         if not isinstance(part, ast.Constant):
             by_percent.append(part.percent if isinstance(part, Formatted) else False)
     percent = None if by_percent and not {True, False} & {*by_percent} else bool(by_percent) and False not in by_percent
-    executor.push(state, formatted(fields, percent))
+    executor.push(state, formatted(executor, fields, percent))
 
 
 def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
@@ -80,15 +80,17 @@ def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
     return start == (field.line, field.column)
 
 
-def formatted(fields: list[ast.expr], percent: bool | None) -> ast.expr:
+def formatted(executor: SymbolicExecutor, fields: list[ast.expr], percent: bool | None) -> ast.expr:
     """Return a text with fields: with ``%`` if it was written so, or has ``!s``, which f-strings hardly have.
 
     Args:
+        executor: knows how the texts around are written.
         fields: the parts of it, as of an f-string.
         percent: whether it was written with ``%``; ``None`` where nothing tells.
     """
     if percent is None:
         likely = any(isinstance(part, ast.FormattedValue) and part.conversion == ord("s") for part in fields)
+        likely = likely or executor.scope.writes_percent()
     else:
         likely = percent
     parts = percent_text(fields) if likely else None

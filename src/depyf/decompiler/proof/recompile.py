@@ -47,38 +47,48 @@ def compile_function(
     """
     if code.name == "<module>":
         return _view(compiler(tree, FILENAME))
-    parents = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
-    private = constants or _has_private_names(code)
     free = [n for n in code.freevars if is_name(n) and n != "__class__"]
-    wrappers: list[tuple[str, str]] = []
-    for index, part in enumerate(parents):
-        if part == "<locals>":
-            continue
-        inside = index + 1 < len(parents) and parents[index + 1] == "<locals>"
-        # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
-        # and Dynamo puts others (``__compiled_fn_1``) into methods.
-        known = is_name(part) and (inside or not private)
-        wrappers.append(("def" if inside else "class", part if known else "_"))
-    needs_class = "__class__" in code.freevars and not any(kind == "class" for kind, _ in wrappers)
-    if (free and not any(kind == "def" for kind, _ in wrappers)) or needs_class:
-        wrappers = [("def", "__depyf_scope__")]
+    parents = _parents(code, constants)
+    kinds = {kind for kind, _ in parents}
+    if (free and "def" not in kinds) or ("__class__" in code.freevars and "class" not in kinds):
+        parents = [("def", "__depyf_scope__")]
         free = [n for n in code.freevars if is_name(n)]
-    if not wrappers:
+    if not parents:
         return _view(_function_in(compiler(tree, FILENAME)))
-    inner: list[ast.stmt] = (ast.parse(tree) if isinstance(tree, str) else tree).body[:1]
-    for kind, part in reversed(wrappers):
-        if kind == "def":
-            if free:
-                inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
-                free = []
-        enclosing: Any = copy.copy(_empty(kind))
-        enclosing.name = part
-        enclosing.body = inner
-        inner = [enclosing]
-    compiled = compiler(ast.Module(inner, []), FILENAME)
-    for _ in wrappers:
+    function: list[ast.stmt] = (ast.parse(tree) if isinstance(tree, str) else tree).body[:1]
+    compiled = compiler(ast.Module(_inside(function, parents, free), []), FILENAME)
+    for _ in parents:
         compiled = _function_in(compiled)
     return _view(_function_in(compiled))
+
+
+def _parents(code: Code, constants: bool) -> list[tuple[str, str]]:
+    """Return the functions ("def") and classes ("class") that code stands in, with their names, outermost first."""
+    parts = code.qualname.split(".")[:-1][-_MAX_PARENTS:]
+    private = constants or _has_private_names(code)
+    parents: list[tuple[str, str]] = []
+    for part, behind in zip(parts, [*parts[1:], ""]):
+        if part == "<locals>":
+            continue
+        kind = "def" if behind == "<locals>" else "class"
+        # A class called ``_`` mangles no private names: those of bytecode are mangled where they should be,
+        # and Dynamo puts others (``__compiled_fn_1``) into methods.
+        parents.append((kind, part if is_name(part) and (kind == "def" or not private) else "_"))
+    return parents
+
+
+def _inside(function: list[ast.stmt], parents: list[tuple[str, str]], free: list[str]) -> list[ast.stmt]:
+    """Return a function inside its parents; the innermost function of them has the free names as locals."""
+    inner = function
+    for kind, name in reversed(parents):
+        if kind == "def" and free:
+            inner = [ast.parse(" = ".join(free) + " = None").body[0], *inner]
+            free = []
+        enclosing: Any = copy.copy(_empty(kind))
+        enclosing.name = name
+        enclosing.body = inner
+        inner = [enclosing]
+    return inner
 
 
 @cache

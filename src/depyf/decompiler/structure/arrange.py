@@ -23,12 +23,32 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
-from ..nodes import SCOPES, all_statements, at_line, line_of, suites_of
-from .arrange_loops import break_branch, break_in_loop, leave_by_break
+from ..nodes import all_statements, at_line, line_of, suites_of
+from .arrange_loops import break_at_end, break_branch, break_in_loop, leave_by_break
 from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
 from .evidence import Evidence
-from .habits import leaves, looks, written_most
-from .suites import first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
+from .habits import (
+    Looks,
+    Space,
+    leaves,
+    looks_of_branches,
+    looks_of_leaving,
+    looks_of_rest,
+    place_of,
+    written_most,
+)
+from .spare_lines import lines_of_exit, space_of
+from .suites import (
+    falling_handlers,
+    first_line,
+    is_before,
+    is_empty,
+    is_nothing,
+    is_only_exit,
+    leave,
+    leaves_by,
+    never_falls,
+)
 
 if TYPE_CHECKING:
     from ..body import Body
@@ -46,8 +66,11 @@ def arrange(body: Body) -> None:
         if body.statements and leaves_by(body.statements[-1], end):
             body.statements.pop()
         return
-    returns = [each for each in all_statements(body.statements) if isinstance(each, ast.Return)]
+    stmts = all_statements(body.statements)
+    returns = [each for each in stmts if isinstance(each, ast.Return)]
     arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)), body.has_places)
+    if body.has_places and body.evidence.is_blank and any(isinstance(each, ast.If) for each in stmts):
+        arrangement.space = space_of(body.scope, body.statements)
     for each in returns:
         arrangement.place(each)
     arrangement.join_copies(body.statements)
@@ -61,12 +84,35 @@ class _Arrangement:
         evidence: of its code.
         returns_values: whether one of its statements returns a value.
         is_authored: whether a person wrote it, whose habits count; not Dynamo.
+
+    Attributes:
+        space: of its text.
+        place_of_suite: where the suite stands that is being arranged (:func:`place_of`).
     """
 
     def __init__(self, evidence: Evidence, returns_values: bool, is_authored: bool) -> None:
         self.evidence = evidence
         self.is_authored = is_authored
         self.returns_values = returns_values
+        self.space = Space()
+        self.place_of_suite = ""
+
+    def _asks(self) -> bool:
+        """Return whether a form is told by nothing but habits."""
+        return self.is_authored and not self.evidence.has_lines
+
+    def _mostly(self, question: str, looks: Looks, costs: dict[str, int]) -> str:
+        """Return what is written mostly, where no lines tell.
+
+        Args:
+            question: for :func:`written_most`.
+            looks: what the statements look like.
+            costs: the number of lines that an answer takes.
+        """
+        answer = written_most(question, {**looks, "place": self.place_of_suite})
+        if self.space.spare is not None:
+            self.space.spare -= costs.get(answer, 0)
+        return answer
 
     def place(self, stmt: ast.Return) -> None:
         """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
@@ -95,35 +141,43 @@ class _Arrangement:
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in a copy of the last statement behind it."""
         branch = stmt.body
-        if len(branch) < 2 or len(rest) < 2:
+        if len(branch) < 2 or not rest:
             return False
         one, other = branch[-1], rest[-1]
         if not isinstance(one, (ast.Return, ast.Raise)) or line_of(one) != line_of(other):
             return False
         if ast.dump(one) != ast.dump(other):
             return False
-        return line_of(one) is not None or isinstance(one, ast.Return) and self._joins_mostly(stmt, rest, one)
+        if line_of(one) is not None:
+            return len(rest) > 1
+        return isinstance(one, ast.Return) and self._joins_mostly(stmt, rest, one)
+
+    def _is_join(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
+        """Return whether a branch ends in a ``return`` that the compiler may have copied there from behind it."""
+        last = stmt.body[-1]
+        return len(stmt.body) > 1 and isinstance(last, ast.Return) and ast.dump(last) == ast.dump(rest[-1]) \
+            and not is_nothing(last) and self.evidence.may_be_copied(last)
 
     def _joins_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: ast.Return) -> bool:
         """Return whether a common ``return`` of two branches mostly stands behind them, where no lines tell."""
-        if not self.is_authored or end.value is None or isinstance(end.value, ast.Constant) \
-                or not self.evidence.may_be_copied(end):
+        if not self.is_authored or is_nothing(end) or not self.evidence.may_be_copied(end):
             return False
-        branch = ast.If(stmt.test, stmt.body[:-1], [])
-        return written_most("join", ("return", *looks("join", branch, rest[:-1]))) == "else"
+        return len(rest) > 1 or bool(suites_of(stmt.body[-2]))  # (Otherwise there is nothing to jump over.)
 
-    def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
+    def suite(self, stmts: list[ast.stmt], end: str, after: int | None, place: str = "") -> None:
         """Arrange a suite.
 
         Args:
             stmts: its statements.
             end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
             after: the line of the statement behind it.
+            place: where it stands (:func:`place_of`).
         """
+        self.place_of_suite = place
         last = stmts[-1] if stmts[1:] else None
         if isinstance(last, ast.Continue) and end != "continue":  # (What stands before it ends as it does.)
             del stmts[-1]
-            self.suite(stmts, "continue", line_of(last) or after)
+            self.suite(stmts, "continue", line_of(last) or after, place)
             if not never_falls(stmts):
                 stmts.append(last)
             return
@@ -136,7 +190,8 @@ class _Arrangement:
             self._inside(stmt, end if is_last else "", following)
             if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
                 arrange_loop(self.evidence, stmts, at)
-        self._add_exit(stmts, end, after)
+        if self.evidence.has_columns or stmts and not suites_of(stmts[-1]):  # (It may stand in a suite of the last.)
+            self._add_exit(stmts, end, after)
 
     def _forms(self, stmts: list[ast.stmt], first: int, end: str, after: int | None) -> None:
         """Arrange the statements of a suite from a place on, those that come into the suite by that, too."""
@@ -147,6 +202,8 @@ class _Arrangement:
                 self._test(stmts, at, end, after)
             elif isinstance(stmt, ast.Try):
                 arrange_try(self.evidence, stmts, at, end, after)
+                if self._asks() and end and at + 1 == len(stmts):
+                    self._handlers(stmts, at, end)
             elif isinstance(stmt, (ast.With, ast.AsyncWith)):
                 arrange_with(self.evidence, stmt)
             if len(stmts) > before:
@@ -154,22 +211,22 @@ class _Arrangement:
 
     def _inside(self, stmt: ast.stmt, end: str, after: int | None) -> None:
         """Arrange the suites of a compound statement."""
-        if isinstance(stmt, SCOPES):
+        suites = suites_of(stmt)
+        if not suites:
             return
         if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
             if isinstance(stmt, ast.While):
                 break_in_loop(self.evidence, stmt)
             if end == "return":
                 leave_by_break(self.evidence, stmt.body)
-            self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
-            self.suite(stmt.orelse, end, after)
+            self.suite(stmt.body, "continue", first_line(stmt.orelse) or after, place_of(stmt, stmt.body))
+            self.suite(stmt.orelse, end, after, place_of(stmt, stmt.orelse))
             return
-        suites = suites_of(stmt)
         finish = getattr(stmt, "finalbody", [])
         for number, suite in enumerate(suites):
             following = next((line for later in suites[number + 1:] if (line := first_line(later))), after)
             falls_through = not (isinstance(stmt, ast.Try) and suite is stmt.body and stmt.orelse)
-            self.suite(suite, end if falls_through and suite is not finish else "", following)
+            self.suite(suite, end if falls_through and suite is not finish else "", following, place_of(stmt, suite))
         if isinstance(stmt, ast.If) and is_empty(stmt.orelse):
             stmt.orelse = []
         if isinstance(stmt, ast.If) and stmt.orelse and is_empty(stmt.body):
@@ -182,12 +239,16 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         if stmt.orelse and is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
-        break_branch(self.evidence, stmts, at, after)
+        is_last = at + 1 == len(stmts)
+        if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
+            break_branch(self.evidence, stmts, at, after)
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
         elif not stmt.orelse:
             self._rest_in_branch(stmts, at, end if is_last else "")
+        if self._asks() and is_last and end:
+            self._guard_or_branches(stmts, at, end)
         if is_last and stmt.orelse:
             self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
         if not stmt.orelse and at + 1 < len(stmts) and never_falls(stmt.body):
@@ -228,8 +289,9 @@ class _Arrangement:
             stmts[at + 1:] = stmt.body
             stmt.test, stmt.body = negate(stmt.test), [leave(end, written.line)]
         elif written.kind in ("pass", "") and written.column == self.evidence.column(first) \
-                and not isinstance(first, (ast.While, ast.Return)) \
-                and self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body):
+                and not isinstance(first, (ast.While, ast.Return)) and (
+                    written.kind and written.column is None
+                    or self.evidence.room([at_line(ast.Pass(), written.line)], stmt.body)):
             # (``while True`` and what is unwound before a ``return`` are lines of nothing, too.)
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), [at_line(ast.Pass(), written.line)], stmt.body
 
@@ -247,21 +309,25 @@ class _Arrangement:
         if is_before(stmts[at + 1:], stmt.body) and never_falls(stmts[at + 1:]) and not folds_not(stmt.test):
             stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
             stmt.test = negate(stmt.test)
-        count = self._in_else(stmt, stmts[at + 1:], end)
+        count = self._in_else(stmt, stmts[at + 1:], end, at)
         stmt.orelse = stmts[at + 1:at + 1 + count]
         del stmts[at + 1:at + 1 + count]
 
-    def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str = "") -> int:
+    def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str, before: int) -> int:
         """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
         evidence = self.evidence
         if end == "return" and (evidence.falls_off(stmt.body) or self._falls_mostly(stmt, rest)):
             return len(rest)
+        known = evidence.count_in_else(ast.If(stmt.test, stmt.body, []), rest)
+        if known is not None:
+            return known
         inner = evidence.column(stmt.body[0])
         if inner is None and (written := evidence.exit_between(line_of(stmt), first_line(rest))) is not None:
             inner = written.column
         first = evidence.column(rest[0])
         if inner is None or first is None or is_before(rest, stmt.body):
-            return self._in_else_mostly(stmt, rest, end)
+            count = self._in_else_mostly(stmt, rest, end, before)
+            return 0 if count == len(rest) and evidence.is_last(rest) else count
         if first < inner:
             return int(isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first))
         return self._in_suite(rest)
@@ -272,35 +338,95 @@ class _Arrangement:
 
     def _falls_mostly(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a ``return`` at the end of a branch is mostly not written, where no lines tell."""
-        if not self.is_authored or self.evidence.has_lines or len(stmt.body) < 2 or leaves(stmt.body) != "return":
+        if not self._asks() or len(stmt.body) < 2 or leaves(stmt.body) != "return":
             return False
         others = rest[:-1] if len(rest) > 1 and leaves_by(rest[-1], "return") else rest
-        if leaves(others) != "falls":
-            return False
         branch = ast.If(stmt.test, stmt.body[:-1], [])
-        return written_most("join", ("return", *looks("join", branch, others))) == "else"
+        looks = looks_of_branches(branch, others, "return", self.space)
+        return self._mostly("join", looks, {"guard": lines_of_exit(others)}) == "else"
 
-    def _in_else_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
+    def _in_else_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: str, before: int) -> int:
         """Return how many statements are in an ``else`` mostly, where no columns tell."""
         if not self.is_authored:
             return len(stmt.orelse)
-        if len(stmt.body) == 1 and leaves_by(stmt.body[0], end):
-            return 0  # (1586 of 1693 guards.)
-        room = self.evidence.room(stmt.body, rest)
-        if isinstance(rest[0], ast.If):
-            answer = written_most("elif", looks("elif", stmt, rest, room))
-            return 1 if answer == "elif" else len(rest) if answer == "else" else 0
-        if room is not None and room < 1:
+        if leaves_by(stmt.body[-1], end) and (len(stmt.body) == 1 or self._asks()):
+            return 0  # (1586 of 1693 guards. Of others it was asked before.)
+        if self._asks() and self._is_join(stmt, rest):
             return 0
-        return len(rest) if written_most("else", looks("else", stmt, rest, room)) == "else" else 0
+        room = self.evidence.room(stmt.body, rest)
+        is_if = isinstance(rest[0], ast.If)
+        if not is_if and room is not None and room < 1:
+            return 0
+        looks = looks_of_leaving(stmt, rest, before, room, self.space)
+        self.space.places -= not is_if
+        answer = self._mostly("elif" if is_if else "else", looks, {"else": 1})
+        return 1 if answer == "elif" else len(rest) if answer == "else" else 0
+
+    def _guard_or_branches(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+        """Arrange the last ``if`` of a suite: as it is, or as ``if a: continue`` (``return``) and what runs else."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.If)
+        if never_falls(stmt.body):
+            return
+        if not stmt.orelse:
+            looks = looks_of_rest(stmt, end, at, self.space)
+            if not folds_not(stmt.test) and self._mostly("guard", looks, {"guard": 1}) == "guard":
+                stmts[at + 1:] = stmt.body
+                stmt.test, stmt.body = negate(stmt.test), [self._leave(end)]
+        elif end == "continue":
+            looks = looks_of_branches(stmt, stmt.orelse, end, self.space)
+            if self._mostly("join", looks, {"guard": lines_of_exit(stmt.orelse)}) == "guard":
+                stmt.body.append(leave(end, None))
+                stmts[at + 1:], stmt.orelse = stmt.orelse, []
 
     def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        count = self._in_else(stmt, stmt.orelse, end)
+        behind = self._behind_elifs(stmt.orelse, end)
+        if len(behind) > 1 and (count := self.evidence.count_in_else(ast.If(stmt.test, stmt.body, []), behind)):
+            if count < len(behind):
+                for each in behind[:count]:
+                    if isinstance(each, ast.If):
+                        each.orelse = []
+                stmts[at + 1:at + 1] = behind[count:]
+                stmt.orelse = behind[:count]
+                return
+        count = self._in_else(stmt, stmt.orelse, end, at)
         stmts[at + 1:at + 1] = stmt.orelse[count:]
         del stmt.orelse[count:]
+
+    def _behind_elifs(self, stmts: list[ast.stmt], end: str) -> list[ast.stmt]:
+        """Return the statements of an ``else`` with those that may as well stand behind it.
+
+        They are in the ``else`` of an ``if`` in it that control never falls out of.
+        """
+        only = stmts[0]
+        if len(stmts) > 1 or not isinstance(only, ast.If) or not only.orelse:
+            return stmts
+        self._add_exit(only.body, end, first_line(only.orelse), ("continue", ""))
+        return [only, *self._behind_elifs(only.orelse, end)] if never_falls(only.body) else stmts
+
+    # --- other statements -------------------------------------------------------------------------
+    def _handlers(self, stmts: list[ast.stmt], at: int, end: str) -> None:
+        """Write what is in the ``else`` of a ``try`` behind it, where no lines tell: handlers leave (365 of 496)."""
+        stmt = stmts[at]
+        assert isinstance(stmt, ast.Try)
+        suites = falling_handlers(stmt, end)
+        if not suites or not stmt.orelse or stmt.finalbody:
+            return
+        for suite in suites:
+            if is_only_exit(suite, end):
+                suite.clear()
+            if not suite or not leaves_by(suite[-1], end):
+                suite.append(self._leave(end))
+        stmts[at + 1:], stmt.orelse = stmt.orelse, []
+
+    def _leave(self, end: str) -> ast.stmt:
+        """Return a ``continue``, or a ``return`` of nothing: ``return None`` beside values (1297 of 1520 functions)."""
+        if end == "return" and self.returns_values:
+            return ast.Return(ast.Constant(None))
+        return leave(end, None)
 
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:
@@ -310,11 +436,13 @@ class _Arrangement:
                 continue
             is_last = end == "return" and stmt is stmts[-1]
             written = self.evidence.is_written(stmt)
+            if written == "return" and not self.evidence.has_columns and self.returns_values:
+                written = "return None"
             if written == "?" and not (is_last and len(stmts) == 1 and not self.returns_values):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
             if self.is_authored and not self.evidence.has_lines and self.returns_values and not is_last:
-                written = "return None"  # (1063 of 1329 functions.)
+                written = "return None"
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:  # (Without lines nothing tells: nobody writes one at the end of a branch.)
@@ -324,7 +452,7 @@ class _Arrangement:
                   kinds: tuple[str, ...] = ("continue",)) -> None:
         """Write the ``continue`` that the author wrote at the end of a suite, where falling off it does the same."""
         last = stmts[-1] if stmts else None
-        if end == "continue" and last is not None and not never_falls(stmts):
+        if end == "continue" and self.evidence.exits and last is not None and not never_falls(stmts):
             written = self.evidence.exit_between(self.evidence.behind(stmts), after)
             if written is not None and written.kind in kinds and written.column == self.evidence.column(last):
                 stmts.append(leave("continue", written.line))

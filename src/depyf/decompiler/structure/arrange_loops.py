@@ -7,13 +7,14 @@ import ast
 from ..lift import folds_not, negate
 from ..nodes import at_line, line_of, suites_of
 from .evidence import Evidence
+from .habits import kind_of
 from .suites import is_nothing
 
 
 def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
     """Arrange an ``if`` with a ``break`` alone in one branch: a guard, or ``else: break``.
 
-    A jump is all that a ``break`` leaves. Which branch comes first in the text is told by its line. Where nothing
+    A jump is all that a ``break`` leaves. Which branch comes first in the text follows from its line. Where nothing
     tells, it is a guard.
 
     Args:
@@ -31,6 +32,8 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
         behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
         if guard is None and evidence.exit_between(evidence.behind(stmt.body), behind, "break") is not None:
             return
+        if not evidence.has_lines and kind_of(negate(stmt.test)) == "not a comparison":
+            return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
         if guard is not None:
             evidence.stands_at(stmt.body[0], guard)
@@ -43,6 +46,29 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
             evidence.stands_at(stmt.body[0], guard)
         else:
             _break_behind(evidence, stmts, at, after)
+
+
+def break_at_end(evidence: Evidence, stmts: list[ast.stmt], after: int | None) -> bool:
+    """Arrange ``if a: break`` at the end of a loop as ``if not a: continue`` and ``break`` where that was written.
+
+    Returns:
+        Whether it was.
+    """
+    stmt = stmts[-1]
+    assert isinstance(stmt, ast.If)
+    if not is_break(stmt.body) or folds_not(stmt.test):
+        return False
+    goes_on = evidence.exit_between(line_of(stmt), after, "continue")
+    leaves = evidence.exit_between(goes_on.line + 1, after, "break") if goes_on is not None else None
+    if goes_on is None or leaves is None or goes_on.column is None or leaves.column is None \
+            or leaves.column >= goes_on.column:
+        return False
+    stmt.test = negate(stmt.test)
+    stmts.extend(stmt.body)
+    stmt.body = [ast.Continue()]
+    evidence.stands_at(stmt.body[0], goes_on)
+    evidence.stands_at(stmts[-1], leaves)
+    return True
 
 
 def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:

@@ -1,7 +1,7 @@
 """``try``, ``with`` and what stands behind them and behind loops, as their author wrote them.
 
 Example: ``try: a()`` / ``except E: return`` / ``else: b()`` is one program with ``b()`` behind the ``try``. Which of
-them was written is told by the indentation of ``b()``; so is what was copied into the body and its handlers.
+them was written follows from the indentation of ``b()``; so is what was copied into the body and its handlers.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 
 from ..nodes import Literal, all_statements, at_line, line_of, offset_of, suites_of
-from .evidence import INDENTATION, Evidence
-from .suites import first_line, is_empty, is_nothing, never_falls, word_of
+from .evidence import INDENTATION, Evidence, Exit
+from .suites import first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
@@ -30,6 +30,8 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
     behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
     _into_body(evidence, stmt)
     _out_of_body(evidence, stmts, at, behind)
+    if end and stmt.handlers and not stmt.finalbody and evidence.has_lines and not evidence.has_columns:
+        _else_or_exits(evidence, stmts, at, end)
     if end == "continue" and at + 1 == len(stmts):
         _continues(evidence, stmt, behind)
     if stmt.handlers and not stmt.finalbody and all(never_falls(handler.body) for handler in stmt.handlers):
@@ -51,6 +53,69 @@ def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     count = evidence.count_indented(rest[:count], inner)
     stmt.orelse = rest[:count]
     stmts[at + 1:] = rest[count:]
+
+
+def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str) -> None:
+    """Arrange ``except E: return`` and the rest behind the ``try``, or ``except E: pass`` with the rest in an ``else``.
+
+    Where no columns tell, the lines of the handlers' exits do. (If nothing tells, an ``else`` has a line: of 45 such
+    statements with room for it 28 have one, and of 48 without none.)
+    """
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.Try)
+    rest = stmt.orelse or stmts[at + 1:]
+    if not rest or stmt.orelse and at + 1 < len(stmts):
+        return
+    follow = [*(_line_of_handler(stmt, number) for number in range(1, len(stmt.handlers))), first_line(rest)]
+    falling = [handler for handler in stmt.handlers if not never_falls(handler.body)]
+    if falling and not stmt.orelse:
+        return
+    ends = [(handler, line) for handler, line in zip(stmt.handlers, follow)
+            if handler in falling or leaves_by(handler.body[-1], end) or evidence.falls_off(handler.body)]
+    if not ends:
+        return
+    found = [_way_out(evidence, handler, line, end) for handler, line in ends]
+    if "falls" in found or "exit" not in found and _stands_in_else(evidence, stmt, rest):
+        if not stmt.orelse:
+            stmt.orelse = stmts[at + 1:]
+            del stmts[at + 1:]
+        for handler, _ in ends:
+            if leaves_by(handler.body[-1], end):
+                handler.body[-1:] = [] if handler.body[1:] else [ast.Pass()]
+    else:
+        stmts[at + 1:], stmt.orelse = rest, []
+        for handler, line in ends:
+            if not never_falls(handler.body):
+                written = _exit_at_end(evidence, handler, line)
+                handler.body[:] = [*([] if is_empty(handler.body) else handler.body),
+                                   leave(end, written.line if written else None)]
+
+
+def _stands_in_else(evidence: Evidence, stmt: ast.Try, rest: list[ast.stmt]) -> bool:
+    """Return whether what runs where nothing was raised is mostly in an ``else``, where no exit tells."""
+    returns = any(isinstance(each, ast.Return) and not is_nothing(each) for each in all_statements(rest))
+    return not returns and evidence.room(stmt.handlers[-1].body, rest) != 0
+
+
+def _way_out(evidence: Evidence, handler: ast.ExceptHandler, behind: int | None, end: str) -> str:
+    """Return ``exit`` if a handler ends in a written exit, ``falls`` if in none; empty where that is not known."""
+    body = handler.body
+    if len(body) > 1 and evidence.falls_off(body):
+        return "falls"
+    written = _exit_at_end(evidence, handler, behind)
+    is_word = is_empty(body) or len(body) == 1 and leaves_by(body[0], end)
+    if written is None:
+        return "" if is_word else "falls"
+    if written.kind:
+        return "exit" if written.kind == end else "falls"
+    return "" if is_word and evidence.copies_exits else "exit"
+
+
+def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, behind: int | None) -> Exit | None:
+    """Return the statement of one word at the end of a handler, before a line."""
+    body = handler.body[:-1] if isinstance(handler.body[-1], (ast.Return, ast.Continue)) else handler.body
+    begin: int | None = getattr(handler, "lineno", None)
+    return evidence.exit_between(evidence.behind(body) if body and not is_empty(body) else begin, behind)
 
 
 def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
@@ -177,26 +242,29 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     suites = [stmt.orelse or stmt.body, *(handler.body for handler in stmt.handlers)]
-    ends = [suite for suite in suites if _has_line(suite[-1])]
+    ends = [suite[-1] for suite in suites if _has_line(suite[-1])]
     if not ends:
         return
     is_last = not stmts[at + 1:]
-    copy = max((suite[-1] for suite in ends), key=lambda each: line_of(each) or 0) if is_last else stmts[at + 1]
-    copies = [suite for suite in ends if line_of(suite[-1]) == line_of(copy) and ast.dump(suite[-1]) == ast.dump(copy)]
-    last = max((line for each in all_statements([stmt]) if (line := line_of(each)) is not None
-                and not any(each is suite[-1] for suite in copies)), default=None)
-    if not copies or last is None or last >= (line_of(copy) or 0):
+    copy = max(ends, key=lambda each: line_of(each) or 0) if is_last else stmts[at + 1]
+    copies = [end for end in ends if line_of(end) == line_of(copy) and ast.dump(end) == ast.dump(copy)]
+    if not copies or not _is_behind_all(stmt, copy, copies):
         return
     if is_last:
         if not _stands_behind(evidence, stmt, copy, len(copies)) or not all(map(never_falls, suites)):
             return
         stmts.append(copy)
-    for suite in copies:
-        suite.pop()
-        if not suite:
-            suite.append(at_line(ast.Pass(), None))
+    for suite in suites:
+        if suite[-1] in copies:
+            suite[-1:] = [] if suite[1:] else [at_line(ast.Pass(), None)]
     if stmt.orelse and is_empty(stmt.orelse):
         stmt.orelse = []
+
+
+def _is_behind_all(stmt: ast.Try, copy: ast.stmt, copies: list[ast.stmt]) -> bool:
+    """Return whether a ``return`` has a line behind those of all statements of a ``try`` but its copies."""
+    lines = [line for each in all_statements([stmt]) if each not in copies and (line := line_of(each)) is not None]
+    return bool(lines) and max(lines) < (line_of(copy) or 0)
 
 
 def _stands_behind(evidence: Evidence, stmt: ast.Try, copy: ast.stmt, count: int) -> bool:

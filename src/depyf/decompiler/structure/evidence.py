@@ -18,14 +18,17 @@ columns wide, and no other instruction has it: ``continue``.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from itertools import compress
 
 from ...bytecode.code import Code
+from ...bytecode.instructions import decode
 from ...bytecode.linetable import Position, parse_exception_table, positions
 from ...bytecode.versions import table
 from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, ops_of, suites_of
+from .leftovers import Leftovers, one_line_guards
+from .suites import is_nothing
 
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
@@ -33,8 +36,11 @@ _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}
 _LEAVING = (
     "NOP", "JUMP_ABSOLUTE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "POP_TOP", "POP_EXCEPT",
     "POP_ITER", "SWAP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST", "POP_BLOCK", "ROT_TWO", "EXTENDED_ARG",
-    "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP",
+    "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP", "BEGIN_FINALLY", "WITH_CLEANUP_START",
+    "WITH_CLEANUP_FINISH", "POP_FINALLY", "CALL_FINALLY",
 )
+#: What it takes to leave a ``with`` up to 3.10, besides (it stands in calls, too), and what comes behind handlers.
+_LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 #: One step of it.
 INDENTATION = 4
 
@@ -73,9 +79,9 @@ class _Opcodes:
             return frozenset(opcodes[name] for name in names if name in opcodes)
 
         self.nop = opcodes["NOP"]
-        self.leaving = numbers(*_LEAVING)
+        self.leaving = numbers(*_LEAVING, *(_LEAVING_WITH if version < (3, 11) else ()))
         # (A ``None`` among operands is a load by itself, as wide as ``pass``.)
-        self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE")
+        self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE", *_LEAVING_WITH)
         self.returning = numbers("RETURN_VALUE", "RETURN_CONST")
         self.calling = numbers(*(name for name in opcodes if name.startswith("CALL")))
         self.constant = numbers("LOAD_CONST", "RETURN_CONST")
@@ -84,6 +90,12 @@ class _Opcodes:
 
 
 _opcodes = cache(_Opcodes)
+
+
+@cache
+def _selection(opcodes: frozenset[int]) -> bytes:
+    """Return a table for ``bytes.translate`` that leaves 1 for some opcodes and 0 for all others."""
+    return bytes(opcode in opcodes for opcode in range(256))
 
 
 def _is_none(code: Code, index: int) -> bool:
@@ -100,23 +112,34 @@ class Evidence:
     Attributes:
         has_columns: whether there are positions (3.11 and later, and the table was kept).
         has_lines: whether there are lines.
+        copies_exits: whether the compiler copies ends of functions to where jumps lead there (3.10 and later).
+        is_blank: whether there are no positions at all.
     """
 
-    def __init__(self, code: Code, has_places: bool = True) -> None:
+    def __init__(self, code: Code, has_places: bool = True, is_resumed: bool = False) -> None:
         """Read the facts.
 
         Args:
             code: the code object.
             has_places: whether the operations that statements are made of are at their places in the code.
+            is_resumed: whether it is a resume function, of which a part is torch's.
         """
         self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
         self._opcodes = _opcodes(code.version)
         self._units = code.bytecode[::2]
-        self._copies = code.version >= (3, 10)
+        self.copies_exits = code.version >= (3, 10)
+        instructions = decode(code) if has_places and code.version < (3, 11) else []
+        self._guards = one_line_guards(instructions)
+        self._left = Leftovers(instructions) if instructions and not self.copies_exits else None
         known = set(self.positions)
         known.discard(None)
         self.has_columns = any(position.column is not None for position in known if position is not None)
+        if is_resumed and self.has_columns:  # (What torch adds to the user's code has a line and no columns.)
+            self.positions = [None if position is not None and position.column is None else position
+                              for position in self.positions]
+            known = set(self.positions) - {None}
         self.has_lines = len(_lines_of(known)) > 1
+        self.is_blank = not known
         self._columns: dict[ast.stmt, int | None] = {}
         self.exits = self._exits(known, code) if self.has_lines else []
 
@@ -135,7 +158,12 @@ class Evidence:
                       if 0 < entry.start <= 2 * len(units) and units[entry.start // 2 - 1] == nop}
         other |= {self.positions[at] for at, opcode in enumerate(units)
                   if opcode in self._opcodes.constant and not _is_none(code, code.bytecode[2 * at + 1])}
-        return [Exit(line, None, "") for line in sorted(_lines_of(known) - _lines_of(other))]
+        if not self._opcodes.deleting.isdisjoint(self._units):
+            other -= self._unbinding()
+        lines = _lines_of(self._positions_of(self._opcodes.acting) & known) - _lines_of(other)
+        words = self._left.words() if self._left is not None else {}
+        kinds = {**{line: words.get(line, "") for line in lines}, **self._guards}
+        return [Exit(line, None, kinds[line]) for line in sorted(kinds)]
 
     def _exits_by_span(self, other: set[Position | None]) -> list[Exit]:
         """Return the one-word statements by their width; ``other`` are positions of what is more than one."""
@@ -159,7 +187,7 @@ class Evidence:
         return both - self._positions_of(written)
 
     def _positions_of(self, opcodes: frozenset[int]) -> set[Position | None]:
-        return {position for opcode, position in zip(self._units, self.positions) if opcode in opcodes}
+        return set(compress(self.positions, self._units.translate(_selection(opcodes))))
 
     def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
@@ -169,8 +197,10 @@ class Evidence:
         """
         if first is None or last is None:
             return None
-        result = next((each for each in self.exits if first <= each.line < last), None)
-        return result if result is None or not kind or result.kind in ("", kind) else None
+        found = [each for each in self.exits if first <= each.line < last]
+        if kind and not self.has_columns:
+            found = [each for each in found if each.kind in ("", kind)]
+        return found[0] if found and (not kind or found[0].kind in ("", kind)) else None
 
     def is_written(self, stmt: ast.Return) -> str:
         """Return whether a ``return`` of nothing was written, and how.
@@ -179,6 +209,8 @@ class Evidence:
             ``return``, ``return None``; ``pass``, where it was, and what falls off the end behind it returns; ``?`` for
             one of these; empty if it was not.
         """
+        if self._left is not None and (ops := ops_of(stmt)) is not None and self._left.ends_by_itself(ops[1]):
+            return ""
         for position in self._places_of(stmt)[:None if self.has_columns else 1]:
             for each in self.exits:
                 if each.line == position.line and each.column == position.column:
@@ -242,7 +274,7 @@ class Evidence:
         It copies up to four operations (``inline_small_exit_blocks`` in compile.c, ``MAX_COPY_SIZE``; 3.10 and later).
         An expression is at least one, and so is the return (*certain*: a longer one was written as often as it is).
         """
-        return self._copies and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
+        return self.copies_exits and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
 
     def falls_off(self, stmts: list[ast.stmt]) -> bool:
         """Return whether a suite ends in a ``return`` that nobody wrote, on one of its paths.
@@ -251,16 +283,19 @@ class Evidence:
         ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of what stands before them.
         """
         last = stmts[-1]
-        if isinstance(last, ast.Return):
-            return self.has_lines and len(stmts) > 1 and last.value is None and not self.is_written(last)
-        if isinstance(last, (ast.If, ast.Try)) and any(map(self.falls_off, suites_of(last))):
-            return True
-        return len(stmts) > 1 and isinstance(stmts[-2], ast.If) and self.falls_off(stmts[-2].body)
+        if self.has_lines and len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last):
+            if not self.is_written(last):
+                return True
+        return any(self.falls_off(suite) for stmt in stmts if isinstance(stmt, (ast.If, ast.Try, ast.With))
+                   for suite in suites_of(stmt))
 
     # --- lines ------------------------------------------------------------------------------------
     def first_line(self, stmt: ast.stmt) -> int | None:
         """Return the first line of a statement; ``None`` where it is not known."""
-        lines = [*self._lines(stmt), *([line] if (line := line_of(stmt)) is not None else [])]
+        units, line = self._whole_units_of(stmt), line_of(stmt)
+        lines = [line] if line is not None else []
+        if units is not None:
+            lines += [begin for begin, _ in self._lines[units] if begin]
         if lines or not isinstance(stmt, ast.Try):
             return min(lines, default=None)
         inner = self.first_line(stmt.body[0])
@@ -268,23 +303,30 @@ class Evidence:
 
     def last_line(self, stmts: list[ast.stmt]) -> int | None:
         """Return the last line of which something is known to belong to a suite."""
-        inside = all_statements(stmts)
-        lines = [line for each in inside for line in (*self._lines(each), line_of(each)) if line is not None]
-        lines += [each.lineno for stmt in inside if isinstance(stmt, SCOPES)
-                  for each in ast.walk(stmt) if isinstance(each, ast.stmt) and hasattr(each, "lineno")]
-        return max(lines, default=None)
+        last = 0
+        for stmt in all_statements(stmts):
+            if isinstance(stmt, SCOPES):
+                last = max([last, *(line_of(each) or 0 for each in ast.walk(stmt) if isinstance(each, ast.stmt))])
+            units = self._whole_units_of(stmt)
+            if units is not None:
+                last = max(last, *(end for _, end in self._lines[units]))
+            last = max(last, line_of(stmt) or 0)
+        return last or None
 
-    def behind(self, stmts: list[ast.stmt]) -> int:
+    def behind(self, stmts: list[ast.stmt]) -> int | None:
         """Return the line behind a suite, as far as that is known."""
-        return (self.last_line(stmts) or 0) + 1
+        last = self.last_line(stmts)
+        return None if last is None else last + 1
 
-    def _lines(self, stmt: ast.stmt) -> Iterator[int]:
+    def _whole_units_of(self, stmt: ast.stmt) -> slice | None:
+        """Return the code units of a statement whose first operation is known."""
         units = self._units_of(stmt)
-        if units is not None and 0 <= units[0] <= units[1]:
-            for position in self.positions[units[0]:units[1] + 1]:
-                if position is not None:
-                    yield position.line
-                    yield position.end_line
+        return slice(units[0], units[1] + 1) if units is not None and 0 <= units[0] <= units[1] else None
+
+    @cached_property
+    def _lines(self) -> list[tuple[int, int]]:
+        """The first and the last line of each code unit; 0 where they are not known."""
+        return [(0, 0) if each is None else (each.line, each.end_line) for each in self.positions]
 
     def room(self, branch: list[ast.stmt], rest: list[ast.stmt]) -> int | None:
         """Return the number of lines between a branch and what stands behind it, in which nothing lies.
@@ -298,6 +340,48 @@ class Evidence:
         return first - 1 - max((position.line for position in self.positions
                                 if position is not None and last < position.line < first), default=last)
 
+    # --- what the compiler left --------------------------------------------------------------------
+    def count_in_else(self, stmt: ast.If | ast.Try, rest: list[ast.stmt]) -> int | None:
+        """Return how many of the statements behind one that control never falls out of were written in its ``else``.
+
+        The compiler of 3.9 and before leaves jumps over an ``else`` (:mod:`.leftovers`; *certain*).
+
+        Returns:
+            the number; ``None`` where nothing tells.
+        """
+        begin, end = self._last_offset([stmt]), self._first_offset(rest[0])
+        if self._left is None or begin is None or end is None or begin >= end:
+            return None
+        target = self._left.jump_behind(begin, self._jumps(stmt), end)
+        if target is not None:
+            starts = [self._first_offset(each) or 0 for each in rest]
+            return next((at for at, start in enumerate(starts) if start >= target > end), len(rest))
+        return None if self._returns(stmt) else 0
+
+    def is_last(self, stmts: list[ast.stmt]) -> bool:
+        """Return whether the compiler is known to have left nothing behind a suite, so that it ends in no ``else``."""
+        behind = self._last_offset(stmts)
+        return self._left is not None and behind is not None and isinstance(stmts[-1], ast.Return) and (
+            self._left.is_last(behind))
+
+    def _jumps(self, stmt: ast.stmt) -> bool:
+        """Return whether the last suite of a statement ends in a jump, which has no operation of its own."""
+        suites = suites_of(stmt)
+        return self._jumps(suites[-1][-1]) if suites else isinstance(stmt, (ast.Break, ast.Continue))
+
+    def _returns(self, stmt: ast.stmt) -> bool:
+        """Return whether a suite of a statement ends in a ``return``, behind which the compiler leaves nothing."""
+        return isinstance(stmt, ast.Return) or any(self._returns(suite[-1]) for suite in suites_of(stmt))
+
+    def _first_offset(self, stmt: ast.stmt) -> int | None:
+        """Return the byte offset of the first operation that is known of a statement."""
+        known = [ops for each in all_statements([stmt]) if (ops := ops_of(each)) is not None]
+        return min((first if first >= 0 else last for first, last in known), default=None)
+
+    def _last_offset(self, stmts: list[ast.stmt]) -> int | None:
+        """Return the byte offset of the last operation that is known of a suite."""
+        return max((ops[1] for each in all_statements(stmts) if (ops := ops_of(each)) is not None), default=None)
+
     # --- columns ----------------------------------------------------------------------------------
     def column(self, stmt: ast.stmt) -> int | None:
         """Return the column at which a statement begins; ``None`` where nothing tells."""
@@ -305,7 +389,7 @@ class Evidence:
             return None
         if stmt not in self._columns:
             if hasattr(stmt, "body") and not isinstance(stmt, SCOPES):
-                return self._compound(stmt)  # (It is told by what is inside, which may still change.)
+                return self._compound(stmt)  # (It follows from what is inside, which may still change.)
             self._columns[stmt] = self._simple(stmt)
         return self._columns[stmt]
 

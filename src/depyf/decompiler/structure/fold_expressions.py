@@ -107,7 +107,7 @@ class Reducer:
             block = self.cfg.blocks[id]
             state = State(parameters=True)
             try:
-                self.executor.run(state, block.ops)
+                self.executor.run(state, block.ops, to_statement=True)
                 if state.stmts or state.queue:
                     result = _IMPURE
                 else:
@@ -189,7 +189,7 @@ class Reducer:
         """Return whether operations do nothing but push values."""
         state = State(parameters=True)
         try:
-            self.executor.run(state, ops)
+            self.executor.run(state, ops, to_statement=True)
         except CannotDecompile:
             return False
         return not (state.stmts or state.queue or state.underflow) and len(state.stack) == count
@@ -570,7 +570,7 @@ class Reducer:
         """Return whether operations do nothing but push one value."""
         state = State(parameters=True)
         try:
-            self.executor.run(state, ops)
+            self.executor.run(state, ops, to_statement=True)
         except CannotDecompile:
             return False
         return not state.stmts and not state.queue and not state.underflow and len(state.stack) == 1 and isinstance(

@@ -110,7 +110,7 @@ class _Edges:
         is_break = target == succ and ends_in_break(blocks[id])
         if is_break or target != succ and drops_iterator(walker, succ, target):
             normal_exit = loop.normal_exit
-            if normal_exit not in (None, target) and walker.cfg.is_duplicate(target, normal_exit):
+            if normal_exit not in (None, target) and walker.cfg.is_copy(target, normal_exit):
                 self._lead_to_normal_exit(id if is_break else succ, target, normal_exit)
                 return
             if not _returns_at_once(goal):

@@ -46,16 +46,25 @@ def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], 
         return set()
     first, last = min(line for line, _ in places), max(line for line, _ in places)
     indentation = min((column for _, column in places if column is not None), default=None)
+    around = set.intersection(*(set(walker.cfg.handlers_around(blocks[id].handler)) for id in body))
     inside = set()
     for id in candidates:
         if id is None:
             continue
         line, column = _start(walker, evidence, id, body | ends)
+        if column is not None and _begins_try(walker, blocks[id], around):
+            column -= INDENTATION
         if line is None or line <= first:
             continue
         if line <= last if column is None or indentation is None else column >= indentation:
             inside.add(id)
     return inside
+
+
+def _begins_try(walker: Walker, block: Block, around: set[int]) -> bool:
+    """Return whether a block outside of a loop begins with the body of a ``try`` that the loop is not in."""
+    return any(walker.cfg.kinds.get(handler) in ("except", "except*", "finally")
+               for handler in walker.cfg.handlers_around(block.handler) if handler not in around)
 
 
 def _before_leaving(block: Block) -> Iterator[Op]:
@@ -70,7 +79,7 @@ def _before_leaving(block: Block) -> Iterator[Op]:
 
 
 def _start(walker: Walker, evidence: Evidence, id: int, avoid: set[int]) -> tuple[int | None, int | None]:
-    """Return the line and column at which the first statement of a block begins; of ``try``, of its first one."""
+    """Return the line and column at which the first statement of a block begins; of ``try``, of the first in it."""
     block = walker.cfg.blocks[id]
     ops = _statement_ops(block)
     if [op.kind for op in ops] == ["CONST", "RETURN"]:

@@ -51,7 +51,7 @@ def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -
         return None
     probe = State(cursor.stack[:])
     try:
-        walker.executor.run(probe, block.ops)
+        walker.executor.run(probe, block.ops, to_statement=True)
     except CannotDecompile:
         return None
     return None if probe.stmts else out[0]

@@ -90,7 +90,7 @@ def lead_copies_to(walker: Walker, sources: Iterable[int], join: int | None) -> 
     blocks = walker.cfg.blocks
     for id in sources:
         for position, succ in enumerate(blocks[id].successors):
-            if succ != join and walker.cfg.is_duplicate(succ, join):
+            if succ != join and walker.cfg.is_copy(succ, join):
                 blocks[id].successors[position] = join
 
 
@@ -182,7 +182,7 @@ def _joins(
         # the end of ``else`` may be a copy of what the clauses lead to
         rest = reach(walker, [normal], outer_ends(cursor.frame, cursor.follow) - {normal})
         lead_copies_to(walker, rest, after_handlers)
-    if after_handlers == normal or walker.cfg.is_duplicate(after_handlers, normal):
+    if after_handlers == normal or walker.cfg.is_copy(after_handlers, normal):
         return normal, normal
     if after_handlers == cursor.follow:
         return normal, cursor.follow

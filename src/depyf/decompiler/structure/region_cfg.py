@@ -57,6 +57,17 @@ class RegionCfg(Cfg):
             and all(self.is_duplicate(s, t, 0, depth - 1) for s, t in zip(x.successors, y.successors))
         )
 
+    def is_copy(self, a: int, b: int) -> bool:
+        """Return whether one block is a copy that the compiler made of the other, or both are one.
+
+        The compiler of 3.9 and before copies no exits: what stands twice was written twice. (Where paths to one
+        operation were told apart when the code was read, both copies have its place.)
+        """
+        if not self.is_duplicate(a, b):
+            return False
+        one, other = (block.ops[0] if block.ops else block.end_op for block in (self.blocks[a], self.blocks[b]))
+        return self.code.version >= (3, 10) or one is None or other is None or one.offset == other.offset
+
 
 def straight(cfg: RegionCfg, id: int, limit: int = 12) -> tuple[list[Op], Block]:
     """Return the operations from a block on, over plain jumps, and the block they end in."""
@@ -93,5 +104,5 @@ def copied_op(a: Op, b: Op) -> bool:
 
 
 def same_op(a: Op, b: Op) -> bool:
-    """Return whether two operations are copies of one, as far as that can be told without their context."""
+    """Return whether two operations are copies of one, as far as that can be known without their context."""
     return a.kind == b.kind and (a.arg is b.arg or type(a.arg) is type(b.arg) and bool(a.arg == b.arg))

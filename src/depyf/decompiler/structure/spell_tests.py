@@ -37,7 +37,7 @@ class _Speller:
         self.scope = body.scope
 
     def suite(self, statements: list[ast.stmt]) -> None:
-        """Spell the tests of a suite, the inner ones first: where a statement stands is told from what is in it."""
+        """Spell the tests of a suite, the inner ones first: where a statement stands follows from what is in it."""
         for at in reversed(range(len(statements))):
             statement = statements[at]
             for suite in suites_of(statement):

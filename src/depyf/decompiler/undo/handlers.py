@@ -1,6 +1,6 @@
-"""Exception handlers told apart: what statement each is of.
+"""Exception handlers classified: what statement each is of.
 
-A handler is told by its first operations: ``PUSH_EXC_INFO; WITH_EXCEPT_START`` begins that of a ``with``,
+A handler is recognised by its first operations: ``PUSH_EXC_INFO; WITH_EXCEPT_START`` begins that of a ``with``,
 ``PUSH_EXC_INFO; ...; CHECK_EXC_MATCH`` that of an ``except``, ``CONST None; STORE e; DELETE e; RERAISE`` the clean-up
 of ``except E as e``. Handlers of handlers, which only restore the exception that was handled before, are transparent:
 the region around them counts.

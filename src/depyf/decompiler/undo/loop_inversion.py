@@ -159,7 +159,7 @@ def _loops(cfg: RegionCfg, group: list[Block]) -> bool:
         goal = cfg.blocks[succ]
         if goal.end == "jump" and cfg.order[succ] > cfg.order[block.id]:
             succ = goal.successors[0]  # the rest of the test, which has been found before
-        return first <= cfg.order[succ] < cfg.order[block.id]
+        return first <= cfg.order[succ] <= cfg.order[block.id]
 
     return any(leads_back(block, succ) for block in group[1:] for succ in block.successors)
 

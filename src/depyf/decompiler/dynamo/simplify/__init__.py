@@ -33,6 +33,7 @@ from .loop_invariant_slots import loop_invariant_slots
 from .naming import Namer, is_torch_name
 from .reentered import ordinary_with
 from .updates import as_one_call, with_telling_names
+from .user_part import user_part
 from .values import BlockPlan, Container, SsaValue, State, Value
 from .write import BlockWriter
 
@@ -55,6 +56,8 @@ class Simplification:
         self.graph = graph
         #: A graph that may be simplified in place of :attr:`graph`; not every one can be.
         self.bolder: Cfg | None = None
+        #: Blocks of the user's own in a resume function: they stay as they are.
+        self.authored: frozenset[int] = frozenset()
         self.parameter_names = parameter_names or {}
         self.keep_variables = keep_variables
         self.rename = rename or {}
@@ -64,7 +67,8 @@ class Simplification:
         """Return a graph simplified, again for as long as branches turn out to be decided."""
         # Each decided branch makes more of the graph straight; a graph has finitely many.
         for _ in range(len(present.blocks) + 1):
-            simplifier = _Simplifier(present, self.parameter_names, self.keep_variables, self.rename, self.facts)
+            simplifier = _Simplifier(
+                present, self.parameter_names, self.keep_variables, self.rename, self.facts, self.authored)
             result = simplifier.run()
             if not simplifier.decided:
                 return result
@@ -82,12 +86,18 @@ def forget_values_under_cleanups(work: Simplification) -> None:
     work.graph = forget_under_cleanups(work.graph)
 
 
+def leave_user_part(work: Simplification) -> None:
+    """Leave the user's part of a resume function as it is, in the first text."""
+    if work.facts is not None and work.keep_variables:
+        work.graph, work.authored = user_part(work.graph)
+
+
 def update_at_once(work: Simplification) -> None:
     """Offer the graph with each loop that fills a dictionary as one call, if there are facts.
 
     Such a call can be simplified where this code makes the dictionary.
     """
-    if work.facts is not None:
+    if work.facts is not None and not work.authored:
         called = as_one_call(work.graph)
         if called is not work.graph:
             work.bolder = _straighten(called, {})
@@ -95,7 +105,7 @@ def update_at_once(work: Simplification) -> None:
 
 def name_loop_variables(work: Simplification) -> None:
     """Name the variables of loops that fill a dictionary by what they are, if there are facts."""
-    if work.facts is not None:
+    if work.facts is not None and not work.authored:
         work.graph = with_telling_names(work.graph)
 
 
@@ -165,7 +175,7 @@ class _Simplifier:
 
     def __init__(
         self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
-        rename: Mapping[str, str], facts: Facts | None = None,
+        rename: Mapping[str, str], facts: Facts | None = None, authored: frozenset[int] = frozenset(),
     ) -> None:
         self.graph = graph
         self.facts: Facts = facts or NoFacts()
@@ -176,7 +186,7 @@ class _Simplifier:
         self.parameter_names = parameter_names
         self.depths = entry_depths(graph)
         self.predecessors, self.handlers = _edges(graph)
-        self.verbatim = self._handling_blocks()
+        self.verbatim = self._handling_blocks() | authored
         self.plans: dict[int, BlockPlan] = {}
         #: Branches that always take one edge: block id -> successor.
         self.decided: dict[int, int] = {}

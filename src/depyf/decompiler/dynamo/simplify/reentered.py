@@ -26,6 +26,7 @@ def ordinary_with(graph: Cfg) -> Cfg:
         if changed is None:
             break
         graph = changed
+        _drop_nothing(graph)
     return graph
 
 
@@ -34,13 +35,23 @@ def _one(graph: Cfg, handler: int) -> Cfg | None:
     start = graph.blocks[handler]
     if start.end != g.BRANCH or not start.ops or start.ops[-1].kind is not o.WITH_EXCEPT_START:
         return None
-    kept, target = _doomed(graph, start.successors[0]), _behind(graph, handler)
-    if kept is None or target is None:
+    kept, targets = _doomed(graph, start.successors[0]), _behind(graph, handler)
+    if kept is None or len(targets) > 1:
         return None
+    blocks = dict(graph.blocks)
+    if not targets:
+        _return_nothing(blocks, kept)
+        return Cfg(graph.code, blocks, graph.entry)
     ops = kept.ops[: [op.kind for op in kept.ops].index(o.POP_EXCEPT) + 3]
     if [op.kind for op in ops[-3:]] != [o.POP_EXCEPT, o.POP, o.POP]:
         return None
-    blocks = dict(graph.blocks)
+    blocks[kept.id] = Block(kept.id, ops, g.JUMP, (_split(blocks, targets.pop()),), None, None, kept.region)
+    kept_blocks = reachable(blocks, [graph.entry])
+    return Cfg(graph.code, {id: blocks[id] for id in sorted(kept_blocks)}, graph.entry)
+
+
+def _split(blocks: dict[int, Block], target: int) -> int:
+    """Return the block behind the one that leaves the context, which is split if it does more."""
     leaving = blocks[target]
     if len(leaving.ops) > len(_LEAVES):
         rest = Block(max(blocks) + 1, leaving.ops[len(_LEAVES) :], leaving.end, leaving.successors, leaving.arg,
@@ -48,9 +59,51 @@ def _one(graph: Cfg, handler: int) -> Cfg | None:
         blocks[rest.id] = rest
         blocks[target] = leaving = Block(
             target, leaving.ops[: len(_LEAVES)], g.JUMP, (rest.id,), None, None, leaving.region)
-    blocks[kept.id] = Block(kept.id, ops, g.JUMP, leaving.successors, None, None, kept.region)
-    kept_blocks = reachable(blocks, [graph.entry])
-    return Cfg(graph.code, {id: blocks[id] for id in sorted(kept_blocks)}, graph.entry)
+    return leaving.successors[0]
+
+
+def _return_nothing(blocks: dict[int, Block], kept: Block) -> None:
+    """Let what follows a ``with`` out of which only ``return`` leads return nothing, in place of ``raise None``."""
+    block = kept
+    while True:
+        end, end_op = block.end, block.end_op
+        if end == g.RAISE:
+            end, end_op = g.RETURN, Op(o.RETURN, None, end_op.offset, None) if end_op is not None else None
+        blocks[block.id] = Block(block.id, block.ops, end, block.successors, None, end_op, block.region)
+        if end == g.RETURN:
+            return
+        block = blocks[block.successors[0]]
+
+
+def _drop_nothing(graph: Cfg) -> None:
+    """Remove constants that are dropped at once, and those that all blocks before one leave it to drop.
+
+    (Torch's own handling of an exception that is swallowed has both.)
+    """
+    blocks = graph.blocks
+    before: dict[int, list[int]] = {id: [] for id in blocks}
+    for id, block in blocks.items():
+        for successor in block.successors:
+            before[successor].append(id)
+        kept: list[Op] = []
+        for op in block.ops:
+            if op.kind is o.POP and kept and kept[-1].kind is o.CONST:
+                kept.pop()
+            else:
+                kept.append(op)
+        if len(kept) < len(block.ops):
+            blocks[id] = _with_ops(block, kept)
+    for id, sources in before.items():
+        leaving = [blocks[source] for source in sources]
+        if sources and blocks[id].ops and blocks[id].ops[0].kind is o.POP and all(
+            block.end == g.JUMP and block.ops and block.ops[-1].kind is o.CONST for block in leaving
+        ):
+            blocks[id] = _with_ops(blocks[id], blocks[id].ops[1:])
+            blocks.update({block.id: _with_ops(block, block.ops[:-1]) for block in leaving})
+
+
+def _with_ops(block: Block, ops: list[Op]) -> Block:
+    return Block(block.id, ops, block.end, block.successors, block.arg, block.end_op, block.region)
 
 
 def _doomed(graph: Cfg, id: int) -> Block | None:
@@ -71,8 +124,8 @@ def _doomed(graph: Cfg, id: int) -> Block | None:
     return None
 
 
-def _behind(graph: Cfg, handler: int) -> int | None:
-    """Return the only block that leaves the context after a body without exception and goes on, else ``None``."""
+def _behind(graph: Cfg, handler: int) -> set[int]:
+    """Return the blocks that leave the context after a body without exception and go on."""
     targets: set[int] = set()
     for block in graph.blocks.values():
         if block.region is None or block.region.handler != handler:
@@ -84,4 +137,4 @@ def _behind(graph: Cfg, handler: int) -> int | None:
             # ``return`` in the body leaves the context too, with the value under the call; nothing comes after.
             if outside and leaves and (other.end == g.JUMP or len(other.ops) > len(_LEAVES)):
                 targets.add(successor)
-    return targets.pop() if len(targets) == 1 else None
+    return targets
