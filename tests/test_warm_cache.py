@@ -70,3 +70,17 @@ def test_a_second_process_writes_the_same_files(tmp_path):
     if not private_api.POST_GRAD_KEPT.as_expected():
         with open(tmp_path / "second" / "notes.txt") as notes:
             assert "were not used" in notes.read()
+
+
+def test_a_program_with_the_same_graphs_names_its_own_lines(tmp_path):
+    """Two programs share a cache directory, and their graphs do the same."""
+    cache = tmp_path / "cache"
+    for name in ("one", "other"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / f"{name}_program.py").write_text("\n" * len(name) + PROGRAM)
+        run(folder / f"{name}_program.py", folder / "dump", cache)
+    dump = tmp_path / "other" / "dump"
+    texts = {each.name: each.read_text() for each in dump.iterdir() if each.name.startswith("__compiled_fn")}
+    assert any("other_program.py" in text for text in texts.values())
+    assert [name for name, text in texts.items() if "one_program.py" in text] == []

@@ -1,7 +1,7 @@
 """A running torch -> records, each appended to ``records.jsonl`` as soon as it is complete.
 
     torch calls a hook                     torch_private/hooks.py, the only room that names private API of torch
-    the session is told, in a guarded call session.py
+    the session is called, in a guarded call session.py
     events become a record                 graphs.py, codes.py; ../torch_text/events.py: compilations
     it is appended, its file is written    recorder.py
 

@@ -209,6 +209,8 @@ class Session:
         return None if current is None else self.graphs.current(self.events.compile_id(*current), new)
 
     def _before_backend(self, gm: Any, backend: Any) -> None:
+        if self.caches == "separate" and "caches" in self.on:
+            self.attempt(lambda: hooks.separate_caches_of_lines(gm), None)
         graph = self._graph(new=True)
         if graph is None:
             return
@@ -388,7 +390,7 @@ class Session:
         return recompiled, not later and recompiled is not transformed
 
     def _meant(self, code: CodeType, frame: hooks.CompiledFrame | None) -> Meant:
-        """Return the function that the user means by code that torch compiles; itself, where that cannot be told."""
+        """Return the function that the user means by code that torch compiles; itself, where that cannot be known."""
         values, namespace = (frame.values, frame.namespace) if frame is not None else ({}, {})
         return self.attempt(lambda: of_frame(code, values, namespace), Meant(code.co_name, code))
 

@@ -13,7 +13,7 @@ from ..capture.torch_private import pipeline
 from . import stages
 from .recording import EagerCalls, Recorder
 from .results import Comparison, Difference, StageResult
-from .search import Search
+from .search import Search, flat
 from .state import Run, Start
 from .tensors import Tolerance, difference, kept, named_leaves
 
@@ -32,10 +32,13 @@ class Call:
         self.start, self.tolerance, self.backward, self.dynamic = start, tolerance, backward, dynamic
         self._recorders: dict[str, Recorder] = {}
         self._notes: list[str] = []
+        self._computed: list[Any] = []
+        self._given: list[Any] = []
 
     def compare(self, wanted: Sequence[str], title: str) -> Comparison:
         """Run the call in eager Python and at the stages that are wanted, and compare what the runs leave."""
         expected, calls = self._in_eager_python()
+        self._computed = [each.value for each in calls]
         with pipeline.isolated_compile():
             results = [self._at_stage(name, expected) for name in stages.NAMES if name in wanted]
             if self.backward and any(each.stage == "aot" and not each.equal and not each.failure for each in results):
@@ -66,7 +69,7 @@ class Call:
         title = stages.TITLES[stage]
         try:
             actual = self._compiled(stage)
-        except Exception as error:  # noqa: BLE001  (what stands in a stage's way is told as its result)
+        except Exception as error:  # noqa: BLE001  (what stops a stage is its result)
             return StageResult(stage, title, False, failure=f"{type(error).__name__}: {error}",
                                graphs=self._recorders[stage].graphs)
         recorder = self._recorders[stage]
@@ -91,6 +94,8 @@ class Call:
 
     def _left_by(self, function: Any, run: Run, mode: Any = None) -> dict[str, Any]:
         """Run the function, and return everything that it leaves, by name."""
+        self._given = [kept(each) for _, each in [*named_leaves(run.args, ""), *named_leaves(run.kwargs, ""),
+                                                  *run.held.items()] if isinstance(each, torch.Tensor)]
         with mode if mode is not None else contextlib.nullcontext():
             result = function(*run.args, **run.kwargs)
         values = {name: kept(value) for name, value in named_leaves(result, "result")}
@@ -107,6 +112,28 @@ class Call:
             if self.backward and value.requires_grad and value.is_leaf:
                 values[f"gradient of {name}"] = kept(value.grad)
         return values
+
+    def begins_with_other_values(self, first: Difference) -> bool:
+        """Return whether a captured node takes an input of its graph that nothing gave in eager Python.
+
+        Then what went wrong lies before the graph.
+        """
+        run = next((each for each in self._runs("captured") if each.number == first.graph), None)
+        if run is None:
+            return False
+        from ..torch_text.graph_text import read_graph
+
+        nodes = {node.name: node for node in read_graph(run.text).nodes}
+        node = nodes.get(first.name)
+        taken = [nodes[name] for name in node.inputs if name in nodes] if node is not None else []
+        values = {each.name: each.value for each in run.values}
+        known = [*self._computed, *self._given]
+        for each in taken:
+            value = values.get(each.name)
+            if not each.is_call and isinstance(value, torch.Tensor) and not any(
+                    difference(value, other, self.tolerance)[0] for other in flat(known)):
+                return True
+        return False
 
     def _runs(self, stage: str) -> list[Any]:
         return self._recorders[stage].runs if stage in self._recorders else []

@@ -84,17 +84,20 @@ class Recorder:
             record = GraphRun(number, backward, text, results=results)
             if self.on:
                 self.runs.append(record)
-            return _Interpreter(gm, record if self.on else None).run(*args)
+            return Interpreter(gm, record if self.on else None).run(*args)
 
         return run
 
 
-class _Interpreter(torch.fx.Interpreter):
+class Interpreter(torch.fx.Interpreter):
+    """Runs a graph node by node, and records what each gives."""
+
     def __init__(self, gm: Any, record: GraphRun | None) -> None:
         super().__init__(gm)
         self.record = record
 
     def run_node(self, n: Any) -> Any:
+        """Run one node."""
         result = super().run_node(n)
         if self.record is not None and n.op != "output":
             self.record.values.append(Value(n.name, kept(result)))
@@ -124,7 +127,7 @@ class KernelRecorder:
 
     def on_post_grad(self, gm: Any) -> None:
         """Remember the graph that the next module is generated from."""
-        self.pending = torch.fx.GraphModule(gm, _copied_graph(gm))
+        self.pending = torch.fx.GraphModule(gm, copied_graph(gm))
 
     def on_module(self, module: Any, path: str) -> None:
         """Record the kernels of a module that was generated."""
@@ -182,7 +185,7 @@ class _GeneratedModule:
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
         try:
             with torch.no_grad():
-                _Interpreter(self.gm, run).run(*[kept(each) for each in args])
+                Interpreter(self.gm, run).run(*[kept(each) for each in args])
         except Exception as error:  # (it is a graph for kernels; not all of its operations need to run)
             self.recorder.notes.append(
                 f"a graph after Inductor's passes could not be run by itself ({type(error).__name__}: "
@@ -223,7 +226,7 @@ class _Kernels:
         return False
 
 
-def _copied_graph(gm: Any) -> Any:
+def copied_graph(gm: Any) -> Any:
     """Return the graph's nodes again: Inductor changes them while it makes kernels."""
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)

@@ -70,23 +70,90 @@ class StageResult:
 
 
 @dataclass(frozen=True)
+class Fault:
+    """The part of a compiled version that is at fault, as far as that can be derived by running parts of it.
+
+    Attributes:
+        part: ``"guard"``, ``"graph"``, ``"kernel"``, ``"backward graph"``, ``"backend"``, ``"transformed code"``,
+            ``"resume function"`` or ``"side effect"``; ``"version"`` where no part could be named.
+        name: of the node, kernel, function or effect; for a guard what it should be about.
+        text: how that was found, in words.
+        user_lines: the user's lines that it comes from.
+    """
+
+    part: str
+    name: str
+    text: str
+    user_lines: tuple[UserLine, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.part} {self.name}: {self.text}" + "".join(f"\n    {line}" for line in self.user_lines)
+
+
+@dataclass(frozen=True)
+class RunningResult:
+    """The result of judging the compiled versions that exist, as they are.
+
+    Attributes:
+        served: the versions that ran: ``"forward [0/1]"``, resume functions with the line that they continue.
+        missed: functions that no version fits. Torch would compile them.
+        nothing_fits: no version of the function itself fits the call; what torch would compile was judged, compiled
+            apart as the program would do it (with its compile caches).
+        equal: the call left what it leaves in eager Python.
+        differing: each place that is different, and how, in words.
+        max_difference: the largest absolute difference.
+        fault: the part at fault; ``None`` where all is equal.
+        failure: why the versions could not be judged; empty if they were.
+        seconds: what it took.
+    """
+
+    served: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+    nothing_fits: bool = False
+    equal: bool = True
+    differing: tuple[str, ...] = ()
+    max_difference: float = 0.0
+    fault: Fault | None = None
+    failure: str = ""
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        if self.failure:
+            return f"the versions that exist were not judged: {self.failure}"
+        ran = f"what runs ({', '.join(self.served) or 'no compiled version'})"
+        if self.nothing_fits:
+            ran = f"what torch would compile, as no version fits this call ({', '.join(self.served) or 'nothing'})"
+        if self.equal:
+            return f"{ran}: equal"
+        lines = [f"{ran}: DIFFERENT"]
+        lines += [f"  {each}" for each in self.differing[:8]]
+        if len(self.differing) > 8:
+            lines.append(f"  and {len(self.differing) - 8} more")
+        if self.fault is not None:
+            lines += [f"  {line}" for line in f"at fault: {self.fault}".split("\n")]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The result of :func:`depyf.compare`; ``print`` it.
 
     Attributes:
         function: its name.
-        stages: in the order in which torch makes them.
+        stages: compiled afresh, in the order in which torch makes them.
         notes: what was not looked at, and why.
+        running: the versions that exist, as they are; ``None`` where the function is not compiled.
     """
 
     function: str
     stages: tuple[StageResult, ...]
     notes: tuple[str, ...] = ()
+    running: RunningResult | None = None
 
     @property
     def equal(self) -> bool:
-        """All stages ran and gave what eager Python gives."""
-        return all(stage.equal for stage in self.stages)
+        """What runs gave what eager Python gives, and all stages ran and gave it, too."""
+        return all(stage.equal for stage in self.stages) and (self.running is None or self.running.equal)
 
     @property
     def first(self) -> Difference | None:
@@ -120,8 +187,13 @@ class Comparison:
             rows.append((stage.title, "equal" if stage.equal else "DIFFERENT", f"{stage.max_difference:.3g}", first))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = [f"{self.function}:"]
-        lines += ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]]).rstrip()
-                  for row in rows]
+        if self.running is not None:
+            lines += [f"  {line}" for line in str(self.running).split("\n")]
+        if self.running is not None and self.stages:
+            lines.append("  compiled afresh:")
+        if self.stages:
+            lines += ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]]).rstrip()
+                      for row in rows]
         if self.first is not None:
             lines.append(f"first difference, in {next(s.title for s in self.stages if s.first is not None)}:")
             lines += [f"  {line}" for line in str(self.first).split("\n")]

@@ -44,7 +44,7 @@ class Search:
                     continue
                 place = (node.location.filename, node.location.line)
                 there = [each.value for each in eager if _among(place, each.places)]
-                apart = self._apart(value.value, there)
+                apart = self.apart(value.value, there)
                 if apart is not None:
                     return Difference("captured", "node", value.name, run.number, run.backward, (),
                                       "what eager Python computes on that line", apart, _lines([node.location]))
@@ -76,7 +76,7 @@ class Search:
             if node is None or not node.is_call:
                 continue
             candidates = [each for name, each in values.items() if inner.get(name) != value.name]
-            if self._apart(value.value, candidates) is None:
+            if self.apart(value.value, candidates) is None:
                 continue
             # What computes it there: the nodes that are tied to it, or else those of its line.
             own = [name for name, origin in stage.origins.items() if origin.captured == value.name and name in values]
@@ -109,7 +109,7 @@ class Search:
                 node = nodes.get(value.name)
                 if node is None or not node.is_call or value.name not in given:
                     continue
-                apart = self._apart(value.value, candidates)
+                apart = self.apart(value.value, candidates)
                 if apart is None:
                     continue
                 places = _locations(nodes, value.name)
@@ -133,8 +133,8 @@ class Search:
                 if node is None or not node.is_call:
                     continue
                 there = [values[value.name]] if value.name in values else candidates
-                apart = self._apart(value.value, there)
-                if apart is not None and self._apart(value.value, candidates) is not None:
+                apart = self.apart(value.value, there)
+                if apart is not None and self.apart(value.value, candidates) is not None:
                     return Difference(
                         "inductor", "node", value.name, run.number, run.backward, (),
                         "the graph before Inductor's passes", apart, _lines(_locations(nodes, value.name)))
@@ -159,20 +159,20 @@ class Search:
             for kernel in run.kernels:
                 own = [values[name] for name in kernel.call.nodes if name in values]
                 for written in kernel.written:
-                    apart = self._apart(written.value, own)
-                    if apart is not None and self._apart(written.value, candidates) is not None:
+                    apart = self.apart(written.value, own)
+                    if apart is not None and self.apart(written.value, candidates) is not None:
                         places = [place for name in kernel.call.nodes for place in _locations(nodes, name)]
                         return Difference(
                             "inductor", "kernel", kernel.call.name, run.number, run.backward, kernel.call.nodes,
                             f"its nodes in eager PyTorch, in {written.name}", apart, _lines(places))
         return None
 
-    def _apart(self, value: Any, others: Iterable[Any]) -> float | None:
+    def apart(self, value: Any, others: Iterable[Any]) -> float | None:
         """Return the smallest difference to those of its kind; ``None`` where one is equal, or none is of its kind."""
         if isinstance(value, (tuple, list)) or not isinstance(value, torch.Tensor):
             return None
         best: float | None = None
-        for other in _flat(others):
+        for other in flat(others):
             if _alike(value, other):
                 equal, apart = difference(value, other, self.tolerance)
                 if equal:
@@ -181,7 +181,8 @@ class Search:
         return best
 
 
-def _flat(values: Iterable[Any]) -> Iterable[Any]:
+def flat(values: Iterable[Any]) -> Iterable[Any]:
+    """Yield values, those of a sequence one by one."""
     for value in values:
         if isinstance(value, (tuple, list)):
             yield from value
@@ -213,6 +214,11 @@ def _locations(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
             return [node.location]
         pending += node.inputs
     return []
+
+
+def node_lines(run: GraphRun, name: str) -> tuple[UserLine, ...]:
+    """Return the user's line that a node comes from."""
+    return _lines(_locations(_nodes(run), name))
 
 
 def _of_lines(run: GraphRun) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -121,6 +121,20 @@ def compiled(function: Any, compiler: Callable[..., Any], dynamic: bool | None) 
             vars(function)["forward"] = _copy(forward)
         return torch.compile(function, backend=compiler, dynamic=dynamic)
     return torch.compile(_copy(function), backend=compiler, dynamic=dynamic)
+
+
+def compiled_apart(function: Any, code: CodeType | None, compiler: Callable[..., Any], dynamic: bool | None) -> Any:
+    """Return the function as the backend runs it, in a process of its own: there it need not be copied.
+
+    Args:
+        function: to compile.
+        code: its code object, of which this process forgets what was compiled.
+        compiler: the backend.
+        dynamic: as of ``torch.compile``.
+    """
+    if code is not None:
+        pipeline.forget(code)
+    return torch.compile(function, backend=compiler, dynamic=dynamic)
 
 
 def _copy(function: Any) -> Any:

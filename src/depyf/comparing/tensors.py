@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -46,6 +47,8 @@ def copied(value: Any, memo: Memo) -> Any:
         result = _tensor(value)
     elif type(value) in (list, set):
         result = type(value)(copied(item, memo) for item in value)
+    elif type(value) is collections.deque:
+        result = collections.deque((copied(item, memo) for item in value), value.maxlen)
     elif isinstance(value, tuple):
         items = [copied(item, memo) for item in value]
         if any(new is not old for new, old in zip(items, value)):

@@ -9,11 +9,16 @@ from ..capture.caches import CACHES
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 #: Stages by the words of the command line, and what records call them.
 STAGES = {
     "captured": "Captured_Graph", "joint": "Joint_graph", "forward": "Forward_graph", "backward": "Backward_graph",
     "post-grad": "AFTER_POST_GRAD", "kernels": "kernels"}
+
+
+#: Options whose value is a word of its own.
+_TAKE_A_VALUE = ("-o", "--output", "--include", "--exclude", "--backend", "--stage", "--caches")
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,7 @@ class Options:
     Attributes:
     include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
     link, internal_stages, unsimplified, log_bytecode, caches, page: as of :class:`depyf.prepare_debug`.
+    check: one in so many compiled calls is judged; 0: none.
     quiet: no summary and no progress.
     """
 
@@ -36,6 +42,7 @@ class Options:
     log_bytecode: bool = False
     caches: str = "separate"
     page: bool | None = None
+    check: int = 0
     quiet: bool = False
 
     @classmethod
@@ -65,7 +72,7 @@ class Options:
 
         parser = Parser(prog="depyf", add_help=False, allow_abbrev=False)
         add_to(parser)
-        return cls.of(parser.parse_args(shlex.split(text)))
+        return cls.of(parser.parse_args(spelled_out(shlex.split(text))))
 
     @property
     def text(self) -> str:
@@ -83,9 +90,32 @@ class Options:
                 words.append(option)
         if self.caches != "separate":
             words.append(f"--caches={self.caches}")
+        if self.check:
+            words.append(f"--check={self.check}")
         if self.page is not None:
             words.append("--page" if self.page else "--no-page")
         return shlex.join(words)
+
+
+def spelled_out(words: Sequence[str]) -> list[str]:
+    """Return the words of ``depyf run``, with ``--check=1`` for a plain ``--check``.
+
+    An option whose value may be left out would take the program for its value.
+    """
+    result = list(words)
+    for at, word in enumerate(result):
+        if word == "--check":
+            result[at] = "--check=1"
+        elif not word.startswith("-") and (not at or result[at - 1] not in _TAKE_A_VALUE):
+            break  # the program; what follows is its own
+    return result
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(f"{text} is no number of calls")
+    return number
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -115,4 +145,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     watched.add_argument("--caches", choices=CACHES, default="separate",
                          help="torch's compile caches: keep entries of watched runs apart (default), do not use them, "
                               "or use them as they are and lose what an entry does not hold")
+    watched.add_argument("--check", type=_count, default=0, metavar="N",
+                         help="judge each compiled call, or one in N, against eager Python while the program runs "
+                              "on, in processes forked for it: a call takes a tenth of a second more, and what torch "
+                              "compiles is compiled twice (not with a space: --check=4)")
     watched.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")

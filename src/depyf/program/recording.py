@@ -22,7 +22,7 @@ _BESIDE = re.compile(r"\.(unsimplified\.py|\w+\.bin)$")
 
 
 class Recording(prepare_debug):
-    """A ``prepare_debug`` that is told its choice and its launch.
+    """A ``prepare_debug`` that is given its choice and its launch.
 
     Args:
         directory: where the dump goes.

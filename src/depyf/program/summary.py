@@ -17,7 +17,7 @@ from ..views.formatting import OUTCOMES
 from ..views.grouping import breaks_by_place, breaks_by_reason
 from ..views.index import index
 from ..views.index.totals import Totals
-from ..views.markdown import count, one_line, spans
+from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import verdict
 
@@ -126,13 +126,8 @@ def shown(path: str) -> str:
 def _sentences(sentences: list[str]) -> list[str]:
     """Return the sentences that have to be known first, in lines of a terminal."""
     return [line for sentence in sentences
-            for line in textwrap.wrap(f"depyf: {_unmarked(sentence)}", WIDTH, subsequent_indent="  ",
+            for line in textwrap.wrap(f"depyf: {unmarked(sentence)}", WIDTH, subsequent_indent="  ",
                                       break_long_words=False, break_on_hyphens=False)]
-
-
-def _unmarked(markdown: str) -> str:
-    """Return a sentence of ours without the marks of Markdown; code keeps its backticks."""
-    return "".join(f"`{text}`" if kind == "code" else text for kind, text in spans(markdown))
 
 
 def _breaks(runs: Mapping[str, RunIndex]) -> str:
@@ -159,6 +154,6 @@ def _recompiles(runs: Mapping[str, RunIndex]) -> str:
         return "none"
     summary, compilation = recompiles[0]
     changed = run_of[id(summary)].changes(compilation)
-    what = _unmarked(changed[0].sentence()) if changed else "no version matched a call"
+    what = unmarked(changed[0].sentence()) if changed else "no version matched a call"
     first = f"{summary.title}: {what}"
     return f"{len(recompiles)}, first of {first}" if len(recompiles) > 1 else f"1, of {first}"

@@ -17,6 +17,7 @@ import warnings
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
+from ..capture import apart
 from ..capture.torch_private import first_compilation
 from . import variables
 from .import_hook import when_imported
@@ -81,7 +82,7 @@ class Watch:
                     self.directory, choice, self.launch, first=self.first,
                     shows_progress=self.first and not given.quiet, internal_stages=given.internal_stages,
                     link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
-                    caches=given.caches, page=given.page)
+                    caches=given.caches, page=given.page, check=given.check)
                 with warnings.catch_warnings():
                     # What torch's own modules warn of while we import them is not the program's doing, and may be an
                     # error to it.
@@ -132,6 +133,9 @@ class Watch:
         A first compilation of the child's own begins a dump of its own.
         """
         self._lock = threading.RLock()
+        if apart.is_apart():
+            self._ended = True  # what it compiles is only to be judged
+            return
         recording, self._recording = self._recording, None
         self.first, self._written, self._trouble, self._ended = False, None, "", False
         if recording is None:

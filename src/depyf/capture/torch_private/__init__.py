@@ -1,1 +1,15 @@
-"""All that names private API of torch: the table of these, and the hooks and changes made with it."""
+"""All that uses private API of torch: what its documents do not promise, and what may change with any version.
+
+In come calls of the rest of the package in its own words; out come torch's objects, or a change of torch that ends when
+its context ends. Each name stands in the table of :mod:`.private_api` once, with what is lost where a torch lacks it::
+
+    BYTECODE_HOOK.get()     # torch's function; MissingPrivateApi where this torch has none
+
+:mod:`.hooks`          callbacks at the events that are watched, set for as long as a session lasts
+:mod:`.shared`         changes of torch that several sessions want, ended in any order
+:mod:`.cache_entries`  the compiled versions of a code object, and which of them serves a call
+:mod:`.replacements`   other code in place of compiled versions, for a while
+:mod:`.pipeline`       a compilation apart from the user's
+
+``depyf doctor`` holds the table against the torch that is installed; a test takes each name away in turn.
+"""

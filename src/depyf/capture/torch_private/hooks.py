@@ -11,6 +11,7 @@ import ast
 import collections
 import contextlib
 import functools
+import hashlib
 import logging
 import os
 import re
@@ -119,7 +120,7 @@ _COMPILING = re.compile(r"torch\._dynamo\.convert_frame|torch\._utils_internal|c
 def callers() -> list[tuple[str, int, str]]:
     """Return ``(file, line, function)`` of who called the frame that torch is about to compile, outermost first.
 
-    Empty where that cannot be told. (Torch's own event leaves out the last ones.)
+    Empty where that cannot be known. (Torch's own event leaves out the last ones.)
     """
     try:
         module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
@@ -389,7 +390,7 @@ def graph_inputs(gm: Any) -> list[tuple[str, str]]:
 def seen_in_recompiled_frame(expression: str) -> str:
     """Return the value of a guarded expression in the frame that torch is about to compile again, as text.
 
-    ``""`` where that cannot be told without running code of the user's.
+    ``""`` where that cannot be known without running code of the user's.
 
     Args:
         expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
@@ -414,7 +415,7 @@ def stack_of_graph_break() -> list[tuple[str, int, str, str]]:
     """Return ``(file, line, function, text)`` of the frames that led to the break that torch is about to log.
 
     These are the compiled frame and each function that was inlined on the way to the break. Empty where that cannot be
-    told.
+    known.
     """
     where = private_api.GRAPH_BREAK_LOG
     try:
@@ -686,9 +687,39 @@ def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
     return replaced(private_api.KERNEL_MODULE, make)
 
 
+#: Between the tag of the tool and that of the lines of a graph.
+_LINES = "@"
+
+
 def separate_caches(tag: str) -> Undo:
     """Entries that torch caches from now on are kept apart from those made without the tool."""
-    return _set(private_api.CACHE_KEY, lambda before: before + tag)
+    private_api.CACHE_KEY.get()
+    owner, name = private_api.CACHE_KEY.owner(), private_api.CACHE_KEY.attribute
+
+    def make(_: SharedPatch[None]) -> Undo:
+        before = getattr(owner, name)
+        setattr(owner, name, before + tag)
+
+        def undo() -> None:
+            if getattr(owner, name).partition(_LINES)[0] == before + tag:
+                setattr(owner, name, before)
+
+        return undo
+
+    return shared_patch((owner, name)).acquire(None, make)
+
+
+def separate_caches_of_lines(gm: Any) -> None:
+    """Keep entries that torch caches from now on apart from those of graphs that came from other lines.
+
+    The text of a graph names its lines, and torch takes two graphs for the same that do the same: without this, the
+    text could name the file of another program. (Until the next graph: its backward graph is compiled later.)
+    """
+    owner, name = private_api.CACHE_KEY.owner(), private_api.CACHE_KEY.attribute
+    digest = hashlib.sha256()
+    for node in gm.graph.nodes:
+        digest.update(str(getattr(node, "stack_trace", "")).encode())
+    setattr(owner, name, f"{getattr(owner, name).partition(_LINES)[0]}{_LINES}{digest.hexdigest()[:16]}")
 
 
 def bypass_caches() -> Undo:

@@ -61,6 +61,23 @@ def isolated_compile() -> Iterator[None]:
                 _forget(code, known[id(code)])
 
 
+@contextlib.contextmanager
+def uncached() -> Iterator[None]:
+    """Compile inside without reading or filling a cache of torch's, and as often as is wanted."""
+    caches = {name: value for name, value in _INDUCTOR.items() if name != "fallback_random"}
+    with as_the_program(), _patched(private_api.INDUCTOR_SETTINGS, caches), \
+            _patched(private_api.AUTOGRAD_SETTINGS, _AUTOGRAD):
+        yield
+
+
+@contextlib.contextmanager
+def as_the_program() -> Iterator[None]:
+    """Compile inside with the settings of the program, but as often as is wanted."""
+    with _patched(private_api.DYNAMO_SETTINGS, {
+            name: value for name, value in _DYNAMO.items() if name != "automatic_dynamic_shapes"}):
+        yield
+
+
 def _patched(api: private_api.PrivateApi, wanted: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
     try:
         config = api.get()
@@ -83,6 +100,11 @@ def _forget(code: CodeType, before: int) -> None:
             entry.guard_manager.extra_state.invalidate(entry, deleted("made by depyf.compare"))
     except (private_api.MissingPrivateApi, AttributeError, TypeError, RuntimeError):
         pass  # it stays: nobody else's backend fits it
+
+
+def forget(code: CodeType) -> None:
+    """Remove all cache entries of a function, for good."""
+    private_api.RESET_CODE.get()(code)
 
 
 def _is_ours(entry: Any) -> bool:

@@ -337,6 +337,38 @@ CACHE_ENTRY = PrivateApi(
     "code, id and guards of an entry", "2.1",
     "guards in full code on a torch that does not write them into its trace; depyf.explain.dump_src",
     has("code", "compile_id", "guard_manager"))
+GUARD_CHECK = PrivateApi(
+    ("torch._dynamo.guards:GuardManagerWrapper.check_verbose",),
+    "torch's own answer whether a compiled version fits a call, and which guard does not hold", "2.5",
+    "depyf.compare does not say which version serves a call", takes("x"))
+GUARD_REASON = PrivateApi(
+    ("torch._dynamo.guards:get_guard_fail_reason_helper",),
+    "which of the conditions on sizes a call does not meet", "2.6",
+    "depyf.fits shows all conditions on sizes of a version that one of them rules out",
+    takes("guard_manager", "f_locals", "compile_id", "backend"))
+BUILD_GUARDS = PrivateApi(
+    ("torch._dynamo.guards:CheckFunctionManager.build_guards",),
+    "guards of a version before those are left out that the program drops", "2.7",
+    "depyf.dropped_guards()", takes("guard_filter_fn"))
+MAKE_GUARDS = PrivateApi(
+    ("torch._dynamo.guards:CheckFunctionManager.__init__",),
+    "guards of a version as they are used", "2.7", "depyf.dropped_guards()", takes("guard_filter_fn"))
+TORCH_FUNCTION_ON = PrivateApi(
+    ("torch.overrides:_enable_torch_function",),
+    "torch's state as a call has it, while guards are tested", "2.7", "depyf.dropped_guards()")
+CURRENT_STANCE = PrivateApi(
+    ("torch._dynamo.eval_frame:_stance",),
+    "what torch.compiler.set_stance says", "2.6",
+    "depyf.fits takes it that torch compiles what fits no version", has("stance"))
+RECOMPILE_LIMIT = PrivateApi(
+    ("torch._dynamo.config:recompile_limit", "torch._dynamo.config:cache_size_limit"),
+    "the number of versions at which torch stops compiling a function", "2.0",
+    "depyf.fits does not say that torch would not compile another version", is_a(int))
+COMPILED_CALL = PrivateApi(
+    ("torch.nn:Module.compile",),
+    "what a module runs whose own ``compile`` was called", "2.2",
+    "depyf.compare takes such a module for one that is not compiled", mentions("_compiled_call_impl"),
+    "_compiled_call_impl")
 ADD_VERSION = PrivateApi(
     ("torch._C._dynamo.eval_frame:_load_precompile_entry",),
     "code with the lines of the dump, in place of a compiled version inside depyf.debug()", "2.8",
@@ -429,5 +461,21 @@ DELETED_GUARDS = PrivateApi(
     "the same for functions that the user has compiled, too", "2.6",
     "entries of depyf.compare stay in the cache of a function (no other backend uses them)", takes("reason"))
 
+FX_CACHE_WRITE = PrivateApi(
+    ("torch._inductor.codecache:FxGraphCache._write_to_local_cache",),
+    "what is compiled only to be judged is not written to torch's compile cache", "2.6",
+    "depyf.compare may leave entries in torch's compile cache, as the call itself would", takes("key", "content"))
+AOT_CACHE_WRITE = PrivateApi(
+    ("torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache._write_to_local_cache",),
+    "the same for AOTAutograd's cache", "2.6", FX_CACHE_WRITE.lost, takes("key", "content"))
+PROFILE_WRITE = PrivateApi(
+    ("torch._dynamo.pgo:put_code_state",),
+    "the same for sizes that were seen", "2.6", FX_CACHE_WRITE.lost)
+
+#: How names of attributes begin that torch leaves on functions, modules and tensors that it compiles.
+LEFT_BY_TORCH = ("_dynamo", "_torchdynamo", "torchdynamo", "__compiled", COMPILED_CALL.key, "_is_torch_compile")
+#: How the modules begin whose objects are the compiler's own.
+COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch.fx", "torch._subclasses",
+                    "torch._guards")
 #: All of them, in the order in which a compilation meets them.
 TABLE: tuple[PrivateApi, ...] = tuple(each for each in dict(globals()).values() if isinstance(each, PrivateApi))

@@ -31,7 +31,7 @@ def install(report: Callable[[Exception], object]) -> Undo | None:
     """Has Dynamo call factories, on a torch that does not by itself.
 
     Args:
-        report: told of an error; the code stays as Dynamo made it.
+        report: called with an error; the code stays as Dynamo made it.
 
     Raises:
         MissingPrivateApi: this torch does it in a way that is not known.

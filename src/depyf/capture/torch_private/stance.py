@@ -20,9 +20,9 @@ from .shared import SharedPatch, Undo, shared_patch
 
 @contextlib.contextmanager
 def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
-    """Inside, frames that fit no cache entry run their original code; ``on_miss`` is told each time.
+    """Inside, frames that fit no cache entry run their original code; ``on_miss`` is called each time.
 
-    Yields whether ``on_miss`` can be told at all.
+    Yields whether ``on_miss`` can be called at all.
     """
     answer = _eager_answer()
     if answer is None:

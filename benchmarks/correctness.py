@@ -1,0 +1,246 @@
+"""``depyf.compare`` on programs that are wrong and on programs that are right (``make correctness``).
+
+    python benchmarks/correctness.py [--only wrong right] [--names NAME ...] [--write docs/measured/correctness.md]
+
+Each program runs in a process of its own. A wrong one is judged at the call where it goes wrong: it is found if what
+runs is said to be different, and its place is named if the part and the name in the report are those that were planted
+(those of a real error: what its issue says; where the fault is in what a backend gives back, the part alone). A right
+one runs twice: plain, and with each compiled call judged. A judged call that is said to be different is a false alarm;
+results, what is printed, random numbers, cache entries, counters and frame counts of the two runs must be the same.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")  # read when torch is imported
+
+import argparse
+import collections
+import contextlib
+import io
+import logging
+import pathlib
+import pickle
+import platform
+import random
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from _shared import dated, table
+
+from depyf.capture import apart
+from depyf.capture.torch_private import cache_entries
+from depyf.comparing import Comparison
+from depyf.comparing.checking import Checked, CheckedCalls
+from depyf.comparing.judged import Tolerance
+from depyf.comparing.outcome import Outcome, disagreements, random_states
+from depyf.comparing.reachable import Reachable
+
+LIMIT = 400
+
+
+class Compile:
+    """``torch.compile`` with a backend, also as a decorator with options."""
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+
+    def __call__(self, function: Any = None, **options: Any) -> Any:
+        if function is None:
+            return lambda each: self(each, **options)
+        return torch.compile(function, **{"backend": self.backend, **options})
+
+
+def torch_state() -> dict[str, Any]:
+    """Return what torch keeps of compilations: entries in order, counters, frame counts, names given."""
+    import torch._dynamo.convert_frame as frames
+
+    return {
+        "entries": [(code.co_name, code.co_firstlineno, [entry.name for entry in cache_entries.entries(code)])
+                    for code in cache_entries.known_codes()],
+        "counters": {name: dict(values) for name, values in torch._dynamo.utils.counters.items()
+                     if name != "graph_break"},
+        "frames": frames.FRAME_COUNTER, "recompiles": dict(frames.FRAME_COMPILE_COUNTER),
+        "hooks": len(torch._dynamo.convert_frame._bytecode_hooks), "random": random_states()}
+
+
+def observed(program: Any, every: int) -> tuple[Outcome, dict[str, Any], Checked | None]:
+    """Run a program and return what it left, what torch keeps, and what was found in the judged calls."""
+    from right_programs import seeded
+
+    seeded()
+    checks = CheckedCalls(every) if every else None
+    result = Outcome()
+    printed = io.StringIO()
+    value: Any = None
+    if checks is not None:
+        checks.start()
+    begun = time.perf_counter()
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            value = program.run(Compile(program.backend))
+        except Exception as error:
+            value = (type(error).__name__, str(error))
+    seconds = time.perf_counter() - begun
+    checked = checks.stop() if checks is not None else None
+    if checked is not None:
+        checked.program_seconds = seconds
+    walk = Reachable()
+    walk.add("result", value)
+    result.states, result.printed = walk.states, (printed.getvalue(), "")
+    result.extra = seconds
+    return result, torch_state(), checked
+
+
+def judge_right(program: Any) -> dict[str, Any]:
+    """Run a right program plain and with each call judged."""
+    # (Read when both are done: what is read may change classes of the program, of which the next would begin.)
+    runs = [apart.in_child(lambda every=every: pickle.dumps(observed(program, every)), LIMIT, judging=False)
+            for every in (0, 1)]
+    (plain, state, _), (watched, after, checked) = map(pickle.loads, runs)
+    exact = Tolerance(0.0, 0.0)
+    left = [str(each) for each in disagreements(watched, plain, exact)]
+    left += [f"{name}: {after[name]} instead of {value}"[:300] for name, value in state.items() if after[name] != value]
+    return {"name": program.name, "kind": program.kind, "backend": program.backend, "calls": checked.calls,
+            "judged": checked.judged, "alarms": [(number, str(result)) for number, _, result in checked.different],
+            "not judged": checked.not_judged, "left": left, "plain": plain.extra, "judging": checked.seconds}
+
+
+def judge_wrong(program: Any) -> dict[str, Any]:
+    """Judge a wrong program at the call where it goes wrong."""
+    def work() -> tuple[Comparison | None, str]:
+        return program.judge()
+
+    result, wrong = apart.in_child(work, LIMIT, judging=False)
+    found = result is not None and result.running is not None and not result.running.equal
+    fault = result.running.fault if found else None
+    named = fault is not None and fault.part in program.parts and (
+        not program.place or any(program.place in text for text in (fault.name, fault.text, *map(
+            str, fault.user_lines))))
+    return {"name": program.name, "kind": program.kind, "found": found, "named": named, "reproduces": wrong,
+            "fault": str(fault) if fault else str(result and result.running)}
+
+
+def run(wanted: Sequence[Any], judge: Any, show: Any) -> list[dict[str, Any]]:
+    rows = []
+    for program in wanted:
+        begun = time.perf_counter()
+        try:
+            row = judge(program)
+        except apart.ChildFailed as error:
+            row = {"name": program.name, "kind": program.kind, "error": str(error)}
+        row["seconds"] = time.perf_counter() - begun
+        rows.append(row)
+        print(show(row), flush=True)
+    return rows
+
+
+def show_wrong(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"ERROR  {row['name']}: {row['error']}"
+    if not row["reproduces"]:
+        return f"right  {row['name']}: does not go wrong here"
+    return f"{'named ' if row['named'] else 'found ' if row['found'] else 'MISSED'} {row['kind']}, {row['name']} " \
+           f"({row['seconds']:.1f} s): {row['fault'][:300]}"
+
+
+def show_right(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"ERROR  {row['name']}: {row['error']}"
+    text = "ALARM " if row["alarms"] else "LEFT  " if row["left"] else "right "
+    text += f"{row['kind']}, {row['name']}: {row['judged']} of {row['calls']} calls, {row['seconds']:.1f} s"
+    for each in (*row["alarms"], *row["left"], *row["not judged"].items()):
+        text += f"\n    {each}"
+    return text
+
+
+def document(wrong: list[dict[str, Any]], right: list[dict[str, Any]]) -> str:
+    """The document with all figures."""
+    lines = ["# Is it right? `depyf.compare` on wrong and on right programs", "",
+             f"{dated()}, `python benchmarks/correctness.py --write docs/measured/correctness.md` "
+             f"(`make correctness`), torch {torch.__version__}, Python {platform.python_version()}.", "",
+             (__doc__ or "").split("\n\n", 2)[2].strip(), ""]
+    real = [row for row in wrong if row.get("reproduces")]
+    found, named = [row for row in real if row["found"]], [row for row in real if row["named"]]
+    if real:
+        lines += ["## Wrong programs", "",
+                  f"**{len(found)} of {len(real)} found ({len(found) / len(real):.0%}); the place named in "
+                  f"{len(named)} ({len(named) / len(real):.0%}).** A median of "
+                  f"{sorted(row['seconds'] for row in real)[len(real) // 2]:.1f} s each, compilations included.", ""]
+        kinds = collections.Counter(row["kind"] for row in real)
+        lines += [table(["the fault is in", "programs", "found", "named"], [
+            [kind, number, sum(row["found"] for row in real if row["kind"] == kind),
+             sum(row["named"] for row in real if row["kind"] == kind)] for kind, number in kinds.items()])]
+        lines += ["", table(["program", "fault in", "found", "named", "the report's first words"], [
+            [row["name"], row["kind"], "yes" if row["found"] else "NO", "yes" if row["named"] else "NO",
+             f"`{row['fault'].splitlines()[0][:110].replace('`', '')}`"] for row in real])]
+        absent = [row for row in wrong if not row.get("reproduces")]
+        if absent:
+            lines += [f"Left out, as they do not go wrong here: {', '.join(row['name'] for row in absent)}.", ""]
+    if right:
+        errors = [row for row in right if "error" in row]
+        good = [row for row in right if "error" not in row]
+        alarms, left = [row for row in good if row["alarms"]], [row for row in good if row["left"]]
+        judged, calls = sum(row["judged"] for row in good), sum(row["calls"] for row in good)
+        plain, judging = sum(row["plain"] for row in good), sum(row["judging"] for row in good)
+        lines += ["## Right programs", "",
+                  f"**{len(good)} programs, {judged} of {calls} compiled calls judged: {len(alarms)} false alarms; "
+                  f"{len(left)} programs whose results, printed text, random numbers, cache entries (and their order), "
+                  f"counters or frame counts are others than without judging.** The programs take {plain:.0f} s in "
+                  f"all, compilations included; judging each call took {judging:.0f} s more "
+                  f"({1000 * judging / max(judged, 1):.0f} ms a call).", ""]
+        lines += [table(["kind", "programs", "calls judged", "false alarms", "state changed", "not judged"], [
+            [kind, len(rows), sum(row["judged"] for row in rows), sum(bool(row["alarms"]) for row in rows),
+             sum(bool(row["left"]) for row in rows), sum(sum(row["not judged"].values()) for row in rows)]
+            for kind in dict.fromkeys(row["kind"] for row in good)
+            for rows in [[row for row in good if row["kind"] == kind]]])]
+        for row in (*alarms, *left, *errors):
+            lines.append(f"* {row['name']}: `{' '.join(show_right(row).split())[:400]}`")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", nargs="+", choices=("wrong", "right"), default=["wrong", "right"])
+    parser.add_argument("--names", nargs="+", default=[])
+    parser.add_argument("--rows", type=pathlib.Path, help="keep what was found in this file")
+    parser.add_argument("--add", type=pathlib.Path, help="take what an earlier run kept, too")
+    parser.add_argument("--write", type=pathlib.Path)
+    given = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    import torch._inductor.config
+
+    torch._inductor.config.compile_threads = 1  # a pool of processes is no child's
+    for backend in ("eager", "aot_eager", "inductor"):  # what torch imports at first is imported once
+        torch.compile(lambda x: x.sin() + 1, backend=backend)(torch.ones(3))
+    torch._dynamo.reset()
+    random.seed(0)
+    import right_programs
+    import wrong_programs
+
+    def chosen(programs: Any) -> list[Any]:
+        return [each for each in programs if not given.names or any(name in each.name for name in given.names)]
+
+    wrong = run(chosen(wrong_programs.programs()), judge_wrong, show_wrong) if "wrong" in given.only else []
+    right = run(chosen(right_programs.programs()), judge_right, show_right) if "right" in given.only else []
+    if given.rows:
+        given.rows.write_bytes(pickle.dumps((wrong, right)))
+    if given.add:
+        earlier = pickle.loads(given.add.read_bytes())
+        wrong, right = earlier[0] + wrong, earlier[1] + right
+    text = document(wrong, right)
+    print(text)
+    if given.write:
+        given.write.write_text(text, encoding="utf-8")
+    bad = any("error" in row or row.get("alarms") or row.get("left") for row in (*wrong, *right))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

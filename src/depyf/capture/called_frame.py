@@ -1,0 +1,116 @@
+"""The frame that a call of a compiled function begins with, and its local variables: found without calling anything.
+
+    torch.compile(f)(x)          f                          {"x": x}
+    torch.compile(model)(x)      Model.forward              {"self": model, "x": x}
+    torch.compile(Linear)(x)     torch's wrapper `inner`    {"fn": linear, "args": (x,), "kwargs": {}}
+
+Torch compiles the last where it takes no frame of the callable itself (torch/_dynamo/external_utils.py,
+``wrap_inline``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from .static_lookup import class_entry, is_module, own_attributes
+from .torch_private import cache_entries, hooks
+
+#: Methods of ``nn.Module`` that only call ``forward``.
+_CALLERS = ("_wrapped_call_impl", "_call_impl", "__call__")
+_PRE_HOOKS = ("_forward_pre_hooks", "_global_forward_pre_hooks")
+
+
+class NoFrame(TypeError):
+    """An object that is called without a frame of Python; the message says what to give instead."""
+
+
+@dataclass(frozen=True)
+class CalledFrame:
+    """The frame that a call begins with.
+
+    Attributes:
+        function: what runs in it.
+        this: the object that it is a method of; ``None`` if there is none.
+        values: its local variables, captured ones included.
+        changed_by: what runs before it and may change the values, ``""`` if nothing does.
+    """
+
+    function: FunctionType
+    this: Any
+    values: Mapping[str, Any]
+    changed_by: str = ""
+
+    @property
+    def code(self) -> CodeType:
+        """Return the code object, which the cache entries are of."""
+        return self.function.__code__
+
+    @property
+    def namespace(self) -> dict[str, Any]:
+        """Return the globals."""
+        return self.function.__globals__
+
+
+def called_frame(compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CalledFrame:
+    """Return the frame that ``compiled(*args, **kwargs)`` begins with.
+
+    Raises:
+        NoFrame: ``compiled`` runs no Python function that is known beforehand.
+        TypeError: the arguments do not fit its parameters.
+    """
+    target: Any
+    this: Any = None
+    target, changed_by = _target(compiled)
+    if isinstance(target, MethodType):
+        target, this = target.__func__, target.__self__
+    if not isinstance(target, FunctionType):
+        raise NoFrame(f"depyf.fits got a {type(compiled).__name__}; give what torch.compile returned, a function, a "
+                      "method or a module")
+    if this is not None:
+        args = (this, *args)
+    return CalledFrame(target, this, {**_captured(target), **_bound(target, args, kwargs)}, changed_by)
+
+
+def _target(compiled: Any) -> tuple[Any, str]:
+    wrapper = cache_entries.wrapper_of(compiled)
+    target = compiled if wrapper is None else hooks.given_to_compile(wrapper)
+    if isinstance(target, MethodType) and is_module(target.__self__) and target.__name__ in _CALLERS:
+        target = target.__self__
+    if is_module(target):
+        return target.forward, _pre_hooks(target)
+    if isinstance(target, FunctionType | MethodType):
+        return target, ""
+    call = class_entry(type(target), "__call__", None)
+    return (MethodType(call, target) if isinstance(call, FunctionType) else target), ""
+
+
+def _pre_hooks(module: Any) -> str:
+    """Return what runs before ``forward`` and may change its arguments."""
+    torchs = vars(inspect.getmodule(type(module).__mro__[-2]) or types.ModuleType(""))
+    if own_attributes(module).get(_PRE_HOOKS[0]) or torchs.get(_PRE_HOOKS[1]):
+        return "forward pre-hooks"
+    return ""
+
+
+def _captured(function: FunctionType) -> dict[str, Any]:
+    values = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return values
+
+
+def _bound(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters as the frame has them when it begins. Signatures that a program sets do not count."""
+    plain = FunctionType(function.__code__, {}, function.__name__, function.__defaults__, function.__closure__)
+    plain.__kwdefaults__ = function.__kwdefaults__
+    bound = inspect.signature(plain).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)

@@ -1,0 +1,215 @@
+"""Cache entries of a code object, and torch's own check of their guards.
+
+A call's values are the local variables of its frame when it begins, captured ones included, by name: parameters bound
+to arguments (``{'x': x, 's': 4.0}``). Nothing here runs, compiles or counts anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from . import private_api
+from .dropped_guards import unobserved
+from .hooks import cache_entries, entry_facts, given_to_compile, is_given_up
+
+#: The region of those that were compiled without ``isolate_recompiles``.
+COMMON_REGION = -1
+
+
+@dataclass(frozen=True)
+class GuardCheck:
+    """Torch's answer whether a cache entry fits a call.
+
+    Attributes:
+        fits: all guards hold.
+        failed: the first guards that do not, as torch prints them, with the user's line behind ``#``.
+        executed: how many guards torch tried.
+    """
+
+    fits: bool
+    failed: tuple[str, ...] = ()
+    executed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A cache entry of a code object.
+
+    Attributes:
+        code: the transformed code.
+        compile_id: ``(frame, recompile)``; ``None`` where torch does not keep it.
+        guard_manager: torch's, of which :meth:`check` asks.
+        backend: what torch compares with the backend of a call.
+        region: cache entries of ``isolate_recompiles=True`` serve calls of their region only.
+        given_up: torch no longer uses it, as an object is gone that its guards compare with.
+        entry: torch's own object.
+    """
+
+    code: CodeType
+    compile_id: tuple[int, int] | None
+    guard_manager: Any
+    backend: Any
+    region: int
+    given_up: bool
+    entry: Any
+
+    @property
+    def name(self) -> str:
+        """``[0/1]``; ``[?]`` where torch keeps no id."""
+        return f"[{self.compile_id[0]}/{self.compile_id[1]}]" if self.compile_id is not None else "[?]"
+
+    def check(self, values: Mapping[str, Any]) -> GuardCheck:
+        """Hold the guards against the values that a call begins with.
+
+        Torch's other check reorders guards by how often each failed; this one leaves them as they are.
+        """
+        try:
+            with unobserved():
+                answer = getattr(self.guard_manager, private_api.GUARD_CHECK.attribute)(dict(values))
+        except Exception as error:  # a guard may read an attribute of the user's that raises
+            return GuardCheck(False, (f"a guard could not be evaluated ({type(error).__name__}: {error})",))
+        return GuardCheck(bool(answer.result), tuple(map(str, answer.verbose_code_parts)),
+                          int(answer.num_guards_executed))
+
+
+def failure_reason(entry: Entry, values: Mapping[str, Any]) -> str:
+    """Return why a cache entry does not fit a call, as torch says it when it compiles again.
+
+    (Of conditions on sizes, which torch tests together, this is the one that fails.)
+    """
+    if entry.given_up:
+        return str(entry.guard_manager.invalidation_reason)
+    try:
+        return str(private_api.GUARD_REASON.get()(entry.guard_manager, dict(values), entry.entry.compile_id,
+                                                  entry.backend))
+    except Exception:  # (a condition may raise, as may a torch that has the function in another form)
+        return "; ".join(entry.check(values).failed)
+
+
+def stance() -> tuple[str, bool]:
+    """Return the stance of ``torch.compiler.set_stance`` that holds, and whether it skips guards."""
+    try:
+        current = private_api.CURRENT_STANCE.get()
+    except private_api.MissingPrivateApi:
+        return "default", False
+    return str(getattr(current, "stance", "default")), bool(getattr(current, "skip_guard_eval_unsafe", False))
+
+
+def recompile_limit() -> int | None:
+    """Return the number of versions at which torch stops compiling a function; ``None`` where it does not say."""
+    try:
+        return int(private_api.RECOMPILE_LIMIT.get())
+    except private_api.MissingPrivateApi:
+        return None
+
+
+@dataclass(frozen=True)
+class CompiledWith:
+    """The backend and region of what ``torch.compile`` returned: its calls use cache entries of these only."""
+
+    backend: Any = None
+    region: int = COMMON_REGION
+
+    def uses(self, entry: Entry) -> bool:
+        """Return whether calls of it look at a cache entry; any, where its backend is not known."""
+        of_region = entry.region in (self.region, COMMON_REGION)  # (those of all serve a region, too)
+        return of_region and (self.backend is None or _same_backend(entry.backend, self.backend))
+
+
+def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[Entry]:
+    """Return the cache entries of a code object in the order in which torch tries them.
+
+    Args:
+        code: the user's function or a resume function, as it is before Dynamo transforms it.
+        compiled_with: leaves out those that calls of it do not look at.
+
+    Raises:
+        MissingPrivateApi: this torch does not show them.
+    """
+    found = []
+    for each in cache_entries(code):
+        transformed, ids, _ = entry_facts(each)
+        if transformed is None:
+            continue  # of an object that is gone
+        entry = Entry(transformed, ids, getattr(each, "guard_manager", None), getattr(each, "backend", None),
+                      int(getattr(each, "isolate_recompiles_id", COMMON_REGION)), is_given_up(each), each)
+        if compiled_with is None or compiled_with.uses(entry):
+            found.append(entry)
+    # A region's own are tried first.
+    return found if compiled_with is None else sorted(found, key=lambda entry: entry.region != compiled_with.region)
+
+
+def serving(
+    code: CodeType, values: Mapping[str, Any], compiled_with: CompiledWith | None = None,
+) -> Entry | None:
+    """Return the cache entry that serves a call: the first whose guards hold; ``None``: torch would compile."""
+    return next((entry for entry in entries(code, compiled_with)
+                 if not entry.given_up and entry.check(values).fits), None)
+
+
+def known_codes() -> list[CodeType]:
+    """Return the code objects that torch was asked to compile since it was last reset, as far as they still exist."""
+    try:
+        seen = getattr(private_api.SEEN_CODES.get(), "seen", ())
+    except private_api.MissingPrivateApi:
+        return []
+    found = [reference() for reference in seen]
+    return [code for code in found if isinstance(code, CodeType)]
+
+
+def compiled_with(compiled: Any) -> CompiledWith | None:
+    """Return the backend and region of what ``torch.compile`` returned; ``None`` if it did not return that."""
+    wrapper = wrapper_of(compiled)
+    if wrapper is None:
+        return None
+    region = getattr(wrapper, "_isolate_recompiles_id", COMMON_REGION)
+    return CompiledWith(_backend_of(_captured(wrapper).get("callback")), int(region))
+
+
+def wrapper_of(compiled: Any) -> FunctionType | None:
+    """Return the function of torch's that calls of what ``torch.compile`` returned go through; ``None``: of no other.
+
+    Of a module it is the ``forward`` of what ``torch.compile`` made of it, or where its own ``compile`` was called, the
+    call of that.
+    """
+    own = vars(compiled) if hasattr(compiled, "__dict__") else {}
+    # (A module of ``torch.compile``; one whose ``compile`` or ``forward`` was.)
+    candidates = [compiled, own.get("forward"), own.get(private_api.COMPILED_CALL.key)]
+    return next((each for each in (getattr(each, "__func__", each) for each in candidates)
+                 if isinstance(each, FunctionType) and given_to_compile(each) is not None), None)
+
+
+def _captured(function: FunctionType) -> dict[str, Any]:
+    """Return the captured variables of a function that have a value."""
+    values = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return values
+
+
+def _backend_of(callback: Any) -> Any:
+    """Return what torch keeps with a cache entry: the innermost of its wrappers of a backend (``get_backend``)."""
+    inner: Callable[..., Any] | None = callback
+    for _ in range(20):
+        callback = inner
+        inner = getattr(callback, private_api.BACKEND_CHAIN.key, None) or getattr(
+            callback, private_api.ORIGINAL_CALLABLE.key, None)
+        if inner is None:
+            break
+    return callback
+
+
+def _same_backend(one: Any, other: Any) -> bool:
+    """Return whether torch takes two backends for the same (``backend_match``)."""
+    if one is other:
+        return True
+    try:
+        return type(one) is type(other) and bool(one == other)
+    except Exception:
+        return False

@@ -1,0 +1,139 @@
+"""Guards that torch was told to drop (``options={"guard_filter_fn": ...}``), kept and checked beside the others.
+
+Torch builds all guards once, asks the filter, and builds those that are left once more (torch/_dynamo/guards.py,
+``CheckFunctionManager.__init__``). The first ones are kept here. A condition that always holds is added behind the last
+guard of the version: torch evaluates it when all others hold, with the local variables of the frame, so it sees each
+call that the version serves, and holds the dropped guards against it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import private_api
+from .hooks import Undo, replaced
+
+#: The text of the condition that always holds.
+ALWAYS = "True"
+
+
+@dataclass(eq=False)
+class FullGuards:
+    """All guards of a version, as they were before some were dropped.
+
+    Attributes:
+        compile_id: torch's, ``0/1``.
+        manager: torch's object for all of them.
+        kept: torch's object for those that are left.
+    """
+
+    compile_id: str
+    manager: Any
+    kept: Callable[[], Any]
+
+    def failure_reason(self, values: Mapping[str, Any]) -> str:
+        """Return the first guard that does not hold, as torch says it; ``""`` if all hold.
+
+        Args:
+            values: the local variables of the frame.
+        """
+        local = dict(values)
+        if getattr(self.manager, private_api.GUARD_CHECK.attribute)(local).result:
+            return ""
+        left = self.kept()
+        for name in ("closure_vars", "global_scope"):
+            setattr(self.manager, name, getattr(left, name, None))
+        return str(private_api.GUARD_REASON.get()(self.manager, local, None, None)).removeprefix("None: ")
+
+
+    def function(self) -> tuple[str, tuple[str, int] | None]:
+        """Return the name of the function, and where it begins, where torch still knows them."""
+        entry = getattr(self.kept(), "cache_entry", None)
+        code = getattr(entry, "code", None)
+        return (str(code.co_name), (str(code.co_filename), int(code.co_firstlineno))) if code else ("", None)
+
+
+#: By torch's object for the guards that are left.
+_full: weakref.WeakKeyDictionary[Any, FullGuards] = weakref.WeakKeyDictionary()
+
+
+#: Not empty while guards are asked about a call that is not made.
+_unobserved: list[bool] = []
+
+
+@contextlib.contextmanager
+def unobserved() -> Iterator[None]:
+    """Inside, guards are asked about calls that are not made."""
+    _unobserved.append(True)
+    try:
+        yield
+    finally:
+        _unobserved.pop()
+
+
+def full_guards(guard_manager: Any) -> FullGuards | None:
+    """Return all guards of a version of which some were dropped while :func:`keep_dropped` was on."""
+    try:
+        return _full.get(guard_manager)
+    except TypeError:
+        return None
+
+
+def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Undo:
+    """Keep the guards that torch drops from now on.
+
+    Args:
+        on_call: is told of each call that a version with dropped guards serves, until what is returned is called.
+
+    Raises:
+        MissingPrivateApi: this torch builds its guards in another way.
+    """
+    enable = private_api.TORCH_FUNCTION_ON.get()
+    first: dict[int, Any] = {}  # by the identity of the object that builds: the guards before the filter is asked
+    on = True
+
+    def make_build(original: Any) -> Any:
+        def build_guards(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(self, *args, **kwargs)
+            first.setdefault(id(self), result[1])
+            return result
+
+        return build_guards
+
+    def make_init(original: Any) -> Any:
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            first.pop(id(self), None)
+            try:
+                original(self, *args, **kwargs)
+            finally:
+                manager = first.pop(id(self), None)
+            kept = self.guard_manager
+            if on and manager is not None and manager is not kept:
+                watch(FullGuards(str(private_api.COMPILE_ID.get()() or "?"), manager, weakref.ref(kept)), kept)
+
+        return init
+
+    def watch(full: FullGuards, kept: Any) -> None:
+        _full[kept] = full
+
+        def always(values: Mapping[str, Any]) -> bool:
+            if on and not _unobserved:
+                with enable():  # (torch disables them for its guards, and one of the dropped ones asks for that)
+                    on_call(full, values)
+            return True
+
+        kept.root.add_epilogue_lambda_guard(always, [ALWAYS], None)
+
+    undo = [replaced(private_api.BUILD_GUARDS, make_build), replaced(private_api.MAKE_GUARDS, make_init)]
+
+    def leave() -> None:
+        nonlocal on
+        on = False
+        for each in undo:
+            each()
+
+    return leave

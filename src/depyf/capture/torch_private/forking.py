@@ -1,0 +1,72 @@
+"""A fork of a process that has used torch: what must be so for the child to compute with it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import glob
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from . import private_api
+
+#: ``omp_pause_hard``: OpenMP gives up its threads until they are needed again.
+_PAUSE_HARD = 2
+
+
+def why_not() -> str:
+    """Return why a child could not go on with what this process holds; ``""`` if it can."""
+    import torch
+
+    if not hasattr(os, "fork") or sys.platform == "darwin":
+        return "this system has no safe fork"
+    for device in ("cuda", "xpu", "mps"):
+        module = getattr(torch, device, None)
+        if module is not None and getattr(module, "is_initialized", lambda: False)():
+            return f"{device} is in use, which a forked process cannot go on with"
+    if _pause() is None and torch.get_num_threads() > 1:
+        return "this torch's OpenMP cannot be paused, and a forked process would wait for its threads"
+    return ""
+
+
+def pause_threads() -> None:
+    """Have OpenMP end its threads, which it starts again when they are needed.
+
+    A child has none of its parent's threads, and OpenMP's would be waited for there.
+    """
+    pause = _pause()
+    if pause is not None:
+        pause(_PAUSE_HARD)
+
+
+def settle_child() -> None:
+    """In the child: compile in this process only (pools of processes are the parent's), and write to no cache."""
+    with contextlib.suppress(private_api.MissingPrivateApi, AttributeError):
+        private_api.INDUCTOR_SETTINGS.get().compile_threads = 1
+    for api in (private_api.FX_CACHE_WRITE, private_api.AOT_CACHE_WRITE, private_api.PROFILE_WRITE):
+        with contextlib.suppress(private_api.MissingPrivateApi):
+            owner = api.owner()
+            nothing = _nothing if isinstance(owner, ModuleType) else staticmethod(_nothing)
+            setattr(owner, api.attribute, nothing)
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    return None
+
+
+@functools.cache
+def _pause() -> Any:
+    """Return OpenMP's function, of the library that torch has loaded; ``None`` where there is none."""
+    import torch
+
+    here = os.path.dirname(str(torch.__file__))
+    for library in (*glob.glob(os.path.join(here, "lib", "libgomp*")),
+                    *glob.glob(os.path.join(os.path.dirname(here), "torch.libs", "libgomp*")), None):
+        try:
+            return ctypes.CDLL(library).omp_pause_resource_all
+        except (OSError, AttributeError):
+            continue
+    return None

@@ -1,0 +1,168 @@
+"""Each graph as a backend compiled it, run beside the graph that it was given, with the same inputs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+import torch
+
+from ..capture.torch_private import hooks, loaded, pipeline
+from ..torch_text.legal import legal_graph
+from ..watch.origins import UserLine
+from .recording import GraphRun, Interpreter, KernelRecorder, Recorder, copied_graph
+from .results import Difference
+from .search import Search, node_lines
+from .tensors import Tolerance, difference, kept
+
+
+@dataclass(frozen=True)
+class GraphFault:
+    """A compiled graph that gave something else than the captured one.
+
+    Attributes:
+        number: of the graph, in the order in which they were compiled, from 1.
+        apart: the largest absolute difference of its results.
+        node: the first captured node whose value the graph does not give that the backend runs, where that can be run.
+        user_lines: those of the node.
+    """
+
+    number: int
+    apart: float
+    node: str = ""
+    user_lines: tuple[UserLine, ...] = ()
+
+
+class _Beside:
+    """One captured graph and what the backend made of it."""
+
+    def __init__(self, number: int, captured: Any, compiled: Any) -> None:
+        self.number, self.captured, self.compiled = number, captured, compiled
+        self.runs: list[tuple[Any, Any, list[Any]]] = []  # (expected, actual, inputs)
+
+    def __call__(self, *args: Any) -> Any:
+        copies = [_copy(each) for each in args]
+        inputs = [_copy(each) for each in args]
+        state = torch.get_rng_state()
+        expected: Any = None
+        try:
+            with torch.no_grad():
+                expected = kept(self.captured.forward(*copies))
+        except Exception:  # (it says nothing then)
+            expected = None
+        torch.set_rng_state(state)
+        result = self.compiled(*args)
+        if expected is not None:
+            changed = [each for each in copies if isinstance(each, torch.Tensor)]
+            own = [each for each in args if isinstance(each, torch.Tensor)]
+            self.runs.append(((expected, kept(changed)), (kept(result), kept(own)), inputs))
+        return result
+
+
+def _copy(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+class GraphsBeside:
+    """A backend that runs what another made of each graph beside the graph.
+
+    Args:
+        backend: the other: ``(graph module, inputs) -> callable``.
+    """
+
+    def __init__(self, backend: Callable[..., Any]) -> None:
+        self.backend = backend
+        self._graphs: list[_Beside] = []
+        self._codes: list[CodeType] = []
+        self._transformed: list[CodeType] = []
+        self._recorder = Recorder()
+        self._recorder.on = True
+        self._kernels = KernelRecorder(self._recorder)
+        self._stack = contextlib.ExitStack()
+        for install in (lambda: hooks.on_bytecode(self._on_bytecode),
+                        lambda: pipeline.on_post_grad(self._kernels.on_post_grad),
+                        lambda: hooks.on_kernel_module(self._kernels.on_module)):
+            with contextlib.suppress(AttributeError):  # this torch lacks it
+                self._stack.callback(install())
+
+    def compile(self, gm: Any, inputs: Any) -> Any:
+        """Compile a graph; the backend itself, as torch sees it."""
+        number = len(self._graphs) + 1
+        self._kernels.number = number
+        captured = torch.fx.GraphModule(gm, copied_graph(gm))
+        beside = _Beside(number, captured, self.backend(gm, inputs))
+        self._graphs.append(beside)
+
+        def run(*args: Any) -> Any:
+            return beside(*args)
+
+        run.depyf_beside = beside  # type: ignore[attr-defined]  # no function declares attributes
+        return run
+
+    def leave(self) -> None:
+        """Take the hooks back."""
+        self._kernels.leave()
+        self._stack.close()
+
+    def made(self, code: CodeType) -> bool:
+        """Return whether a function was compiled meanwhile."""
+        return any(each is code for each in self._codes)
+
+    def wrote(self, transformed: CodeType) -> bool:
+        """Return whether transformed code was made meanwhile."""
+        return any(each is transformed for each in self._transformed)
+
+    def loaded(self, name: str, namespace: dict[str, Any]) -> loaded.LoadedGraph:
+        """Return what a global of transformed code is made of."""
+        for each in loaded.objects_behind(namespace.get(name)):
+            beside = getattr(each, "depyf_beside", None)
+            if isinstance(beside, _Beside):
+                return loaded.loaded_graph(name, beside.compiled)
+        return loaded.LoadedGraph(name, "", {})
+
+    def kernel(self, tolerance: Tolerance) -> Difference | None:
+        """Return the first kernel that wrote something else than its nodes give."""
+        return Search(tolerance).kernels(self._recorder.runs)
+
+    def faults(self, tolerance: Tolerance) -> list[GraphFault]:
+        """Return the graphs that gave another value, those that ran first, first."""
+        found = []
+        for graph in self._graphs:
+            for expected, actual, inputs in graph.runs:
+                equal, apart = difference(actual, expected, tolerance)
+                if not equal:
+                    found.append(self._located(graph, apart, inputs, tolerance))
+                    break
+        return found
+
+    def _located(self, graph: _Beside, apart: float, inputs: list[Any], tolerance: Tolerance) -> GraphFault:
+        """Name the first node that differs, where the backend runs a graph that can be run node by node."""
+        module = hooks.graph_module_behind(graph.compiled)
+        if module is None or not isinstance(module, torch.fx.GraphModule):
+            return GraphFault(graph.number, apart)
+        try:
+            own, captured = _run(module, graph.number, inputs), _run(graph.captured, graph.number, inputs)
+        except Exception:
+            return GraphFault(graph.number, apart)
+        values = [each.value for each in own.values]
+        by_name = {each.name: each.value for each in own.values}
+        search = Search(tolerance)
+        for each in captured.values:
+            against = [by_name[each.name]] if each.name in by_name else values
+            if search.apart(each.value, against) is not None:
+                return GraphFault(graph.number, apart, each.name, node_lines(captured, each.name))
+        return GraphFault(graph.number, apart)
+
+    def _on_bytecode(self, original: CodeType, transformed: CodeType) -> None:
+        self._codes.append(original)
+        self._transformed.append(transformed)
+
+
+def _run(module: Any, number: int, inputs: list[Any]) -> GraphRun:
+    run = GraphRun(number, False, legal_graph(hooks.readable_graph(module)))
+    with torch.no_grad():
+        Interpreter(module, run).run(*[_copy(each) for each in inputs])
+    return run

@@ -1,0 +1,291 @@
+"""What a call leaves: its result or exception, what it printed, what it changed, gradients, random numbers drawn."""
+
+from __future__ import annotations
+
+import random
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from ..capture.apart import caught_text
+from ..capture.torch_private.private_api import DYNAMO
+from ..capture.torch_private.quiet import without_side_effects
+from .reachable import GRADIENT, RESULT, Kind, Plain, Reachable, Same, TensorState
+from .tensors import Tolerance, difference
+
+#: An ``assert`` on a tensor, which torch rewrites: it raises this in place of that.
+_ASSERTION = ("RuntimeError", "AssertionError")
+#: What a place belongs to: the result; a side effect; what was printed; an exception; a gradient.
+Part = Literal["result", "side effect", "printed text", "exception", "gradient", "random state"]
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception that a call raised."""
+
+    type: str
+    text: str
+    module: str
+
+    @property
+    def by_torch(self) -> bool:
+        """Torch's compiler raised it."""
+        return f"{self.module}.".startswith(DYNAMO)
+
+
+@dataclass
+class Outcome:
+    """What a call left.
+
+    Attributes:
+        states: of everything that can be reached, by name.
+        raised: the exception.
+        raised_in_backward: that of the backward pass.
+        printed: to standard output and error.
+        random: checksums of the states of random numbers afterwards.
+        drew: of which of these the call took numbers.
+        left_out: there was more than is looked at.
+        extra: what else the run was to tell.
+    """
+
+    states: dict[str, Any] = field(default_factory=dict)
+    raised: Raised | None = None
+    raised_in_backward: Raised | None = None
+    printed: tuple[str, str] = ("", "")
+    random: dict[str, int] = field(default_factory=dict)
+    drew: frozenset[str] = frozenset()
+    left_out: bool = False
+    extra: Any = None
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One place where a run left something else than eager Python.
+
+    Attributes:
+        place: ``"result[0]"``, ``"global log"``, ``"args[0].grad"``.
+        part: what that is.
+        text: both, in words.
+        apart: the largest absolute difference; infinite where it cannot be known.
+    """
+
+    place: str
+    part: Part
+    text: str
+    apart: float = float("inf")
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+def outcome_of(
+    function: Callable[..., Any], roots: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    backward: bool | None,
+) -> Outcome:
+    """Run a call and describe what it leaves.
+
+    To be done apart, as nothing is put back.
+
+    Args:
+        function: is called.
+        roots: what it can change, by name; the arguments are added.
+        args, kwargs: of the call.
+        backward: run the backward pass of its results, too; ``None``: if they require gradients.
+    """
+    given = {"args": args, "kwargs": kwargs, **roots}
+    before = Reachable()
+    for name, each in given.items():
+        before.add(name, each)
+    drawn = random_states()
+    result = Outcome()
+    value: Any = None
+    with caught_text() as (out, err):
+        try:
+            value = function(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001  (it is the outcome)
+            result.raised = _raised(error)
+        result.random = random_states()
+        if result.raised is None and backward is not False:
+            try:
+                _run_backward(value)
+            except Exception as error:  # noqa: BLE001
+                result.raised_in_backward = _raised(error)
+    result.printed = out.getvalue(), err.getvalue()
+    result.drew = frozenset(name for name, state in result.random.items() if drawn.get(name) != state)
+    after = Reachable(before.checksums())
+    for name, each in given.items():
+        after.add(name, each)
+    if result.raised is None:
+        after.add(RESULT, value)
+    result.states, result.left_out = after.states, after.left_out
+    return result
+
+
+def _raised(error: BaseException) -> Raised:
+    return Raised(type(error).__qualname__, str(error), type(error).__module__)
+
+
+def _run_backward(value: Any) -> None:
+    """Run the backward pass of all results, each weighed so that no two elements count alike."""
+    outputs = [each for each in _tensors(value) if each.requires_grad and each.grad_fn is not None
+               and (each.is_floating_point() or each.is_complex())]
+    if outputs:
+        with without_side_effects():
+            weights = [torch.linspace(0.5, 1.5, max(each.numel(), 1), dtype=torch.float64, device=each.device)[
+                : each.numel()].reshape(each.shape).to(each.dtype) for each in outputs]
+        torch.autograd.backward(outputs, weights)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    found: dict[int, torch.Tensor] = {}
+    pending: list[Any] = [value]
+    seen: set[int] = set()
+    while pending:
+        each = pending.pop(0)
+        if id(each) in seen or len(seen) > 10_000:
+            continue
+        seen.add(id(each))
+        if isinstance(each, torch.Tensor):
+            found[id(each)] = each
+        elif isinstance(each, (list, tuple)):
+            pending += each
+        elif isinstance(each, Mapping):
+            pending += each.values()
+        elif hasattr(each, "__dict__") and not isinstance(each, (type, torch.nn.Module)) and not callable(each):
+            pending += vars(each).values()
+    return list(found.values())
+
+
+def random_states() -> dict[str, int]:
+    """Return a checksum of each state of random numbers."""
+    with without_side_effects():
+        states = {"torch": zlib.adler32(torch.get_rng_state().numpy()), "python": hash(random.getstate())}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        _, keys, position, *rest = numpy.random.get_state()
+        states["numpy"] = hash((zlib.adler32(keys.tobytes()), position, *rest))
+    return states
+
+
+# --- two outcomes ---------------------------------------------------------------------------------
+def disagreements(
+    actual: Outcome, expected: Outcome, tolerance: Tolerance, *, same_random: bool = True,
+    noise: Mapping[str, float] | None = None, originals: Mapping[str, Any] | None = None,
+) -> list[Disagreement]:
+    """Return where a run left something else than another.
+
+    Args:
+        actual: what is judged.
+        expected: of eager Python.
+        tolerance: how far values may be apart.
+        same_random: torch's random numbers are drawn alike.
+        noise: how far values may be apart besides, by place; infinite: not compared.
+        originals: states before the call, for large tensors that one of the two did not change.
+    """
+    found = _exceptions(actual, expected)
+    if found:
+        return found
+    for number, stream in enumerate(("standard output", "standard error")):
+        if actual.printed[number] != expected.printed[number]:
+            found.append(Disagreement(stream, "printed text", _texts(actual.printed[number], expected.printed[number])))
+    for name, state in expected.random.items():
+        if actual.random.get(name) != state and (name != "torch" or same_random):
+            found.append(Disagreement(f"random state of {name}", "random state",
+                                      "is another one afterwards than after the call in eager Python"))
+    for place in dict.fromkeys([*expected.states, *actual.states]):
+        own = (noise or {}).get(place, 0.0)
+        if own == float("inf"):
+            continue
+        difference_ = _states(
+            actual.states.get(place), expected.states.get(place), tolerance, own, (originals or {}).get(place))
+        if difference_ is not None:
+            text, apart = difference_
+            found.append(Disagreement(place, _part(place), text, apart))
+    return found
+
+
+def _exceptions(actual: Outcome, expected: Outcome) -> list[Disagreement]:
+    found = []
+    for name, one, other in (
+            ("exception", actual.raised, expected.raised),
+            ("exception of the backward pass", actual.raised_in_backward, expected.raised_in_backward)):
+        if one is None and other is None:
+            continue
+        if one is not None and other is not None and (
+                one.type == other.type or (one.type, other.type) == _ASSERTION or one.by_torch):
+            continue  # (torch's tracing raises its own in place of the program's, before anything ran)
+        said = ["none" if each is None else f"{each.type}: {(each.text.splitlines() or [''])[0][:120]}"
+                for each in (one, other)]
+        found.append(Disagreement(name, "exception", f"{said[0]}; in eager Python {said[1]}"))
+    return found
+
+
+def _part(place: str) -> Part:
+    if place.startswith(RESULT) and (place == RESULT or place[len(RESULT)] in "[."):
+        return "result"
+    return "gradient" if place.startswith(GRADIENT) else "side effect"
+
+
+def _texts(actual: str, expected: str) -> str:
+    for number, (one, other) in enumerate(zip(actual.splitlines(), expected.splitlines()), 1):
+        if one != other:
+            return f"line {number} is {one[:80]!r}; in eager Python {other[:80]!r}"
+    return f"{actual[-80:]!r}; in eager Python {expected[-80:]!r}"
+
+
+def _states(
+    actual: Any, expected: Any, tolerance: Tolerance, noise: float, original: Any,
+) -> tuple[str, float] | None:
+    """Return how two states differ, and how far they are apart; ``None`` where they are equal."""
+    if isinstance(actual, TensorState) and isinstance(expected, TensorState):
+        return _tensor_states(actual, expected, tolerance, noise, original)
+    if isinstance(actual, Plain) and isinstance(expected, Plain):
+        equal, apart = difference(actual.value, expected.value, tolerance)
+        if equal or (apart <= noise and type(actual.value) is type(expected.value)):
+            return None
+        return f"{_said(actual)}; in eager Python {_said(expected)}", apart
+    if actual == expected:
+        return None
+    return f"{_said(actual)}; in eager Python {_said(expected)}", float("inf")
+
+
+def _tensor_states(
+    actual: TensorState, expected: TensorState, tolerance: Tolerance, noise: float, original: Any,
+) -> tuple[str, float] | None:
+    for (name, one), (_, other) in zip(actual.facts, expected.facts):
+        if one != other:
+            return f"{name} is {one}; in eager Python {other}", float("inf")
+    if actual.stride != expected.stride:
+        return f"stride is {actual.stride}; in eager Python {expected.stride}", float("inf")
+    if (actual.memory, actual.offset) != (expected.memory, expected.offset):
+        return f"it {_memory(actual)}; in eager Python it {_memory(expected)}", float("inf")
+    values = [each.value if each.value is not None or original is None else original.value
+              for each in (actual, expected)]
+    if values[0] is None or values[1] is None:
+        return None if values[0] is values[1] else ("it was changed in one of the runs only", float("inf"))
+    equal, apart = difference(values[0], values[1], tolerance)
+    if equal or apart <= noise:
+        return None
+    if values[0].numel() == 1:
+        return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", apart
+    return f"differs by up to {apart:.3g}", apart
+
+
+def _memory(state: TensorState) -> str:
+    return f"shares memory with {state.memory}" if state.memory else "has memory of its own"
+
+
+def _said(state: Any) -> str:
+    if state is None:
+        return "not there"
+    if isinstance(state, Plain):
+        return repr(state.value)[:120]
+    if isinstance(state, Kind):
+        return state.text[:120]
+    if isinstance(state, Same):
+        return f"the object at {state.place}"
+    return "a tensor"

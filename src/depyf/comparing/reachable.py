@@ -1,0 +1,340 @@
+"""Everything that a call can change, by name: what its arguments and its function lead to.
+
+In come named roots; out comes a flat dictionary, ``{"args[0].seen": Plain(3), "global log": Kind("list of 2"),
+"global log[0]": ...}``, in an order that depends on the program only. An object is described where it is met first;
+where it is met again, :class:`Same` names that place. So two runs that begin with the same state can be compared
+name by name.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import sys
+import sysconfig
+import types
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..capture.torch_private import hooks
+from ..capture.torch_private.private_api import COMPILER_MODULES, LEFT_BY_TORCH
+from ..capture.torch_private.quiet import inner_tensors, without_side_effects
+
+#: The name of what a call returns.
+RESULT = "result"
+#: What names of gradients begin with.
+GRADIENT = "gradient of "
+#: Where that many objects were described, the rest is left out, and said to be.
+MOST = 50_000
+_DEPTH = 40
+#: A tensor of more elements is copied only if it changed since the call began.
+_SMALL = 4096
+#: Packages of objects that hold no state of the user's.
+_NOT_ENTERED = (*COMPILER_MODULES, "logging", "threading", "_thread", "weakref", "importlib", "depyf", "_pytest")
+_LIBRARIES = tuple({os.path.join(path, "") for path in (
+    sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"])})
+_IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, torch.dtype, torch.device,
+              torch.layout, torch.memory_format)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A number, text, or another value that is compared as it is."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an object is, and what it holds: ``"list of 2"``, ``"dict with keys 'a', 'b'"``."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Same:
+    """The object that was met before, at another place."""
+
+    place: str
+
+
+@dataclass(frozen=True)
+class TensorState:
+    """A tensor.
+
+    Attributes:
+        value: a copy; ``None`` where it is large and was not changed.
+        facts: type, dtype, shape, device, whether it requires a gradient.
+        stride: of the dimensions that have more than one element.
+        memory: the place of the first tensor that was met with the same memory, unless that is a result; else empty.
+        offset: in that memory.
+    """
+
+    value: torch.Tensor | None
+    facts: tuple[tuple[str, str], ...]
+    stride: tuple[int, ...]
+    memory: str
+    offset: int
+
+
+class Reachable:
+    """A walk over objects.
+
+    Args:
+        checksums: of large tensors as they were before, by their ids (see :meth:`checksums`).
+    """
+
+    def __init__(self, checksums: Mapping[int, int] | None = None) -> None:
+        self.states: dict[str, Any] = {}
+        self.left_out = False
+        self._before = checksums or {}
+        self._sums: dict[int, int] = {}
+        self._places: dict[int, str] = {}
+        self._memory: dict[int, str] = {}
+        self._alive: list[Any] = []
+        self._names: set[str] = set()
+
+    def checksums(self) -> dict[int, int]:
+        """Return checksums of the large tensors that were met, by id."""
+        return self._sums
+
+    def add(self, place: str, value: Any) -> None:
+        """Describe an object and all that it leads to."""
+        pending: collections.deque[tuple[str, Any, int]] = collections.deque([(place, value, 0)])
+        while pending:
+            name, each, depth = pending.popleft()
+            if len(self.states) >= MOST:
+                self.left_out = True
+                return
+            pending.extend((inner, item, depth + 1) for inner, item in self._described(name, each)
+                           if depth < _DEPTH)
+
+    def _described(self, place: str, value: Any) -> Iterable[tuple[str, Any]]:
+        """Describe one object; return what it leads to, by name."""
+        if type(value) in _IMMUTABLE:
+            self.states[place] = Plain(value)
+            return ()
+        if isinstance(value, (int, float, str, bytes)):  # (of a class of its own: an enumeration, NumPy's)
+            self.states[place] = Plain(float(value)) if isinstance(value, float) else Kind(
+                f"{type(value).__qualname__} {value!r}")
+            return ()
+        known = self._places.get(id(value))
+        if known is not None:
+            self.states[place] = Same(known)
+            return ()
+        self._places[id(value)] = place
+        self._alive.append(value)
+        if isinstance(value, torch.Tensor):
+            return self._tensor(place, value)
+        if isinstance(value, types.FunctionType):
+            return self._function(place, value)
+        if isinstance(value, types.MethodType):
+            self.states[place] = Kind(f"method {value.__func__.__qualname__}")
+            return ((f"{place}.__self__", value.__self__), (f"{place}.__func__", value.__func__))
+        if isinstance(value, type):
+            return self._class(place, value)
+        if isinstance(value, types.ModuleType):
+            self.states[place] = Kind(f"module {value.__name__}")
+            if _is_library(getattr(value, "__file__", None) or ""):
+                return ()
+            return [(f"{place}.{name}", vars(value)[name]) for name in sorted(self._names) if name in vars(value)]
+        if isinstance(value, types.CellType):
+            return self._cell(place, value)
+        return self._object(place, value)
+
+    def _cell(self, place: str, cell: types.CellType) -> Iterable[tuple[str, Any]]:
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            self.states[place] = Kind("nothing")
+            return ()
+        return self._described(place, value)
+
+    def _object(self, place: str, value: Any) -> Iterable[tuple[str, Any]]:
+        items = list(_items(place, value))
+        kind = type(value).__qualname__
+        if isinstance(value, (list, tuple, collections.deque)):
+            kind += f" of {len(value)}"
+        elif isinstance(value, (set, frozenset)):
+            kind += f" with {', '.join(sorted(map(_short, value)))}"
+        elif isinstance(value, dict):
+            kind += f" with keys {', '.join(map(_short, value))}"
+        elif (text := _own_text(value)) is not None:
+            kind += f" {text}"
+        self.states[place] = Kind(kind)
+        cls = type(value)
+        if cls.__module__.startswith(_NOT_ENTERED) and not isinstance(value, (list, tuple, dict)):
+            return ()
+        items += [(f"{place}.{name}", item) for name, item in _attributes(value)]
+        if not _is_builtin(cls) and _is_users(cls):
+            items.append((f"class {cls.__qualname__}", cls))
+        return items
+
+    def _class(self, place: str, cls: type) -> Iterable[tuple[str, Any]]:
+        self.states[place] = Kind(f"class {cls.__qualname__}")
+        if not _is_users(cls):
+            return []
+        items: list[tuple[str, Any]] = []
+        for name, value in vars(cls).items():
+            if isinstance(value, (staticmethod, classmethod)):
+                value = value.__func__
+            elif isinstance(value, property):
+                value = value.fget
+            if name in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__") \
+                    or name.startswith("_abc_"):
+                continue
+            if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+                continue
+            items.append((f"{place}.{name}", value))
+        items += [(f"class {base.__qualname__}", base) for base in cls.__bases__ if _is_users(base)]
+        return items
+
+    def _function(self, place: str, function: types.FunctionType) -> Iterable[tuple[str, Any]]:
+        self.states[place] = Kind(f"function {function.__qualname__}")
+        code = function.__code__
+        if _is_library(code.co_filename):
+            given = hooks.given_to_compile(function)
+            inner = given if given is not None else getattr(function, "__wrapped__", None)
+            return [(f"{place}.__wrapped__", inner)] if inner is not None else ()
+        items: list[tuple[str, Any]] = []
+        for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+            items.append((f"{name} (captured by {function.__qualname__})", cell))
+        for number, default in enumerate(function.__defaults__ or ()):
+            items.append((f"{place}.__defaults__[{number}]", default))
+        for name, default in (function.__kwdefaults__ or {}).items():
+            items.append((f"{place}.__kwdefaults__[{name!r}]", default))
+        items += [(f"{place}.{name}", value) for name, value in vars(function).items()
+                  if not name.startswith(LEFT_BY_TORCH)]
+        names = dict.fromkeys(_names(code))
+        self._names.update(names)
+        for name in names:
+            if name in function.__globals__ and not name.startswith(("__compiled_fn", "__resume_at", "__import_")):
+                items.append((f"global {name}", function.__globals__[name]))
+        return items
+
+    def _tensor(self, place: str, tensor: torch.Tensor) -> Iterable[tuple[str, Any]]:
+        with without_side_effects():
+            self.states[place] = self._tensor_state(place, tensor)
+        items: list[tuple[str, Any]] = []
+        with without_side_effects():
+            if tensor.is_leaf and tensor.requires_grad:
+                items.append((f"{GRADIENT}{place}", tensor.grad))
+        items += [(f"{place}.{name}", value) for name, value in getattr(tensor, "__dict__", {}).items()
+                  if not name.startswith("_")]
+        return items
+
+    def _tensor_state(self, place: str, tensor: torch.Tensor) -> TensorState | Kind:
+        try:
+            facts = {
+                "type": type(tensor).__name__, "dtype": str(tensor.dtype), "shape": str(tuple(tensor.shape)),
+                "device": str(tensor.device), "requires_grad": str(tensor.requires_grad), "layout": str(tensor.layout)}
+            stride: tuple[int, ...] = ()
+            memory, offset = "", 0
+            if tensor.layout is torch.strided and type(tensor) in (torch.Tensor, torch.nn.Parameter):
+                stride = tuple(step for size, step in zip(tensor.shape, tensor.stride()) if size > 1) \
+                    if tensor.numel() else ()
+                if tensor.untyped_storage().nbytes():
+                    first = self._memory.setdefault(tensor.untyped_storage().data_ptr(), place)
+                    if first != place and not first.startswith(RESULT):  # (results may share memory as torch likes)
+                        memory, offset = first, tensor.storage_offset()
+            return TensorState(self._copied(tensor), tuple(facts.items()), stride, memory, offset)
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            return Kind(f"{type(tensor).__name__} ({type(error).__name__})")
+
+    def _copied(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        if tensor.is_meta:
+            return None
+        if tensor.numel() > _SMALL and tensor.layout is torch.strided and type(tensor) in (
+                torch.Tensor, torch.nn.Parameter):
+            plain = tensor.detach().cpu().contiguous()
+            sum_ = zlib.adler32(plain.reshape(-1).view(torch.uint8).numpy())
+            self._sums[id(tensor)] = sum_
+            if self._before.get(id(tensor)) == sum_:
+                return None
+            return plain.clone()
+        if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+            return tensor.detach().cpu().clone()
+        parts = inner_tensors(tensor)
+        return parts[0].detach().cpu().clone() if len(parts) == 1 and parts[0] is not tensor else None
+
+
+def _items(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (list, tuple, collections.deque)):
+        for number, item in enumerate(value):
+            yield f"{place}[{number}]", item
+    elif isinstance(value, Mapping) and isinstance(value, (dict, types.MappingProxyType)):
+        for key, item in value.items():
+            yield f"{place}[{_short(key)}]", item
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield attributes that an object holds itself; none is computed."""
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        own = {}
+    if type(own) is dict:
+        for name, item in own.items():
+            if not str(name).startswith(LEFT_BY_TORCH):
+                yield str(name), item
+    for cls in type(value).__mro__:
+        if cls.__module__ == "builtins":
+            continue
+        for name, member in vars(cls).items():
+            if isinstance(member, types.MemberDescriptorType):
+                try:
+                    yield name, member.__get__(value, cls)
+                except AttributeError:
+                    continue
+
+
+def _own_text(value: Any) -> str | None:
+    """Return a text for the state of an object that Python or torch keeps to itself."""
+    if isinstance(value, torch.Generator):
+        return f"state {zlib.adler32(value.get_state().numpy())}"
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return f"{value.dtype} {value.shape} {value.tolist()!r}"[:2000]
+    if isinstance(value, types.GeneratorType):
+        return "ended" if value.gi_frame is None else "not ended"
+    if _is_builtin(type(value)) and hasattr(type(value), "__length_hint__"):
+        return f"with {value.__length_hint__()} left"
+    if type(value).__module__ == "itertools" or isinstance(value, (bytearray, torch.Size)):
+        return repr(value)[:2000]
+    return None
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (*_IMMUTABLE, int, float, str, bytes)):
+        return repr(value)
+    if isinstance(value, (tuple, frozenset)):
+        return f"({', '.join(sorted(map(_short, value)) if isinstance(value, frozenset) else map(_short, value))})"
+    return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>"
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """Yield names that a code object, and those in it, read as globals or attributes."""
+    yield from code.co_names
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _names(const)
+
+
+def _is_library(file: str) -> bool:
+    return not file or file.startswith(("<frozen", *_LIBRARIES))
+
+
+def _is_builtin(cls: type) -> bool:
+    return cls.__module__ in ("builtins", "collections", "types", "itertools")
+
+
+def _is_users(cls: type) -> bool:
+    """Return whether a class is of the program that is judged, and no library's."""
+    if cls.__module__.partition(".")[0] in sys.stdlib_module_names and cls.__module__ != "__main__":
+        return False
+    module = sys.modules.get(cls.__module__)
+    return not _is_library(getattr(module, "__file__", None) or "<program>")
