@@ -1,0 +1,64 @@
+"""Run ``depyf fits``: which recorded version of a function would serve a call."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .status import DONE, refused
+
+NOT_SERVED, UNDECIDED = 1, 3
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = commands.add_parser(
+        "fits", help="tell which version of a function would serve a call",
+        description="Holds the recorded conditions of each version of a function against a call: which version serves "
+                    "it, or the first condition that fails and the smallest change with which the version would fit. "
+                    "A condition on something that was not given is undecided. Needs no torch.",
+        epilog="Exit status: 0 served, 1 no version serves the call, 2 nothing that can be read, 3 undecided. "
+               "With --sizes: 1 if a size would be compiled again.")
+    command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
+    command.add_argument("function", metavar="FUNCTION", help="its name (Decoder.forward, forward), or the id of one "
+                                                              "of its versions (0/1), also of a resume function")
+    command.add_argument("--args", nargs="+", action="extend", default=[], metavar="NAME=VALUE",
+                         help="x=f32[3,4] n=4 flag=True mode=\"'train'\" xs=[f32[2],f32[2]] self.training=False; of a "
+                              "tensor also x=\"f32[3,4](grad=True, stride=(1,3), device='cuda:0')\"; or a JSON object")
+    command.add_argument("--state", nargs="+", action="extend", default=[], metavar="NAME=VALUE",
+                         help="of torch: grad_mode=True default_dtype=torch.float32 ...")
+    command.add_argument("--same", action="store_true",
+                         help="take what was not given to be as it was when each version was compiled, unless versions "
+                              "differ in it")
+    command.add_argument("--sizes", nargs="+", action="extend", default=[], metavar="NAME.DIM=N,N",
+                         help="which of these sizes would be compiled again: x.0=1,2,8,16; n=1,2 (a number); "
+                              "x.0,y.0=1,2 (both at once)")
+    command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
+    command.set_defaults(run=fits)
+
+
+def fits(given: argparse.Namespace) -> int:
+    """Run ``depyf fits``."""
+    from ..fitting.given import described_call
+    from ..fitting.oracle import fit, over_sizes, with_sizes
+    from ..fitting.recorded import NoSuchFunction, frame_of
+    from ..fitting.written import NotAValue, arguments, numbers
+    from ..records.store import RecordsError
+    from ..report import captures_of
+    from ..views.dump.directory import RANK
+
+    try:
+        captures = captures_of(given.path)
+        folder = next(iter(captures)) if given.rank is None else f"{RANK}{given.rank}"
+        if folder not in captures:
+            return refused(f"{given.path} holds no rank {given.rank}")
+        frame = frame_of(captures[folder], given.function)
+        call = described_call(frame, arguments(given.args), arguments(given.state))
+        answer = fit(frame, call, given.same)
+        sizes = over_sizes([numbers(each) for each in given.sizes], call,
+                           lambda changed: fit(frame, changed, given.same))
+    except (RecordsError, NoSuchFunction, NotAValue, OSError) as error:
+        return refused(error)
+    print(with_sizes(answer, sizes), end="")
+    asked = [each.served for answers in sizes.values() for each in answers.values()] or [answer.served]
+    return NOT_SERVED if False in asked else UNDECIDED if None in asked else DONE

@@ -1,0 +1,58 @@
+"""Run ``depyf repro``: one compilation of a dump as a program that runs alone."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from .status import DONE, refused
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = commands.add_parser(
+        "repro", help="write one compilation as a program that runs alone",
+        description="Writes a program that needs nothing but torch: the captured graph of one compilation, inputs of "
+                    "the recorded sizes, strides and dtypes (their numbers are random), its guards as comments, and "
+                    "the check of the backend against eager PyTorch. Needs no torch itself.",
+        epilog="Exit status: 0 done, 2 nothing that can be read, or the program cannot be written.")
+    command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
+    command.add_argument("compilation", metavar="ID", help="id of a compilation (0/1) or name of a graph "
+                                                           "(__compiled_fn_3)")
+    command.add_argument("-o", "--output", metavar="FILE", help="the program (default: repro_0_1.py; - for standard "
+                                                                "output)")
+    command.add_argument("--backend", default="", help="the one that the program checks by default (default: the "
+                                                       "recorded one)")
+    command.add_argument("--force", action="store_true", help="overwrite the file")
+    command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
+    command.set_defaults(run=repro)
+
+
+def repro(given: argparse.Namespace) -> int:
+    """Run ``depyf repro``."""
+    from ..records.store import RecordsError
+    from ..report import captures_of
+    from ..views.dump.directory import RANK
+    from ..views.repro import NotReproducible
+    from ..views.repro import repro as program
+
+    try:
+        captures = captures_of(given.path)
+        folder = next(iter(captures)) if given.rank is None else f"{RANK}{given.rank}"
+        if folder not in captures:
+            return refused(f"{given.path} holds no rank {given.rank}")
+        text = program(captures[folder], given.compilation, given.backend)
+        name = given.output or f"repro_{given.compilation.strip('[]').replace('/', '_')}.py"
+        if name == "-":
+            sys.stdout.write(text)
+            return DONE
+        if os.path.exists(name) and not given.force:
+            return refused(f"{name} is there already; give another with -o, or --force")
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(text)
+    except (RecordsError, NotReproducible, OSError) as error:
+        return refused(error)
+    print(f"{name}: python {name} [BACKEND]")
+    return DONE

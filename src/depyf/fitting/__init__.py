@@ -1,0 +1,76 @@
+"""The guard oracle: which version of a function would serve a call, and why not the others.
+
+Of a dump, the call is described (``depyf fits``, no torch is needed)::
+
+    x=f32[1, 3] n=4            written.py: texts of people -> described values
+    Given                      given.py: what is known of a call
+    L['x'].size()[0] == 8      conditions.py: holds, does not hold, or cannot be decided from what was given
+    x.shape[0]: 1 -> 8         changes.py: the smallest change with which a version fits
+    Fit                        oracle.py: the versions in the order in which torch tries them; prints as text.py says
+
+Of a running function (:func:`depyf.fits`) torch's own guards decide (running.py); described.py describes the live
+values, for the smallest change, and changed.py makes it to copies, so that torch's guards say whether it is one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .oracle import Fit, VersionFit
+
+if TYPE_CHECKING:
+    from .dropped import DroppedGuards
+
+__all__ = ["Fit", "VersionFit", "dropped_guards", "fits"]
+
+
+def fits(compiled: Any, /, *args: Any, sizes: Sequence[str] = (), **kwargs: Any) -> Fit:
+    """Tell which compiled version of a function would serve ``compiled(*args, **kwargs)``.
+
+    The call is not made: nothing is run, compiled or counted, and the next call finds everything as it was. What
+    comes behind a graph break is not looked at, as its values are not known without running.
+
+    Args:
+        compiled: what ``torch.compile`` returned, or a function or module whose versions any backend made.
+        *args, **kwargs: of the call. (For a parameter that is called ``sizes`` use ``functools.partial``.)
+        sizes: which of these sizes would be compiled again: ``["x.0=1,2,8,16"]`` (dimension 0 of ``x``), ``["n=1,2"]``
+            (a number), ``["x.0,y.0=1,2"]`` (both at once).
+
+    Returns:
+        A :class:`Fit`: ``print`` it, or read ``served``, ``version`` and ``versions``.
+
+    Raises:
+        TypeError: ``compiled`` is no function, or the arguments are not those of its parameters.
+        ValueError: what ``sizes`` names is not among the arguments.
+        ModuleNotFoundError: torch is not installed.
+    """
+    if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
+        raise ModuleNotFoundError("depyf.fits needs PyTorch: pip install torch. Of a dump, the command `depyf fits` "
+                                  "tells it without")
+    from ..capture.called_frame import called_frame
+    from ..capture.torch_private import cache_entries
+    from .oracle import over_sizes, with_sizes
+    from .running import RunningOracle
+    from .written import numbers
+
+    oracle = RunningOracle(called_frame(compiled, args, kwargs), cache_entries.compiled_with(compiled))
+    asked = [numbers(each) for each in ([sizes] if isinstance(sizes, str) else sizes)]
+    return with_sizes(oracle.answer(), over_sizes(asked, oracle.given, oracle.changed_call))
+
+
+def dropped_guards() -> DroppedGuards:
+    """Check guards that the program tells torch to drop on each call that it makes in the block.
+
+        with depyf.dropped_guards() as dropped:
+            model = torch.compile(model, options={"guard_filter_fn": torch.compiler.skip_all_guards_unsafe})
+            serve(model)
+        print(dropped)      # x.shape[0] must be 2 or more, is 1 (llama.py:88: ...)
+
+    Only functions that are compiled in the block are checked.
+    """
+    from .dropped import DroppedGuards
+
+    return DroppedGuards()

@@ -1,0 +1,499 @@
+"""Whether a recorded condition holds for a call of which some values are known.
+
+    check_tensor(L['x'], dtype=torch.float32, size=(8, 4), ...)    x.shape[0] must be 8, is 1
+    2 <= L['x'].size()[0]                                          holds, or x.shape[0] must be 2 or more, is 1
+    check_same_object(L['fn'], 'function')                         undecided: which object it is was not given
+
+Every condition is true, false, or undecided; nothing is guessed. The reader of torch's reasons for a recompile
+(``torch_text/guard_failures.py``) says in words what a condition compares.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..records.model import Guard
+from ..torch_text.guard_failures import comparison
+from ..torch_text.user_expressions import parsed_expression, user_expression
+from .given import UNKNOWN, Given, parsed, symbol_of, words
+from .values import Opaque, Symbol, TensorValue, shown, type_name
+
+#: Conditions that compare the type as well (torch/csrc/dynamo/guards.cpp, ``EQUALS_MATCH``).
+_OF_ONE_TYPE = ("EQUALS_MATCH", "TRUE_MATCH", "FALSE_MATCH", "CONSTANT_MATCH")
+_ROOTS = re.compile(r"\b[LG]\['([^'\\]*)'\]")
+
+
+class Undecided(Exception):
+    """A value was not given; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A part of a value that a condition fixes.
+
+    Attributes:
+        path: of the value, in the user's words: ``"x"``.
+        part: ``"value"``, ``"shape"``, ``"stride"``, ``"dtype"``, ``"device"``, ``"requires_grad"``, ``"state"``.
+        index: of the dimension.
+        wanted: what it must be.
+        node: the path as an expression of torch's.
+    """
+
+    path: str
+    part: str
+    index: int
+    wanted: Any
+    node: ast.expr = field(default=ast.Constant(None), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A condition, tried on a call.
+
+    Attributes:
+        guard: the condition.
+        holds: ``None`` where it cannot be decided.
+        subject, wanted, met: of one that does not hold: what is compared, what it must be, what it is.
+        facets: what of the values must change, as far as the condition fixes it.
+        missing: of one that is undecided: what was not given.
+    """
+
+    guard: Guard
+    holds: bool | None
+    subject: str = ""
+    wanted: str = ""
+    met: str = ""
+    facets: tuple[Facet, ...] = ()
+    missing: str = ""
+
+
+def tried(guard: Guard, given: Given) -> Finding:
+    """Return what a condition says of a call."""
+    roots = frozenset(_ROOTS.findall(guard.expression))
+    if roots and not given.may_know(roots):
+        return Finding(guard, None, missing=about(guard))
+    tree = parsed(guard.expression)
+    if tree is None:
+        return Finding(guard, None, missing=about(guard))
+    try:
+        return _tried(guard, tree, given)
+    except Undecided as undecided:
+        return Finding(guard, None, missing=str(undecided) or about(guard))
+    except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError):
+        return Finding(guard, None, missing=about(guard))  # (the values are not of a kind that it is meant for)
+
+
+def about(guard: Guard) -> str:
+    """Return what a condition is on, in the user's words."""
+    return user_expression(guard.source) if guard.source else "torch's state"
+
+
+def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
+    match tree:
+        case ast.Call(ast.Name("check_tensor"), [subject], options):
+            return _of_tensor(guard, subject, {each.arg or "": each.value for each in options}, given)
+        case ast.Call(ast.Name("check_global_state"), [], options):
+            return _of_state(guard, {each.arg or "": each.value for each in options}, given)
+        case ast.Call(ast.Name("check_type"), [subject, ast.Constant(str(wanted))], []):
+            value = value_of(subject, given)
+            met = type_name(value)
+            return _compared(guard, _same_type(met, wanted), f"type({words(subject)})", wanted, met,
+                             _conversion(subject, value, wanted))
+        case ast.Call(ast.Name("check_same_object"), [subject, *named], []):
+            return _of_object(guard, subject, named, given)
+        case ast.Call(ast.Name("check_no_aliasing"), tensors, []):
+            return _of_aliases(guard, tensors, given)
+        case ast.Call(ast.Name("has_no_marks"), [subject, *_], []):
+            if isinstance(value_of(subject, given), TensorValue):
+                return Finding(guard, True)  # (a tensor is described with its marks, or has none)
+            raise Undecided(words(subject))
+    return _of_expression(guard, tree, given)
+
+
+def _of_expression(guard: Guard, tree: ast.expr, given: Given) -> Finding:
+    evaluator = _Evaluator(given)
+    holds = bool(evaluator.value(tree))
+    facets: tuple[Facet, ...] = ()
+    match tree:
+        case ast.Compare(left, [ast.Eq()], [right]):
+            value, other = evaluator.value(left), evaluator.value(right)
+            if guard.kind in _OF_ONE_TYPE:
+                holds = holds and type_name(value) == type_name(other)
+            if _is_path(left) and not _is_path(right):
+                facets = (_facet(left, other),)
+        case ast.Compare(left, [ast.Is()], [ast.Constant(None)]) if _is_path(left):
+            facets = (_facet(left, None),)
+    if holds:
+        return Finding(guard, True)
+
+    def seen(expression: str) -> str:
+        inner = parsed_expression(expression)
+        try:
+            return "" if inner is None else shown(evaluator.value(inner))
+        except (Undecided, TypeError, ValueError, LookupError, ArithmeticError):
+            return ""
+
+    compared = comparison(guard.expression, seen)
+    subject = user_expression(compared.subject)
+    return Finding(guard, False, _as_shape(subject), _as_shape(compared.expected), compared.seen, facets)
+
+
+def _compared(
+    guard: Guard, holds: bool, subject: str, wanted: object, met: object, facets: tuple[Facet, ...] = ()
+) -> Finding:
+    return Finding(guard, True) if holds else Finding(guard, False, subject, str(wanted), str(met), facets)
+
+
+def _same_type(met: str, wanted: str) -> bool:
+    return met == wanted or met.rpartition(".")[2] == wanted and "." not in wanted
+
+
+def _conversion(node: ast.expr, value: Any, wanted: str) -> tuple[Facet, ...]:
+    """Return the same value in another type, where it has one: ``4`` for ``4.0``."""
+    kinds: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "list": list, "tuple": tuple,
+                                              "str": str}
+    path = words(node)
+    if wanted == "NoneType":
+        return (Facet(path, "value", 0, None, node),)
+    try:
+        converted = kinds[wanted](value)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return ()
+    return (Facet(path, "value", 0, converted, node),) if converted == value or wanted in ("list", "tuple") else ()
+
+
+_SIZE = re.compile(r"\.size\(\)\[(?=\d+\])")
+
+
+def _as_shape(text: str) -> str:
+    return _SIZE.sub(".shape[", text)
+
+
+# --- tensors ------------------------------------------------------------------------------------------
+def _of_tensor(guard: Guard, subject: ast.expr, options: dict[str, ast.expr], given: Given) -> Finding:
+    value = value_of(subject, given)
+    path = words(subject)
+    if not isinstance(value, TensorValue):
+        return _compared(guard, False, f"type({path})", "a tensor", type_name(value))
+    differences = list(_tensor_differences(value, subject, options))
+    if not differences:
+        return Finding(guard, True)
+    name, wanted, met, _ = differences[0]
+    return Finding(guard, False, name, wanted, met, tuple(facet for *_, facet in differences))
+
+
+def _tensor_differences(
+    value: TensorValue, node: ast.expr, options: dict[str, ast.expr]
+) -> Iterator[tuple[str, str, str, Facet]]:
+    """Yield what of a tensor is not as a condition wants it, in torch's order: subject, wanted, met, facet."""
+    path = words(node)
+    cls = _constant(options.get("cls")) or "Tensor"
+    if cls != value.cls:
+        yield f"type({path})", cls, value.cls, Facet(path, "cls", 0, cls, node)
+    device = _constant(options.get("device")) or value.device
+    if device != value.device and f"{device}:0" != value.device:
+        yield f"{path}.device", repr(device), repr(value.device), Facet(path, "device", 0, device, node)
+    dtype = ast.unparse(options["dtype"]).removeprefix("torch.")
+    if dtype != value.dtype:
+        yield f"{path}.dtype", f"torch.{dtype}", f"torch.{value.dtype}", Facet(path, "dtype", 0, dtype, node)
+    grad = _constant(options["requires_grad"])
+    if grad != value.requires_grad:
+        yield (f"{path}.requires_grad", str(grad), str(value.requires_grad),
+               Facet(path, "requires_grad", 0, grad, node))
+    shape, stride = ast.literal_eval(options["size"]), ast.literal_eval(options["stride"])
+    if len(shape) != len(value.shape):
+        yield f"{path}.ndim", str(len(shape)), str(len(value.shape)), Facet(path, "ndim", 0, shape, node)
+        return
+    for part, wanted, met in (("shape", shape, value.shape), ("stride", stride, value.stride)):
+        for index, (one, other) in enumerate(zip(wanted, met)):
+            if one is not None and one != other:
+                name = f"{path}.shape[{index}]" if part == "shape" else f"{path}.stride()[{index}]"
+                yield name, str(one), str(other), Facet(path, part, index, one, node)
+
+
+def _constant(node: ast.expr | None) -> Any:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _of_aliases(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
+    evaluator = _Evaluator(given)
+    seen: dict[int, str] = {}
+    missing = ""
+    for node in tensors:
+        try:
+            value = evaluator.value(node)
+        except Undecided as undecided:
+            missing = missing or str(undecided)
+            continue
+        name = words(node)
+        if id(value) in seen:
+            return Finding(guard, False, f"{seen[id(value)]} is {name}", "False", "True")
+        seen[id(value)] = name
+    if missing:
+        return Finding(guard, None, missing=f"{missing} (may be the same tensor as another)")
+    return Finding(guard, True)
+
+
+def _of_object(guard: Guard, subject: ast.expr, named: list[ast.expr], given: Given) -> Finding:
+    value = value_of(subject, given)
+    wanted = _constant(named[0]) if named else ""
+    met = type_name(value)
+    if wanted and not _same_type(met, wanted):
+        # (Of a class, torch prints its own name.)
+        if isinstance(value, TensorValue | int | float | str | list | tuple | dict) and wanted != "type":
+            return _compared(guard, False, words(subject), "the same object", shown(value))
+    if value is None and wanted == "NoneType":
+        return Finding(guard, True)
+    raise Undecided(f"{words(subject)} (which object it is)")
+
+
+def _of_state(guard: Guard, options: dict[str, ast.expr], given: Given) -> Finding:
+    for name, node in options.items():
+        if name in given.state:
+            wanted, met = ast.unparse(node), given.state[name]
+            if wanted not in (str(met), repr(met)):
+                return _compared(guard, False, name.replace("_", " "), wanted, shown(met),
+                                 (Facet(name, "state", 0, _state_value(node)),))
+    if all(name in given.state for name in options):
+        return Finding(guard, True)
+    raise Undecided("torch's state")
+
+
+def state_of(guard: Guard) -> dict[str, Any]:
+    """Return the settings of torch that a condition on its state asks for."""
+    tree = parsed(guard.expression)
+    if not isinstance(tree, ast.Call):
+        return {}
+    return {each.arg: _state_value(each.value) for each in tree.keywords if each.arg}
+
+
+def _state_value(node: ast.expr) -> Any:
+    symbol = symbol_of(node)
+    try:
+        return symbol or ast.literal_eval(node)
+    except ValueError:
+        return ast.unparse(node)
+
+
+# --- expressions ----------------------------------------------------------------------------------------
+def _is_path(node: ast.expr) -> bool:
+    match node:
+        case ast.Subscript(ast.Name("L" | "G"), ast.Constant()):
+            return True
+        case ast.Subscript(inner, ast.Constant()) | ast.Attribute(inner) | ast.Call(
+                ast.Attribute(inner, "size" | "stride"), [], []):
+            return _is_path(inner)
+    return False
+
+
+def _facet(node: ast.expr, wanted: Any) -> Facet:
+    match node:
+        case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []),
+                           ast.Constant(int(index))):
+            return Facet(words(inner), "shape" if method == "size" else "stride", index, wanted, inner)
+    return Facet(words(node), "value", 0, wanted, node)
+
+
+def _floor_div(a: Any, b: Any) -> Any:
+    return a // b
+
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
+    ast.FloorDiv: _floor_div, ast.Div: lambda a, b: a / b, ast.Mod: lambda a, b: a % b,
+    ast.Pow: lambda a, b: a**b, ast.BitAnd: lambda a, b: a & b, ast.BitOr: lambda a, b: a | b,
+    ast.LShift: lambda a, b: a << b, ast.RShift: lambda a, b: a >> b}
+_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: lambda a, b: a < b, ast.LtE: lambda a, b: a <= b, ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b, ast.Eq: lambda a, b: a == b, ast.NotEq: lambda a, b: a != b,
+    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b}
+#: Functions of numbers, as torch prints them in conditions on sizes.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "Max": max, "Min": min, "max": max, "min": min, "abs": abs, "Abs": abs, "int": int, "float": float, "bool": bool,
+    "round": round, "Mod": lambda a, b: a % b, "PythonMod": lambda a, b: a % b, "FloorDiv": _floor_div,
+    "CleanDiv": _floor_div, "CeilDiv": lambda a, b: -(-a // b), "IntTrueDiv": lambda a, b: a / b,
+    "FloatTrueDiv": lambda a, b: a / b, "TrueDiv": lambda a, b: a / b, "ToFloat": float,
+    "OpaqueUnaryFn_sqrt": math.sqrt, "FloatPow": lambda a, b: float(a) ** b, "PowByNatural": lambda a, b: a**b,
+    "TruncToInt": math.trunc, "FloorToInt": math.floor, "CeilToInt": math.ceil}
+_MATH = ("isnan", "isinf", "sqrt", "floor", "ceil", "trunc")
+
+
+def value_of(node: ast.expr, given: Given) -> Any:
+    """Return the value of an expression over ``L`` and ``G``, or of one in the user's words.
+
+    Raises:
+        Undecided: something in it was not given.
+    """
+    return _Evaluator(given).value(node)
+
+
+class _Evaluator:
+    """Gives the value of an expression over ``L`` and ``G``, or says what of it was not given."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+
+    def value(self, node: ast.expr) -> Any:
+        """Return the value.
+
+        Raises:
+            Undecided: something in it was not given.
+        """
+        match node:
+            case ast.Constant(value):
+                return value
+            case ast.BoolOp(operator, parts):
+                return self._junction(isinstance(operator, ast.And), parts)
+            case ast.UnaryOp(ast.Not(), inner):
+                return not self._plain(inner)
+            case ast.UnaryOp(ast.USub(), inner):
+                return -self.value(inner)
+            case ast.BinOp(left, operator, right) if type(operator) in _BINARY:
+                return _BINARY[type(operator)](self.value(left), self.value(right))
+            case ast.IfExp(test, body, orelse):
+                return self.value(body if self.value(test) else orelse)
+            case ast.Compare(left, operators, rights):
+                return self._comparison(left, operators, rights)
+            case ast.List(items) | ast.Tuple(items) | ast.Set(items):
+                kind: Any = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
+                return kind(self.value(item) for item in items)
+            case ast.Name("inf" | "nan" as name):
+                return float(name)
+        return self._read(node)
+
+    def _plain(self, node: ast.expr) -> Any:
+        """Return the value of what is asked for its truth: an object of the user's may answer as it likes."""
+        value = self.value(node)
+        if isinstance(value, TensorValue | Opaque | Symbol):
+            raise Undecided(words(node))
+        return value
+
+    def _junction(self, every: bool, parts: list[ast.expr]) -> bool:
+        missing: Undecided | None = None
+        for part in parts:
+            try:
+                if bool(self._plain(part)) != every:
+                    return not every
+            except Undecided as undecided:
+                missing = missing or undecided
+        if missing is not None:
+            raise missing
+        return every
+
+    def _comparison(self, left: ast.expr, operators: list[ast.cmpop], rights: list[ast.expr]) -> bool:
+        value, missing = None, None
+        values: list[Any] = []
+        for node in (left, *rights):
+            try:
+                values.append(self.value(node))
+            except Undecided as undecided:
+                values.append(UNKNOWN)
+                missing = missing or undecided
+        for operator, value, other in zip(operators, values, values[1:]):
+            if value is UNKNOWN or other is UNKNOWN:
+                continue
+            if not self._two(operator, value, other):
+                return False
+        if missing is not None:
+            raise missing
+        return True
+
+    def _two(self, operator: ast.cmpop, value: Any, other: Any) -> bool:
+        if isinstance(operator, ast.Is | ast.IsNot):
+            if isinstance(value, Opaque) and isinstance(other, Opaque) and value is not other:
+                raise Undecided("which object it is")
+            plain = value is None or other is None or isinstance(value, TensorValue | bool)
+            if not plain and not isinstance(value, Opaque | list | dict):
+                raise Undecided("which object it is")
+            return (value is other) == isinstance(operator, ast.Is)
+        if isinstance(value, Opaque) or isinstance(other, Opaque):
+            raise Undecided("what an object compares equal to")
+        if isinstance(value, TensorValue) or isinstance(other, TensorValue):
+            raise Undecided("what a tensor holds")
+        return _COMPARED[type(operator)](value, other)
+
+    # --- reading ----------------------------------------------------------------------------------------
+    def _read(self, node: ast.expr) -> Any:
+        given = self._given.get(node)
+        if given is not UNKNOWN:
+            return given
+        match node:
+            case ast.Call(called, arguments, []):
+                return self._called(node, called, arguments)
+            case ast.Subscript(ast.Name("L" | "G"), _):
+                raise Undecided(words(node))
+            case ast.Subscript(inner, key):
+                return self._item(node, self.value(inner), self.value(key))
+            case ast.Attribute(inner, name):
+                symbol = symbol_of(node)
+                return symbol if symbol is not None else self._attribute(node, self.value(inner), name)
+        symbol = symbol_of(node)
+        if symbol is not None:
+            return symbol
+        raise Undecided(words(node))
+
+    def _item(self, node: ast.expr, value: Any, key: Any) -> Any:
+        if isinstance(value, list | tuple | str | bytes) and type(key) is int or type(value) is dict:
+            return value[key]
+        raise Undecided(words(node))
+
+    def _attribute(self, node: ast.expr, value: Any, name: str) -> Any:
+        if isinstance(value, TensorValue):
+            match name:
+                case "dtype":
+                    return Symbol(f"torch.{value.dtype}", "torch.dtype")
+                case "shape":
+                    return value.shape
+                case "requires_grad":
+                    return value.requires_grad
+                case "ndim":
+                    return len(value.shape)
+        raise Undecided(words(node))
+
+    def _called(self, node: ast.expr, called: ast.expr, arguments: list[ast.expr]) -> Any:
+        match called, arguments:
+            case ast.Attribute(inner, "size" | "stride" | "dim" | "numel" as name), []:
+                return self._of_tensor(node, self.value(inner), name)
+            case ast.Attribute(ast.Name("math"), name), [inner] if name in _MATH:
+                return getattr(math, name)(self.value(inner))
+            case ast.Attribute(ast.Name("dict"), "keys"), [inner]:
+                return list(self._a(dict, inner))
+            case ast.Name("dict_contains"), [key, inner]:
+                return self.value(key) in self._a(dict, inner)
+            case ast.Attribute(ast.Name("set"), "__contains__"), [inner, key]:
+                return self.value(key) in self._a(set, inner)
+            case ast.Name("set"), []:
+                return set()
+            case ast.Name("hasattr"), [inner, ast.Constant(str(name))] if name.startswith("_dynamo_"):
+                if isinstance(self.value(inner), TensorValue):
+                    return False  # (described tensors have no marks)
+            case ast.Name("len"), [inner]:
+                return len(self._sized(inner))
+            case ast.Name("list"), [inner]:
+                return list(self._sized(inner))
+            case ast.Name(name), _ if name in _FUNCTIONS:
+                return _FUNCTIONS[name](*(self.value(each) for each in arguments))
+        raise Undecided(words(node))
+
+    def _of_tensor(self, node: ast.expr, value: Any, name: str) -> Any:
+        if not isinstance(value, TensorValue):
+            raise Undecided(words(node))
+        return {"size": value.shape, "stride": value.stride, "dim": len(value.shape),
+                "numel": math.prod(value.shape)}[name]
+
+    def _a(self, kind: type, node: ast.expr) -> Any:
+        value = self.value(node)
+        if type(value) is not kind:
+            raise Undecided(words(node))
+        return value
+
+    def _sized(self, node: ast.expr) -> Any:
+        value = self.value(node)
+        if not isinstance(value, list | tuple | dict | set | str | bytes):
+            raise Undecided(words(node))
+        return value

@@ -1,0 +1,126 @@
+"""What is known of a call: values by the names that the user calls them, and where they come from."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..records.model import Frame
+from ..torch_text.user_expressions import in_user_words, parsed_expression
+from .values import Symbol
+
+#: Marks a name that has no value.
+UNKNOWN = object()
+#: Looks a value up in a running program; ``UNKNOWN`` where that cannot be done.
+Look = Callable[[ast.expr], Any]
+
+
+def _nothing(node: ast.expr) -> Any:
+    return UNKNOWN
+
+
+class Given:
+    """What is known of a call.
+
+    Args:
+        values: by the user's expression: ``{"x": TensorValue(...), "self.training": False}``.
+        state: of torch, by the names of ``check_global_state``: ``{"grad_mode": True}``.
+        look: finds what ``values`` does not hold.
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], state: Mapping[str, Any] | None = None, look: Look = _nothing,
+    ) -> None:
+        self.values = dict(values)
+        self.state = dict(state or {})
+        self._look = look
+        self.roots = {_root(name) for name in self.values}
+
+    def get(self, node: ast.expr) -> Any:
+        """Return the value of an expression of torch's (``L['x']``); ``UNKNOWN`` if it is not given as a whole."""
+        name = words(node)
+        return self.values[name] if name in self.values else self._look(node)
+
+    def may_know(self, names: frozenset[str]) -> bool:
+        """Return whether any of these locals or globals could be given: most conditions of a model are on others."""
+        return self._look is not _nothing or not self.roots.isdisjoint(names)
+
+    def with_state(self, state: Mapping[str, Any]) -> Given:
+        """Return the same with what else is known of torch's state."""
+        return Given(self.values, {**state, **self.state}, self._look)
+
+    def changed(self, changes: Mapping[str, Any]) -> Given:
+        """Return the same with other values."""
+        state = {name: item for name, item in changes.items() if name in self.state and name not in self.values}
+        return Given({**self.values, **{name: item for name, item in changes.items() if name not in state}},
+                     {**self.state, **state}, self._look)
+
+
+@functools.lru_cache(maxsize=16384)
+def parsed(expression: str) -> ast.expr | None:
+    """Return the syntax tree of a condition, which is not to be changed; conditions are tried again and again."""
+    return parsed_expression(expression)
+
+
+def words(node: ast.expr) -> str:
+    """Return a source expression of torch's in the user's words: ``L['self']._modules['norm']`` is ``self.norm``."""
+    known = _WORDS.get(id(node))
+    if known is None:
+        if len(_WORDS) > 65536:
+            _WORDS.clear()
+        tree = parsed_expression(ast.unparse(node))
+        assert tree is not None
+        known = _WORDS[id(node)] = (node, ast.unparse(in_user_words(tree)))
+    return known[1]
+
+
+#: By the identity of nodes, which stay alive here.
+_WORDS: dict[int, tuple[ast.expr, str]] = {}
+
+
+def _root(name: str) -> str:
+    tree = parsed_expression(name)
+    while isinstance(tree, ast.Attribute | ast.Subscript):
+        tree = tree.value
+    return tree.id if isinstance(tree, ast.Name) else name
+
+
+def described_call(frame: Frame, values: Mapping[str, Any], state: Mapping[str, Any] | None = None) -> Given:
+    """Return a call of a recorded function: parameters that were left out have the default that the signature tells."""
+    return Given({**_defaults(frame), **values}, state)
+
+
+def _defaults(frame: Frame) -> dict[str, Any]:
+    tree = _signature(frame)
+    found: dict[str, Any] = {}
+    if tree is None:
+        return found
+    named = [*tree.posonlyargs, *tree.args]
+    pairs = [*zip(named[len(named) - len(tree.defaults):], tree.defaults), *zip(tree.kwonlyargs, tree.kw_defaults)]
+    for parameter, default in pairs:
+        if default is not None:
+            try:
+                found[parameter.arg] = ast.literal_eval(default)
+            except (ValueError, TypeError):
+                continue
+    return found
+
+
+def _signature(frame: Frame) -> ast.arguments | None:
+    try:
+        tree = ast.parse(f"def f({frame.signature}): pass")
+    except SyntaxError:
+        return None
+    return tree.body[0].args if isinstance(tree.body[0], ast.FunctionDef) else None
+
+
+def symbol_of(node: ast.expr) -> Symbol | None:
+    """Return a constant of torch's that an expression names: ``torch.float32``, ``device(type='cpu')``."""
+    match node:
+        case ast.Attribute(ast.Name("torch"), str(name)):
+            return Symbol(f"torch.{name}", "torch.dtype")
+        case ast.Call(ast.Name("device"), [], [ast.keyword("type"), *_]):
+            return Symbol(ast.unparse(node), "torch.device")
+    return None

@@ -1,0 +1,141 @@
+"""The versions of a running function, held against a call.
+
+Torch's own guards are asked; nothing is run, compiled or counted. The smallest change with which a version would fit is
+found on the guards as records, made to copies of the arguments, and put before torch's guards once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+
+from ..capture.called_frame import CalledFrame
+from ..capture.torch_private import cache_entries, private_api
+from ..capture.torch_private.dropped_guards import full_guards
+from ..capture.user_function import of_frame
+from ..records.model import Guard, GuardFailure, SourceLocation
+from ..torch_text.global_names import without_ids
+from ..torch_text.guard_failures import guard_failures
+from ..torch_text.guards import parse_guards
+from ..torch_text.user_expressions import user_expression
+from .changed import changed, named
+from .changes import Change, smallest_change
+from .described import Described, state
+from .given import Given
+from .oracle import Failure, Fit, VersionFit, failure_of
+
+Guards = dict[int, tuple[Guard, ...]]
+
+
+class RunningOracle:
+    """Holds a call against the versions of a running function.
+
+    Args:
+        frame: the frame that the call begins with.
+        compiled_with: cache entries of another backend are not asked.
+        guards: those that were read already, by the identity of the torch object that holds them.
+
+    Attributes:
+        given: the call as it is described.
+    """
+
+    def __init__(
+        self, frame: CalledFrame, compiled_with: cache_entries.CompiledWith | None, guards: Guards | None = None,
+    ) -> None:
+        private_api.GUARD_CHECK.get()  # raises where this torch cannot be asked
+        self._frame = frame
+        self._compiled_with = compiled_with
+        self._entries = cache_entries.entries(frame.code, compiled_with)
+        self._described = Described(frame.values, frame.namespace)
+        self._guards: Guards = {} if guards is None else guards
+        self._stance, self._unguarded = cache_entries.stance()
+        self.given = Given({}, state(), self._described.look)
+
+    def answer(self) -> Fit:
+        """Return which version serves the call, and of each other why not."""
+        frame = self._frame
+        meant = of_frame(frame.code, frame.values, frame.namespace, frame.function)
+        place = SourceLocation(meant.code.co_filename, meant.code.co_firstlineno, meant.name)
+        return Fit(meant.name, place, tuple(map(self._version, self._entries)), self._then())
+
+    def changed_call(self, given: Given) -> Fit:
+        """Return the answer for a call that was changed (:meth:`Given.changed`)."""
+        changes = [Change(path, None, after, named(path)) for path, after in given.values.items()]
+        values = changed(self._frame.values, changes)
+        if values is None:
+            undecided = (("tensors of that size, which are too large to be made", 1),)
+            return Fit(self._frame.code.co_name, None,
+                       tuple(VersionFit(_id(entry), None, undecided=undecided) for entry in self._entries))
+        frame = dataclasses.replace(self._frame, values=values)
+        return RunningOracle(frame, self._compiled_with, self._guards).answer()
+
+    def _version(self, entry: cache_entries.Entry) -> VersionFit:
+        name = _id(entry)
+        if self._unguarded:
+            violated = () if entry.check(self._frame.values).fits else (self._failure(entry),)
+            return VersionFit(name, None, undecided=(("guards, which torch skips as its stance says", 1),),
+                              dropped=violated)
+        if self._stance == "force_eager":
+            return VersionFit(name, False, Failure("the stance of torch", "another", "'force_eager'"))
+        values, changed_by = self._frame.values, self._frame.changed_by
+        if not entry.given_up and entry.check(values).fits:
+            undecided = ((f"what {changed_by} make of the arguments", 1),) if changed_by else ()
+            return VersionFit(name, None if changed_by else True, undecided=undecided, dropped=self._dropped(entry))
+        if changed_by:
+            return VersionFit(name, None, undecided=((f"what {changed_by} make of the arguments", 1),))
+        changes, certain = ((), False) if entry.given_up else self._changes(entry)
+        return VersionFit(name, False, self._failure(entry), changes, certain)
+
+    def _dropped(self, entry: cache_entries.Entry) -> tuple[Failure, ...]:
+        """Return the first guard that the program told torch to drop and that the call does not meet."""
+        full = full_guards(entry.guard_manager)
+        reason = full.failure_reason(self._frame.values) if full is not None else ""
+        return (failure_of(self._read(reason)),) if reason else ()
+
+    def _read(self, reason: str) -> GuardFailure:
+        reason = without_ids(reason, self._frame.namespace, self._frame.values)
+        return guard_failures(reason, seen=self._described.shown)[0]
+
+    def _failure(self, entry: cache_entries.Entry) -> Failure:
+        first = self._read(cache_entries.failure_reason(entry, self._frame.values))
+        cause = first.cause or next((guard.cause for guard in self._guards.get(id(entry.guard_manager), ())
+                                     if first.source and user_expression(guard.source) == first.source and guard.cause),
+                                    None)
+        return failure_of(dataclasses.replace(first, cause=cause))
+
+    def _changes(self, entry: cache_entries.Entry) -> tuple[tuple[Change, ...], bool]:
+        """Return the smallest change of the call, and whether torch's guards were seen to accept it.
+
+        None where they do not.
+        """
+        key = id(entry.guard_manager)
+        if key not in self._guards:
+            printed = without_ids(str(entry.guard_manager), self._frame.namespace, {})
+            self._guards[key] = parse_guards(printed)
+        changes = smallest_change(self._guards[key], self.given)
+        of_state = [change for change in changes if change.path in self.given.state]
+        values = changed(self._frame.values, [change for change in changes if change not in of_state])
+        if not changes or values is None or any(change.path != "grad_mode" for change in of_state):
+            return changes, False
+        with contextlib.ExitStack() as stack:
+            for change in of_state:
+                stack.enter_context(sys.modules["torch"].set_grad_enabled(change.after))
+            fits = entry.check(values).fits
+        return (changes, True) if fits else ((), False)
+
+    def _then(self) -> str:
+        if self._stance == "fail_on_recompile":
+            return "torch would raise an error, as its stance is 'fail_on_recompile'"
+        if self._stance in ("force_eager", "eager_on_recompile"):
+            return f"it would run in plain Python, as torch's stance is {self._stance!r}"
+        if not self._entries:
+            return "none is compiled yet, or torch leaves the function in plain Python"
+        limit, count = cache_entries.recompile_limit(), len(self._entries)
+        if limit is not None and count >= limit:
+            return f"it would run in plain Python, as torch makes at most {limit} versions"
+        return f"torch would compile another version ({count}{f' of at most {limit}' if limit else ''} so far)"
+
+
+def _id(entry: cache_entries.Entry) -> str:
+    return entry.name.strip("[]")

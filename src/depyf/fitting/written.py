@@ -1,0 +1,168 @@
+"""Arguments as people write them -> described values.
+
+    x=f32[3, 4]                        a contiguous tensor on the CPU
+    x="f32[3, 4](grad=True, device='cuda:0', stride=(1, 3))"
+    n=4  flag=True  mode='train'  xs=[f32[2], f32[3]]  d={'a': i64[]}  y=x
+    self.training=False                an attribute, by the name that guards files call it
+    {"x": {"dtype": "float32", "shape": [3, 4], "requires_grad": true}, "n": 4}       the same as JSON
+
+What is not given of a tensor is the most common: contiguous, on the CPU, no gradient.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..torch_text.user_expressions import parsed_expression
+from .values import DTYPES, Symbol, TensorValue, contiguous
+
+_EXAMPLE = "write it like x=f32[3,4], n=4, flag=True, mode='train' or xs=[f32[2],f32[2]]"
+_NAMES = set(DTYPES.values()) | set(DTYPES)
+#: A tensor without dimensions, ``f32[]``, is no Python.
+_SCALAR = re.compile(rf"\b({'|'.join(sorted(_NAMES))})\[\s*\]")
+
+
+class NotAValue(ValueError):
+    """A text that describes no value; the message says what to write."""
+
+
+def arguments(texts: Sequence[str]) -> dict[str, Any]:
+    """Return values by name, of ``NAME=VALUE`` texts or of one JSON object.
+
+    Raises:
+        NotAValue: a text is neither.
+    """
+    values: dict[str, Any] = {}
+    for text in texts:
+        if text.lstrip().startswith("{"):
+            values.update(_from_json(text))
+            continue
+        name, equals, written = text.partition("=")
+        tree = parsed_expression(name.strip())
+        if not equals or tree is None:
+            raise NotAValue(f"{text!r} is no argument: {_EXAMPLE}")
+        values[ast.unparse(tree)] = value(written, values)
+    return values
+
+
+def value(text: str, known: Mapping[str, Any]) -> Any:
+    """Return a value.
+
+    Args:
+        text: ``"f32[3, 4]"``, ``"4"``.
+        known: values that the text may name: the same object is meant.
+    """
+    tree = parsed_expression(_SCALAR.sub(r"\1[()]", text.strip()))
+    if tree is None:
+        raise NotAValue(f"{text!r} is no value: {_EXAMPLE}")
+    return _Reader(known, text).read(tree)
+
+
+def numbers(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return what a list of sizes is for, and the sizes: ``"x.0,y.0=1,2,8"``.
+
+    Raises:
+        NotAValue: it is no such list.
+    """
+    names, equals, sizes = text.partition("=")
+    try:
+        found = tuple(int(size) for size in sizes.split(","))
+    except ValueError:
+        found = ()
+    if not equals or not found or not all(name.strip() for name in names.split(",")):
+        raise NotAValue(f"{text!r} is no list of sizes: write it like x.0=1,2,8,16 (dimension 0 of x), n=1,2 (a "
+                        "number) or x.0,y.0=1,2 (both at once)")
+    return tuple(name.strip() for name in names.split(",")), found
+
+
+class _Reader:
+    def __init__(self, known: Mapping[str, Any], text: str) -> None:
+        self._known = known
+        self._text = text
+
+    def read(self, node: ast.expr) -> Any:
+        """Return the value that a syntax tree describes."""
+        match node:
+            case ast.Subscript(ast.Name(dtype), sizes) if dtype in _NAMES:
+                return self._tensor(dtype, sizes, [])
+            case ast.Call(ast.Subscript(ast.Name(dtype), sizes), [], options) if dtype in _NAMES:
+                return self._tensor(dtype, sizes, options)
+            case ast.List(items):
+                return [self.read(item) for item in items]
+            case ast.Tuple(items):
+                return tuple(self.read(item) for item in items)
+            case ast.Set(items):
+                return {self.read(item) for item in items}
+            case ast.Dict(keys, items) if None not in keys:
+                return {self.read(key): self.read(item) for key, item in zip(keys, items) if key is not None}
+            case ast.Attribute(ast.Name("torch"), dtype) if dtype in _NAMES:
+                return Symbol(f"torch.{dtype}", "torch.dtype")
+            case ast.Call(ast.Name("device") | ast.Attribute(ast.Name("torch"), "device"),
+                          [ast.Constant(str(name))], []):
+                return device(name)
+            case ast.Name("inf" | "nan" as name):
+                return float(name)
+            case ast.Name(name) if name in self._known:
+                return self._known[name]
+        try:
+            return ast.literal_eval(node)
+        except (ValueError, TypeError, SyntaxError):
+            raise NotAValue(f"{self._text!r} is no value ({ast.unparse(node)} is not known): {_EXAMPLE}") from None
+
+    def _tensor(self, dtype: str, sizes: ast.expr, options: list[ast.keyword]) -> TensorValue:
+        items = sizes.elts if isinstance(sizes, ast.Tuple) else [sizes]
+        shape = tuple(self.read(item) for item in items)
+        return tensor(dtype, shape, {each.arg or "**": self.read(each.value) for each in options}, self._text)
+
+
+def device(name: str) -> Symbol:
+    """Return a device as guards print it."""
+    kind, _, index = name.partition(":")
+    return Symbol(f"device(type={kind!r}, index={index})" if index else f"device(type={kind!r})", "torch.device")
+
+
+def tensor(dtype: str, shape: Sequence[Any], options: Mapping[str, Any], text: str) -> TensorValue:
+    """Return a tensor.
+
+    Args:
+        dtype: short or long.
+        shape: its sizes.
+        options: ``grad`` (or ``requires_grad``), ``device``, ``stride``, ``cls``.
+        text: what to call it in a message.
+    """
+    if not all(type(size) is int and size >= 0 for size in shape):
+        raise NotAValue(f"{text!r}: sizes are whole numbers, 0 or more: f32[3,4]")
+    unknown = [name for name in options if name not in ("grad", "requires_grad", "device", "stride", "cls")]
+    if unknown:
+        raise NotAValue(f"{text!r}: {unknown[0]} is not known; of a tensor give grad, device, stride or cls")
+    stride = tuple(options.get("stride") or contiguous(shape))
+    if len(stride) != len(shape):
+        raise NotAValue(f"{text!r} has {len(shape)} sizes and {len(stride)} strides")
+    return TensorValue(tuple(shape), stride, DTYPES.get(dtype, dtype), str(options.get("device", "cpu")),
+                       bool(options.get("grad", options.get("requires_grad", False))), options.get("cls", "Tensor"))
+
+
+def _from_json(text: str) -> dict[str, Any]:
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise NotAValue(f"{text!r} is no JSON ({error}); {_EXAMPLE}") from None
+    return {name: _json_value(item, name) for name, item in given.items()}
+
+
+def _json_value(item: Any, name: str) -> Any:
+    if isinstance(item, list):
+        return [_json_value(each, name) for each in item]
+    if isinstance(item, dict) and {"dtype", "shape"} <= item.keys():
+        dtype = str(item["dtype"]).removeprefix("torch.")
+        if dtype not in _NAMES:
+            raise NotAValue(f"{name}: {dtype!r} is no dtype of torch")
+        options = {key: value for key, value in item.items() if key not in ("dtype", "shape")}
+        return tensor(dtype, item["shape"], options, name)
+    if isinstance(item, dict):
+        return {key: _json_value(each, name) for key, each in item.items()}
+    return item

@@ -1,0 +1,264 @@
+"""One compilation as a program that runs alone: its captured graph, inputs like the recorded ones, and the check.
+
+    def inputs():
+        return [
+            s77,  # s77: x.shape[0]
+            tensor((s77, 4), (4, 1), torch.float32, "cpu"),  # x
+        ]
+
+The graph is the one of the dump. Inputs have the recorded sizes, strides, dtypes and devices, and ask for gradients as
+the guards say; their numbers are not in a dump and are drawn at random, the same in each run. Eager PyTorch and the
+backend run it from the same start, and results, gradients and what was changed in place are compared.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage, Guard
+from ..torch_text import wrapping
+from ..torch_text.graph_text import Node, TensorType, read_graph
+from ..torch_text.legal import NOT_PYTHON
+from ..torch_text.size_names import SYMBOL
+from ..torch_text.user_expressions import parsed_expression, user_expression
+from .dump.graph_file import files_table, sizes_table, stage_view
+from .repro_program import CHECK, IMPORTS
+
+#: Backends that a fresh process has.
+_BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
+#: Names that every program of these has.
+_KNOWN = {*dir(builtins), "torch", "device", "inf", "nan"}
+#: Modules that graphs name.
+_MODULES = ("math", "operator", "_operator", "functools", "numpy")
+#: Conditions that are listed.
+_MOST_CONDITIONS = 40
+_PURPOSE = """\
+The captured graph, and inputs of the recorded sizes, strides, dtypes and devices. Their numbers are not in a dump: they
+are drawn at random, the same in each run. Eager PyTorch and the backend run the graph; results, gradients and what it
+changed in place are compared. Exit status: 0 equal, 1 different.
+"""
+_SIZE = re.compile(r"\.size\(\)\[")
+_STATE = re.compile(r"check_global_state\((?P<settings>.*)\)$", re.S)
+
+
+class NotReproducible(ValueError):
+    """A compilation of which a dump does not hold enough; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class _Subject:
+    frame: Frame
+    entry: CacheEntry
+    graph: CompiledGraph
+    stage: GraphStage
+    compilation: Compilation | None
+
+
+def repro(capture: Capture, name: str, backend: str = "") -> str:
+    """Return the program.
+
+    Args:
+        capture: the dump.
+        name: id of the compilation, ``"0/1"``; or a name of a graph.
+        backend: which one is checked by default; the recorded one where it is left out.
+
+    Raises:
+        NotReproducible: there is no such compilation, or it has no graph.
+    """
+    subject = _subject(capture, name)
+    used = backend or (subject.graph.backend if subject.graph.backend in _BACKENDS else "inductor")
+    if subject.stage.text.startswith(NOT_PYTHON):
+        raise NotReproducible("torch printed the graph in a form that is not Python")
+    view = stage_view(subject.stage, subject.graph.inputs)
+    imports = "".join(f"import {name}\n" for name in _modules(view.text))
+    parts = [_head(subject, capture), imports + IMPORTS, f"BACKEND = {used!r}", *_symbols(subject), "",
+             *files_table(view), *sizes_table(view), "", view.text.rstrip(), "", "", *_inputs(subject), "", "",
+             *_attributes(subject), "", "", *_settings(subject), CHECK.rstrip()]
+    return "\n".join(parts) + "\n"
+
+
+def _subject(capture: Capture, name: str) -> _Subject:
+    graphs = {graph.name: graph for graph in capture.graphs}
+    compilations = {each.compile_id.key: each for each in capture.compilations}
+    there: list[str] = []
+    found: list[_Subject] = []
+    without = False
+    for function in capture.functions:
+        for frame in function.frames:
+            for entry in frame.entries:
+                label = f"{entry.compile_id.frame}/{entry.compile_id.recompile}"
+                asked = name.strip("[]") == label
+                without = without or asked and not entry.graph_names
+                for graph in (graphs[each] for each in entry.graph_names if each in graphs):
+                    there.append(f"{label} ({frame.title or frame.name}: {graph.name})")
+                    stage = next((each for each in graph.stages if each.stage == "Captured_Graph"), None)
+                    if stage is not None and (asked or name == graph.name):
+                        found.append(_Subject(frame, entry, graph, stage, compilations.get(entry.compile_id.key)))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NotReproducible(f"{name} has {len(found)} graphs; give the name of one: "
+                              + ", ".join(each.graph.name for each in found))
+    if without:
+        raise NotReproducible(f"{name} has no graph: what torch compiled of it calls none")
+    raise NotReproducible(f"there is no graph of {name}; there is {', '.join(there[:12]) or 'none'}")
+
+
+# --- texts ------------------------------------------------------------------------------------------------
+def _head(subject: _Subject, capture: Capture) -> str:
+    entry, frame = subject.entry, subject.frame
+    place = f" ({frame.location.filename}:{frame.location.line})" if frame.location else ""
+    versions = ", ".join(f"{name} {capture.environment[name.lower()]}" for name in ("torch", "Python")
+                         if capture.environment.get(name.lower()))
+    lines = [f'"""Version {entry.compile_id} of {frame.title or frame.name}, alone{place}.', "",
+             "    python THIS_FILE [BACKEND]", "",
+             _PURPOSE.rstrip(),
+             *([f"Recorded with {versions}."] if versions else []), '"""']
+    text = frame.original.text.strip()
+    lines += ["", "# The function that it was captured from:", *(f"#   {line}".rstrip() for line in text.splitlines())]
+    return "\n".join([*lines, *_conditions(subject), ""])
+
+
+def _conditions(subject: _Subject) -> Iterator[str]:
+    """Yield the conditions on the inputs under which the version serves a call, as comments."""
+    sources = [each.source for each in subject.graph.inputs if each.source]
+    about = [guard for guard in subject.entry.guards if guard.kind != "DIMENSION_DYNAMIC_MARKING_GUARD"
+             and any(source in guard.expression for source in sources)]
+    if not about:
+        return
+    yield "#"
+    yield f"# It serves a call if {len(subject.entry.guards)} conditions hold; those on the graph's inputs:"
+    for guard in about[:_MOST_CONDITIONS]:
+        yield from wrapping.comment("  " + _SIZE.sub(".shape[", user_expression(guard.expression)), 0)
+    if len(about) > _MOST_CONDITIONS:
+        yield f"#   ... and {len(about) - _MOST_CONDITIONS} more"
+
+
+def _values(subject: _Subject) -> dict[str, str]:
+    """Return the values that the open sizes had when the graph was compiled, as text."""
+    decisions = subject.compilation.symbols if subject.compilation else ()
+    return {each.symbol: each.value for each in decisions if each.kind == "created" and each.value}
+
+
+def _symbols(subject: _Subject) -> list[str]:
+    used = sorted({symbol for node in _placeholders(subject.stage) if node.type
+                   for symbol in SYMBOL.findall(node.type.text)})
+    values = _values(subject)
+    lines = [f"{symbol} = {_number(values.get(symbol, ''), symbol)}"
+             + ("" if symbol in values else "  # (its value is not recorded)") for symbol in used]
+    return ["# Open sizes and numbers, with their values when the graph was compiled:", *lines] if lines else []
+
+
+def _number(text: str, symbol: str) -> str:
+    try:
+        return repr(ast.literal_eval(text))
+    except (ValueError, SyntaxError):
+        return "1.5" if symbol.startswith("z") else "4"
+
+
+def _placeholders(stage: GraphStage) -> list[Node]:
+    return [node for node in read_graph(stage.text).nodes if node.op == "placeholder"]
+
+
+def _inputs(subject: _Subject) -> Iterator[str]:
+    view = stage_view(subject.stage, subject.graph.inputs)
+    sources = {each.name: each.source for each in subject.graph.inputs}
+    guards = _tensor_guards(subject.entry)
+    yield "def inputs():"
+    yield '    """Return the inputs of the graph, in order."""'
+    if not _placeholders(subject.stage):
+        yield "    return []"
+        return
+    yield "    return ["
+    for number, node in enumerate(_placeholders(subject.stage)):
+        source = sources.get(node.target, sources.get(node.name, ""))
+        shown = view.parameters[number] if number < len(view.parameters) else node.name
+        words = _SIZE.sub(".shape[", user_expression(source)) if source else shown
+        yield f"        {_value(node.type, guards.get(source))},  # {shown}{f': {words}' if words != shown else ''}"
+    yield "    ]"
+
+
+def _value(kind: TensorType | None, guard: Guard | None) -> str:
+    """Return what makes an input."""
+    if kind is None:
+        return "None"
+    symbol = re.fullmatch(r"Sym\((?P<value>.*)\)", kind.text)
+    if symbol is not None:
+        return symbol["value"]
+    if kind.shape is None:
+        return kind.text if parsed_expression(kind.text) and kind.text in ("None",) else "None"
+    options = ""
+    if guard is not None:
+        options += ", grad=True" if "requires_grad=True" in guard.expression else ""
+        options += ", parameter=True" if "cls='Parameter'" in guard.expression else ""
+    stride = _tuple(kind.stride) if kind.stride is not None else "None"
+    return f"tensor({_tuple(kind.shape)}, {stride}, torch.{kind.dtype}, {kind.device or 'cpu'!r}{options})"
+
+
+def _tuple(items: tuple[str, ...]) -> str:
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
+def _tensor_guards(entry: CacheEntry) -> Mapping[str, Guard]:
+    return {guard.source: guard for guard in entry.guards if guard.kind == "TENSOR_MATCH"}
+
+
+def _modules(text: str) -> list[str]:
+    """Return the modules that a graph names and a program has to import.
+
+    Raises:
+        NotReproducible: it names something else, a function of the user's.
+    """
+    tree = ast.parse(text)
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    known = {node.id for node in names if isinstance(node.ctx, ast.Store)} | {
+        node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | _KNOWN
+    free = sorted({node.id for node in names} - known)
+    unknown = [name for name in free if name not in _MODULES]
+    if unknown:
+        raise NotReproducible(f"the graph calls {unknown[0]}, a function of the program that no dump holds")
+    return free
+
+
+def _attributes(subject: _Subject) -> Iterator[str]:
+    """Yield the function that gives the graph the tensors that it reads from itself, by their annotations."""
+    inner = {node.name for node in ast.walk(ast.parse(subject.stage.text)) if isinstance(node, ast.ClassDef)}
+    nodes = [node for node in read_graph(subject.stage.text).nodes
+             if node.op == "get_attr" and node.target.partition(".")[0] not in inner]
+    called = [node.target for node in read_graph(subject.stage.text).nodes
+              if node.op == "call_module" and node.target.partition(".")[0] not in inner]
+    if called:
+        raise NotReproducible(f"the graph calls the module {called[0]}, which the dump does not hold")
+    unknown = [node.target for node in nodes if node.type is None or node.type.shape is None]
+    if unknown:
+        raise NotReproducible(f"the graph reads {unknown[0]} from itself, and the dump does not say what that is")
+    yield "def attributes():"
+    yield '    """Return what the graph reads from itself, by path."""'
+    values = [f"        {target!r}: {_value(kind, None)},"
+              for target, kind in {node.target: node.type for node in nodes}.items()]
+    yield from ["    return {", *values, "    }"] if values else ["    return {}"]
+
+
+def _settings(subject: _Subject) -> Iterator[str]:
+    """Yield the function that sets torch as it was."""
+    match = next(filter(None, (_STATE.match(guard.expression) for guard in subject.entry.guards)), None)
+    call = parsed_expression(f"f({match['settings']})") if match else None
+    state = {each.arg: each.value for each in call.keywords} if isinstance(call, ast.Call) else {}
+    yield "@contextlib.contextmanager"
+    yield "def settings():"
+    yield '    """Set torch as it was when the graph was compiled."""'
+    yield "    with contextlib.ExitStack() as stack:"
+    if "grad_mode" in state:
+        yield f"        stack.enter_context(torch.set_grad_enabled({ast.unparse(state['grad_mode'])}))"
+    cast = state.get("autocast")
+    for device, dtype in zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ():
+        yield f"        stack.enter_context(torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)}))"
+    default = ast.unparse(state["default_dtype"]) if "default_dtype" in state else "torch.float32"
+    yield f"        torch.set_default_dtype({default})"
+    yield "        yield"
+    yield ""
+    yield ""

@@ -1,0 +1,101 @@
+"""``depyf fits``: a dump is asked, without torch. ``DEPYF_UPDATE_GOLDEN=1`` writes the text in ``golden`` anew."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from depyf import cli
+from depyf.records import store
+from depyf.records.model import (
+    CacheEntry,
+    Capture,
+    CodeText,
+    CompiledFunction,
+    CompileId,
+    Frame,
+    Guard,
+    SourceLocation,
+    TransformedCode,
+)
+
+GOLDEN = pathlib.Path(__file__).parent / "golden" / "dump.txt"
+LINE = SourceLocation("/home/me/model.py", 14, "forward", "y = self.up(x) * n")
+STATE = "check_global_state(grad_mode={}, default_dtype=torch.float32)"
+
+
+def version(number, rows, *others, tried=0, grad=True):
+    tensor = f"check_tensor(L['x'], dtype=torch.float32, device='cpu', size=({rows}, 4), stride=(4, 1), requires_grad=False)"
+    guards = [Guard(STATE.format(grad), "", "GLOBAL_STATE", ""), Guard(tensor, "L['x']", "TENSOR_MATCH", "", LINE)]
+    guards += [Guard(each, source, "EQUALS_MATCH" if "== 2.0" in each else "LAMBDA_GUARD", "", LINE)
+               for source, each in others]
+    ids = CompileId(0, number)
+    code = TransformedCode(ids, "forward", CodeText("", "exact"), None, ("self", "x", "n"))
+    return CacheEntry(ids, tuple(guards), code, (), tried=tried)
+
+
+SELF = ("L['self'].depth", "L['self'].depth == 3")
+SCALE = ("L['n']", "L['n'] == 2.0")
+ENTRIES = (
+    version(0, 8, SELF, SCALE, tried=1),
+    version(1, None, SELF, SCALE, ("L['x']", "2 <= L['x'].size()[0]"), tried=0),
+    version(2, 8, SELF, SCALE, tried=2, grad=False),
+)
+
+
+@pytest.fixture
+def dump(tmp_path):
+    text = CodeText("def forward(self, x, n=2.0): ...", "exact")
+    frame = Frame("Decoder_forward", "forward", SourceLocation("/home/me/model.py", 12, "forward"), text, True,
+                  ("self", "x", "n"), (), ENTRIES, signature="self, x, n=2.0", title="Decoder.forward")
+    resume = Frame("__resume_at_20_1", "torch_dynamo_resume_in_forward_at_15", None, text, False, ("x",), (),
+                   (CacheEntry(CompileId(1, 0), (), ENTRIES[0].transformed, ()),), title="Decoder.forward")
+    capture = Capture((CompiledFunction("Decoder_forward", (frame, resume)),))
+    (tmp_path / store.FILE).write_text("".join(store.lines(capture)))
+    return str(tmp_path)
+
+
+#: Arguments of the command, its exit status.
+CALLS = [
+    ("Decoder.forward --args x=f32[2,4]", 3),
+    ("Decoder.forward --args x=f32[2,4] --same", 3),
+    ("Decoder.forward --args x=f32[2,4] --same --state grad_mode=True default_dtype=torch.float32", 0),
+    ("forward --args x=f32[1,4] n=2.0 self.depth=4", 1),
+    ("0/1 --args x=f16[1,4] n=3.0 --same --state grad_mode=False", 1),
+    ("forward --args x=f32[2,4] --same --state grad_mode=True default_dtype=torch.float32 --sizes x.0=1,2,8 x.1=4,5 n=3",
+     1),
+    ("__resume_at_20_1", 0),
+    ("Encoder", 2),
+    ("forward --args y", 2),
+    ("forward --args x=f32[2,4] --sizes y.0=1", 2),
+    ("forward --args x=f32[2,4] --sizes x.2=1", 2),
+]
+
+
+def test_text(dump, capsys):
+    told = []
+    for arguments, status in CALLS:
+        assert cli.main(["fits", dump, *arguments.split(" ")]) == status, arguments
+        shown = capsys.readouterr()
+        told.append(f"$ depyf fits dump {arguments}\n{shown.out}{shown.err}(exit status {status})\n")
+    text = "\n".join(told)
+    if os.environ.get("DEPYF_UPDATE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+
+
+def test_no_torch_is_loaded(dump):
+    code = ("import sys; sys.modules['torch'] = None; from depyf import cli; "
+            f"sys.exit(cli.main(['fits', {dump!r}, 'forward', '--args', 'x=f32[1,4]', 'n=3.0']))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_version_that_contradicts_nothing_is_taken_for_the_same(dump, capsys):
+    """Of two versions that say other things of the same object neither is taken to hold."""
+    cli.main(["fits", dump, "forward", "--args", "x=f32[8,4]", "--same"])
+    text = capsys.readouterr().out
+    assert "[0/1]  fits if 1 condition holds on what was not given: 1 on torch's state" in text
+    assert "self" not in text
