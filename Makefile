@@ -10,7 +10,7 @@ OTHERS ?= 3.10 3.12 3.13
 # The site's environment is its own: nothing that the package needs is in it.
 DOCS_VENV := .venv-docs
 
-.PHONY: docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked models legible provenance bench large page page-assets roundtrip roundtrip-old \
+.PHONY: correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench large page page-assets roundtrip roundtrip-old \
 	behaviour passes natural bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -79,9 +79,21 @@ lines: $(VENV)/.ready
 debuggers: $(VENV)/.ready
 	$(PY) benchmarks/debuggers.py
 
+# depyf.compare on wrong and right programs: what it finds and names, false alarms, what it leaves behind (half an hour).
+correctness: $(VENV)/.ready
+	$(PY) benchmarks/correctness.py --write docs/measured/correctness.md
+
 # What being linked costs a call.
 linked: $(VENV)/.ready
 	$(PY) benchmarks/linked_calls.py
+
+# The guard oracle (depyf.fits) against what torch then does, on changed calls of the zoo and of models.
+fits: $(VENV)/.ready
+	$(PY) benchmarks/fits.py --write docs/measured/fits.md
+
+# Each compilation of the zoo and of ten models as a program that runs alone (depyf repro).
+repro: $(VENV)/.ready
+	$(PY) benchmarks/repro.py $(REPRO) --write docs/measured/repro.md
 
 # Hugging Face models from tiny configs, with and without the tool.
 models: $(VENV)/.ready
@@ -90,6 +102,14 @@ models: $(VENV)/.ready
 # How the dumps of those models read: compiler's names, long lines, lengths, differences of two runs.
 legible: $(VENV)/.ready
 	$(PY) benchmarks/legible.py --write docs/measured/legible.md
+
+# The share of breaks, skips and recompiles with advice that names a change or a setting.
+advice: $(VENV)/.ready
+	$(PY) benchmarks/advice.py --write docs/measured/advice.md
+
+# `depyf fix` over a corpus: what is gone, and that results stay.
+fix: $(VENV)/.ready
+	$(PY) benchmarks/fix_programs.py --write docs/measured/fix.md
 
 # How much leads where: kernels to graph nodes, graph nodes to user lines.
 provenance: $(VENV)/.ready
@@ -132,10 +152,11 @@ roundtrip-old: $(VENV)/.ready
 passes: $(VENV)/.ready
 	$(PY) scripts/passes_switched_off.py 3.10 3.11 3.12 3.13 --write docs/measured/passes.md
 
-# How far the decompiled text is what its author wrote: whole standard libraries, and some packages.
+# How far the decompiled text is what its author wrote: whole standard libraries, some packages, resume functions.
 natural: $(VENV)/.ready
-	$(PY) benchmarks/natural.py --versions 3.7 3.8 3.9 3.10 3.11 3.12 3.13 --modes whole lines none \
+	$(PY) benchmarks/natural.py --versions 3.7 3.8 3.9 3.10 3.11 3.12 3.13 3.14 --modes whole lines none \
 		--packages networkx sympy transformers torch pip --write docs/measured/natural.md
+	$(PY) benchmarks/resumes.py --write docs/measured/natural.md
 
 # CPython's own tests on a standard library that was decompiled.
 behaviour: $(VENV)/.ready

@@ -75,3 +75,13 @@ def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
     """A table in Markdown, with a line break at its end."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def write_between(path: pathlib.Path, mark: str, text: str) -> None:
+    """Replace what stands in a document between ``<!-- mark -->`` and ``<!-- /mark -->``."""
+    begin, end = f"<!-- {mark} -->\n", f"<!-- /{mark} -->"
+    before, found, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise SystemExit(f"{path} has no {begin.strip()} ... {end}")
+    path.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")

@@ -19,7 +19,9 @@ FLOORS = (
     "records",
     "torch_text",
     "provenance",
+    "advice",
     "views | capture",
+    "fitting",
     "link",
     "watch",
     "comparing",
@@ -28,14 +30,16 @@ FLOORS = (
     "source | debugging | report | prepare",
     "notebook",
     "explain",
+    "fixing",
     # what people start
     "program",
-    "cli",
+    "cli | pytest_plugin",
     "__main__",
 )
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor.split(" | ")}
 #: These work where no torch is installed, and never load one that is.
-WITHOUT_TORCH = ("bytecode", "cfg", "decompiler", "records", "torch_text", "provenance", "views")
+WITHOUT_TORCH = (
+    "bytecode", "cfg", "decompiler", "records", "torch_text", "provenance", "advice", "views", "fitting")
 
 
 def module_name(path: Path) -> str:

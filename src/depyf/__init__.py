@@ -2,6 +2,8 @@
 
 Public names load when they are first used; importing this package imports neither torch nor the
 decompiler.
+
+(PYTEST_DONT_REWRITE: pytest, which loads a plugin of ours, would warn where this was imported before.)
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from . import explain, optimization
     from .comparing import Comparison, compare
     from .debugging import BadValueFound, debug
+    from .fitting import Fit, dropped_guards, fits
     from .logs import install, uninstall
     from .notebook.magic import Magic
     from .prepare import prepare_debug
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
 
 __version__ = "1.0.0.dev0"
 __all__ = [
-    "BadValueFound", "Comparison", "compare", "debug", "decompile", "decompile_full", "explain", "install",
-    "optimization", "prepare_debug", "uninstall"]
+    "BadValueFound", "Comparison", "Fit", "compare", "debug", "decompile", "decompile_full",
+    "dropped_guards", "explain", "fits", "install", "optimization", "prepare_debug", "uninstall"]
 
 #: The magic of the shell that loaded us.
 _magic: Magic | None = None
@@ -29,10 +32,13 @@ _magic: Magic | None = None
 _HOMES = {
     "BadValueFound": "debugging",
     "Comparison": "comparing",
+    "Fit": "fitting",
     "compare": "comparing",
     "debug": "debugging",
     "decompile": "source",
     "decompile_full": "source",
+    "dropped_guards": "fitting",
+    "fits": "fitting",
     "install": "logs",
     "prepare_debug": "prepare",
     "uninstall": "logs",

@@ -16,6 +16,7 @@ from .link.sessions import session_ended, session_started
 
 if TYPE_CHECKING:
     from .capture.session import Session
+    from .comparing.checking import CheckedCalls
     from .link.linker import Linker
     from .records.model import Capture
     from .views.dump.directory import Directory
@@ -39,6 +40,8 @@ class prepare_debug:
             where it is not, torch's bytecode runs with lines that point at the file, and ``notes.txt``, or ``debug()``,
             says so.
             (``"source"`` means the same as ``True``.) ``False``: nothing is tied.
+        check: judge each compiled call that is made inside (``True``), or one in so many, against eager Python while
+            the program runs on; ``checked_calls.txt`` says what was found, and a line on standard error.
         page: write the page ``index.html``. ``None``: unless that takes over two seconds;
             ``depyf report DIR`` makes it then.
 
@@ -52,7 +55,8 @@ class prepare_debug:
     def __init__(
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
         internal_stages: bool = False, caches: str = "separate", link: bool | str = True,
-        unsimplified: bool = False, page: bool | None = None, dump_src_dir: str | os.PathLike[str] | None = None,
+        unsimplified: bool = False, page: bool | None = None, check: bool | int = False,
+        dump_src_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.wanted = _directory_of(args if dump_src_dir is None else (*args, dump_src_dir))
         if caches not in CACHES:
@@ -66,7 +70,9 @@ class prepare_debug:
         self.link = link
         self.unsimplified = unsimplified
         self.page = page
+        self.check = int(check)
         self.path = ""
+        self._checks: CheckedCalls | None = None
         self._session: Session | None = None
 
     def __enter__(self) -> prepare_debug:
@@ -101,6 +107,8 @@ class prepare_debug:
             self._session = None
             session_ended(self._debug)
             raise
+        if self.check:
+            self._session.attempt(self._begin_checks, None)
         lacking = "" if not self._session.lacking else (
             f"torch {version} lacks {len(self._session.lacking)} of the names that depyf uses; `depyf doctor` shows "
             "what is lost")
@@ -108,6 +116,26 @@ class prepare_debug:
             if message:
                 self._session.attempt(functools.partial(self._warn_once, message), None)
         return self
+
+    def _begin_checks(self) -> None:
+        from .comparing.checking import CheckedCalls
+
+        checks = CheckedCalls(self.check)
+        try:
+            checks.start()
+        except (RuntimeError, AttributeError) as error:
+            self._say(f"depyf: {error}")
+            return
+        self._checks = checks
+
+    def _end_checks(self) -> None:
+        """Write what was found in the calls that were judged."""
+        checks, self._checks = self._checks, None
+        if checks is None:
+            return
+        checked = checks.stop()
+        self._directory.write("checked_calls.txt", checked.text())
+        self._say(f"depyf: {checked.summary()}: {os.path.join(self.path, 'checked_calls.txt')}")
 
     def _warn_once(self, text: str) -> None:
         from .capture.torch_private import versions
@@ -127,6 +155,7 @@ class prepare_debug:
         unlinked: dict[str, str] = {}
         try:
             if os.getpid() == session.process:
+                session.attempt(self._end_checks, None)
                 with collector.paused():
                     unlinked = self._write(session)
             else:

@@ -18,11 +18,12 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from . import decompile, diff, doctor, explain, open, report, run
+from ..program.options import spelled_out
+from . import check, decompile, diff, doctor, explain, fits, fix, open, report, repro, run
 from .status import INTERRUPTED, refused
 
 #: In the order in which ``depyf --help`` shows them.
-COMMANDS = (run, explain, diff, open, report, decompile, doctor)
+COMMANDS = (run, explain, fix, diff, check, fits, repro, open, report, decompile, doctor)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -39,7 +40,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
-    given = parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    given = parser().parse_args([*words[:1], *spelled_out(words[1:])] if words[:1] == ["run"] else words)
     if isinstance(sys.stdout, io.TextIOWrapper):
         with contextlib.suppress(ValueError):
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -50,6 +50,8 @@ def add(commands: Any) -> None:
                                                                 "(default: standard output)")
     command.add_argument("--force", action="store_true", help="overwrite files that depyf did not write")
     command.add_argument("--stages", action="store_true", help="show every stage of the decompilation")
+    command.add_argument("--blank-lines", action="store_true",
+                         help="put blank lines where the source had lines that left nothing in the code")
     command.add_argument("--no-verify", action="store_true", help="leave the proof out")
     command.add_argument("--interpreter", metavar="PATH", help="Python of the version of the .pyc, to prove the text "
                                                                "of another version (it only compiles)")
@@ -101,6 +103,7 @@ class Settings:
     stages: bool = False
     force: bool = False
     interpreter: str | None = None
+    blank_lines: bool = False
 
 
 # --- what is asked for -----------------------------------------------------------------------------
@@ -281,7 +284,12 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
     if result.fidelity.value != "exact":
         head.append(f"# fidelity: {result.fidelity.value}")
         head += [f"# note: {_comment(part)}" for part in note.split("; ") if part]
-    outcome.text = "".join(line + "\n" for line in head) + result.text
+    text = result.text
+    if settings.blank_lines:
+        from ..decompiler.emit.blank_lines import with_blank_lines
+
+        text = with_blank_lines(result)
+    outcome.text = "".join(line + "\n" for line in head) + text
 
 
 def _comment(text: str) -> str:
@@ -347,7 +355,7 @@ def _ignore_interrupts() -> None:
 
 def decompile(given: argparse.Namespace) -> int:
     """Run ``depyf decompile``."""
-    settings = Settings(not given.no_verify, given.stages, given.force, given.interpreter)
+    settings = Settings(not given.no_verify, given.stages, given.force, given.interpreter, given.blank_lines)
     if settings.stages and any(os.path.isdir(each) for each in given.inputs):
         return refused("--stages shows one code object; give a file or module:qualname")
     tasks, problems = find(given.inputs, given.output)

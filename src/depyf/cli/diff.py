@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .status import DONE, refused
 from .terminal import add_color, console_on
+
+if TYPE_CHECKING:
+    from ..views.diff.difference import Difference
 
 DIFFERENT = 1
 
@@ -26,6 +30,7 @@ def add(commands: Any) -> None:
     command.add_argument("after", metavar="DIR_B", help="the same of the other run")
     command.add_argument("--full", action="store_true",
                          help="tell every change, and those of graphs and kernels line by line")
+    command.add_argument("--json", action="store_true", help="the differences as JSON (docs/json.md)")
     command.add_argument("-q", "--quiet", action="store_true", help="only the exit status")
     add_color(command)
     command.set_defaults(run=diff)
@@ -35,8 +40,7 @@ def diff(given: argparse.Namespace) -> int:
     """Run ``depyf diff``."""
     from ..records.store import RecordsError
     from ..report import captures_of
-    from ..views.diff.difference import difference, text
-    from ..views.terminal import show
+    from ..views.diff.difference import difference
 
     try:
         before, after = captures_of(given.before), captures_of(given.after)
@@ -48,23 +52,29 @@ def diff(given: argparse.Namespace) -> int:
         pairs = [(folder, before[folder], after[folder]) for folder in before if folder in after]
     else:
         return refused(f"one of the two is of several ranks; give one rank: {given.before} {given.after}")
-    status = DONE
-    alone = [f"{name} only in {path}" for path, mine, other in (
-        (given.before, before, after), (given.after, after, before)) for name in mine if len(pairs) > 1
-        and name not in other]
-    if alone:
-        status = DIFFERENT
-        if not given.quiet:
-            print("\n".join(alone))
+    alone = [[name for name in mine if len(pairs) > 1 and name not in other]
+             for mine, other in ((before, after), (after, before))]
+    results = {folder: difference(first, second, given.full) for folder, first, second in pairs}
+    if given.json:
+        from ..views.as_json.diff import document
+        from ..views.as_json.output import written
+
+        sys.stdout.write(written(document(results, (given.before, given.after), alone)))
+    elif not given.quiet:
+        _show(given, results, alone)
+    return DIFFERENT if any(results.values()) or any(alone) else DONE
+
+
+def _show(given: argparse.Namespace, results: Mapping[str, Difference], alone: Sequence[Sequence[str]]) -> None:
+    from ..views.diff.difference import text
+    from ..views.terminal import show
+
+    for path, names in zip((given.before, given.after), alone):
+        for name in names:
+            print(f"{name} only in {path}")
     console = console_on(sys.stdout, given.color)
-    for folder, first, second in pairs:
-        result = difference(first, second, given.full)
-        if result:
-            status = DIFFERENT
-        if not given.quiet:
-            names = (os.path.join(given.before, folder), os.path.join(given.after, folder)) if folder else (
-                given.before, given.after)
-            show(text(result, names), console)
-            if folder != pairs[-1][0]:
-                print()
-    return status
+    for number, (folder, result) in enumerate(results.items()):
+        if number:
+            print()
+        show(text(result, (os.path.join(given.before, folder) if folder else given.before,
+                           os.path.join(given.after, folder) if folder else given.after)), console)

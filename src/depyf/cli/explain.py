@@ -1,4 +1,4 @@
-"""``depyf explain``: a run told in the terminal."""
+"""``depyf explain``: a run explained in the terminal."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def add(commands: Any) -> None:
         epilog="Exit status: 0 done, 2 there is nothing that can be read.")
     command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
     command.add_argument("--rank", type=int, metavar="N", help="of several ranks, this one")
+    command.add_argument("--json", action="store_true", help="the same as JSON (docs/json.md)")
     add_color(command)
     command.set_defaults(run=explain)
 
@@ -31,7 +32,6 @@ def explain(given: argparse.Namespace) -> int:
     from ..views.dump.directory import RANK
     from ..views.index import index
     from ..views.ranks import ranks_index, ranks_of
-    from ..views.terminal import show
 
     try:
         captures = captures_of(given.path)
@@ -42,6 +42,14 @@ def explain(given: argparse.Namespace) -> int:
         folder = f"{RANK}{given.rank}"
         if folder not in captures:
             return refused(f"{given.path} holds no rank {given.rank}")
+    if given.json:
+        from ..views.as_json.explain import document
+        from ..views.as_json.output import written
+
+        sys.stdout.write(written(document({folder: captures[folder]} if folder in captures else captures, given.path)))
+        return DONE
+    from ..views.terminal import show
+
     console = console_on(sys.stdout, given.color)
     if folder in captures:
         show(index.brief(captures[folder]), console)

@@ -1,4 +1,4 @@
-"""The captured node of each node of a later stage, told by lines and by the order in which nodes are computed.
+"""The captured node of each node of a later stage, found by lines and by the order in which nodes are computed.
 
 1. Captured nodes that stand together and have one user line are a *run*. A line that each layer passes has a run in
    each. A node belongs to a run of its line that its inputs allow: what computes forward cannot stand before the runs
@@ -121,7 +121,7 @@ def align(runs: CapturedRuns, graph: Graph, saved: Mapping[str, str], trusted: b
 
 
 class _Placement:
-    """The run of captured nodes that each node of a later stage belongs to, told by its line and by what it takes.
+    """The run of captured nodes that each node of a later stage belongs to, found by its line and by what it takes.
 
     Args:
         runs, saved, trusted: as of :func:`align`.

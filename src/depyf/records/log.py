@@ -30,7 +30,7 @@ class RecordLog:
 
     Args:
         folder: of the dump.
-        failed: told why a record could not be written.
+        failed: called with the reason why a record could not be written.
     """
 
     def __init__(self, folder: str, failed: Callable[[OSError], None]) -> None:

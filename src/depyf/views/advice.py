@@ -1,20 +1,25 @@
-"""Advice on recompiles: what to change so that torch need not compile again, from the circumstances of each."""
+"""Advice on graph breaks and recompiles, in the words of the dump; the rules are those of :mod:`depyf.advice`."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cached_property
 
-from ..records.model import Compilation
+from ..advice import Advice, Sources, on_break
+from ..advice.breaks import SET_UP
+from ..advice.recompiles import Circumstances, ValueChange, on_change
+from ..records.model import Compilation, GraphBreak
 from ..torch_text.libraries import is_library
-from ..torch_text.user_expressions import parsed_expression
+from ..torch_text.resumes import resumed_function
 from .causes import in_two_steps
 from .changes import CLOSURE_HINT, Change, in_words
 from .dump.guards.sizes import range_in_sentence
+from .function_summary import FunctionSummary
 from .markdown import code, prose, some
 from .run_index import RunIndex
+from .verdict import is_outermost
 from .version_differences import MOST, version_differences
 
 #: Files through which torch calls a function of the user's.
@@ -32,11 +37,56 @@ _OF_A_TENSOR = re.compile(r"\.shape\[|\.dtype$|\.device$|\.requires_grad$")
 
 
 class Adviser:
-    """Advises on the recompiles of one run."""
+    """Advises on the graph breaks and recompiles of one run."""
 
     def __init__(self, run: RunIndex) -> None:
         self.run = run
+        self._sources = Sources(run.capture.sources)
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
+
+    def on_break(self, broken: GraphBreak) -> Advice | None:
+        """Return the advice on a graph break; ``None`` where no rule fits."""
+        return on_break(self._sources.site(broken))
+
+    def on_set_up(self, compilation: Compilation) -> str:
+        """Return the advice, as Markdown, on what is in the way of what a library sets up at its first call.
+
+        ``""`` where the program asked for the compilation, or the run has no such advice. (Other breaks of a function
+        stay when its caller's are gone: it is then traced as a part of its caller.)
+        """
+        if is_outermost(self.run.summary_of[compilation.compile_id.key]):
+            return ""
+        return next((prose(advice.change) for advice in self._outer_breaks.values() if advice.rule == SET_UP), "")
+
+    def on_outer_break(self, compilation: Compilation) -> str:
+        """Return where to begin for what is compiled by itself only since a graph broke before, as Markdown.
+
+        ``""`` where the program asked for its compilation, or there is no advice on a break before it.
+        """
+        summary = self.run.summary_of[compilation.compile_id.key]
+        if resumed_function(compilation.function):
+            of, advised = "before it", self._advised(summary)
+        elif not is_outermost(summary):
+            of, advised = "of its caller", self._outer_breaks
+        else:
+            return ""
+        for broken, advice in advised.items():
+            where = broken.location
+            at = f" at {code(self.run.short_place(where))}" if where is not None else ""
+            return (f"it is compiled by itself only since the graph {of} breaks{at}; begin there: "
+                    f"{prose(advice.change)}")
+        return ""
+
+    def _advised(self, summary: FunctionSummary) -> dict[GraphBreak, Advice]:
+        """Return the breaks of a function that there is advice on."""
+        return {broken: advice for compilation in summary.compilations for broken in compilation.breaks
+                if (advice := self.on_break(broken)) is not None}
+
+    @cached_property
+    def _outer_breaks(self) -> dict[GraphBreak, Advice]:
+        """The breaks in functions that the program asked torch to compile, with the advice on them."""
+        return {broken: advice for summary in self.run.summaries if is_outermost(summary)
+                for broken, advice in self._advised(summary).items()}
 
     def on(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return advice on how to spare torch compiling these again, as Markdown; each once."""
@@ -117,75 +167,18 @@ class Adviser:
         return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
 
 
-@dataclass(frozen=True)
-class Circumstances:
-    """The circumstances that advice on a change depends on.
-
-    Attributes:
-        fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
-            ``{"x.shape[1]": "`conv.py:560`"}``.
-        modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
-        ranges: sizes that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``.
-        calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
-            ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
-        in_library: the function is called from a file that is not the user's.
-    """
-
-    fixed: Mapping[str, str] = field(default_factory=dict)
-    modules: Mapping[str, int] = field(default_factory=dict)
-    ranges: Mapping[str, str] = field(default_factory=dict)
-    calls: Mapping[str, str] = field(default_factory=dict)
-    in_library: bool = False
-
-
 def advice(change: Change, at: Circumstances) -> str:
     """Return advice on how to spare torch compiling again, as Markdown.
 
     ``""`` where there is nothing general to say, or nothing that the user has in hand.
     """
-    text = _advice(change, at)
-    subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
-    return f"{subject}: {text}" if text else ""
-
-
-def _advice(change: Change, at: Circumstances) -> str:
     hint = next((CLOSURE_HINT.sub("", failure.hint).strip() for failure in change.failures if failure.hint), "")
-    if hint and not hint.startswith("type "):
-        return prose(hint)
-    size = re.fullmatch(r"(?P<tensor>.+)\.shape\[(?P<index>\d+)\]", change.subject)
-    special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
-    if special:
-        return f"torch compiles a version of its own for size {special}; pad, or keep such calls away"
-    limit = "allow more versions: `torch._dynamo.config.recompile_limit`"
-    if change.subject in at.modules:
-        return (f"each module that it is called on has tensors of other sizes, {at.modules[change.subject]} of them in "
-                f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "
-                f"calls these modules as one graph, or {limit}")
-    if change.subject in at.fixed:
-        return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
-                f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
-    if size and "`" not in change.subject and all(expected.isdigit() and int(expected) > 1 for expected in change.was):
-        known = at.ranges.get(change.subject, "")
-        return (f"mark it dynamic before the first call, and one version serves {known or 'many sizes'}: "
-                f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`. A tensor that is made inside of "
-                "what you compile cannot be marked: compile that with `dynamic=True`")
-    if not change.lasts:
-        steps = f": {at.calls[change.subject]}" if change.subject in at.calls else ""
-        return f"move its call out of the compiled function, or compute its arguments before it{steps}"
-    return _advice_on_values(change, at)
+    text = on_change(ValueChange(change.subject, change.was, change.now, change.lasts,
+                                 tuple(name for name, _ in change.keywords), hint), at)
+    subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
+    return f"{subject}: {prose(text)}" if text else ""
 
 
-def _advice_on_values(change: Change, at: Circumstances) -> str:
-    if change.subject == "len(kwargs)":
-        return "" if at.in_library else (
-            "calls with it and calls without it have a version each; pass it at each call" if change.keywords else
-            "calls with other keyword arguments have a version of their own; give the same ones at each call")
-    if re.fullmatch(r"len\(.+\)", change.subject):
-        return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
-    if at.in_library or not isinstance(parsed_expression(change.subject), (ast.Name, ast.Attribute, ast.Subscript)):
-        return ""
-    if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
-        return "each of its values has a version of its own; keep one where you can"
-    if re.fullmatch(r"-?\d+\.\d+(?:e[+-]?\d+)?", change.now):
-        return "make it a tensor, and the first version serves all of its values"
-    return ""
+def as_lines(advice: Advice) -> list[str]:
+    """Return a piece of advice as the items of a list in Markdown: what to do, why, and what it costs."""
+    return [f"**change**: {prose(advice.change)}", f"because {prose(advice.why)}", f"cost: {prose(advice.cost)}"]

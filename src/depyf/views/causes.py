@@ -15,7 +15,7 @@ from ..decompiler.names import free_name
 from ..records.model import GraphBreak
 from .markdown import code
 
-#: Longer calls are told without their arguments.
+#: Longer calls are shown without their arguments.
 _SHORT = 24
 _QUOTED = r"`(?P<what>[^`]+)`"
 

@@ -12,7 +12,7 @@ from .markdown import code, count
 #: Words for ``Compilation.outcome``, in the order of their weight.
 OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skipped": "skipped",
             "unknown": "not finished"}
-#: The same for a compilation that is told by itself.
+#: The same for a compilation that is shown by itself.
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 
 

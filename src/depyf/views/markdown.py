@@ -105,6 +105,16 @@ def spans(markdown: str, kind: str = "") -> list[list[str]]:
     return merged
 
 
+def unmarked(markdown: str) -> str:
+    """Return a sentence of ours without the marks of Markdown; code keeps its backticks."""
+    return "".join(f"`{text}`" if kind == "code" else text for kind, text in spans(markdown))
+
+
+def plain(markdown: str) -> str:
+    """Return a sentence of ours without any marks."""
+    return "".join(text for _, text in spans(markdown))
+
+
 def some(items: Sequence[str], most: int, what: str = "more") -> str:
     """Return the first few of a list, comma-separated, and how many are left."""
     if len(items) <= most + 1:

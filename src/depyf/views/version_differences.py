@@ -20,7 +20,7 @@ from .dump.guards.facts import INTERNALS, is_literal
 from .dump.guards.versions import Version
 from .markdown import code
 
-#: Differences that are told one by one.
+#: Differences that are listed one by one.
 MOST = 3
 _NO_VALUE = re.compile(r"any \w|one certain ")
 _KEYWORD = re.compile(r"\bkwargs\['(?P<name>[A-Za-z_]\w*)'\]")

@@ -98,7 +98,7 @@ class Origins:
         try:
             kernel = self._kernel()
             return self._of_graph(line) if kernel is None else self._of_kernel(kernel, line)
-        except Exception:  # noqa: BLE001  (the fault is told without it)
+        except Exception:  # noqa: BLE001  (the fault is described without it)
             return Origin()
 
     def argument(self, name: str) -> str:

@@ -77,7 +77,7 @@ _lock = threading.RLock()
 def observe(
     function: FunctionType, text: str, groups_of: Callable[[ast.Module, int], Sequence[Group]], observer: Observer
 ) -> Callable[[], None]:
-    """Has ``observer`` told of each step of each call, until the returned function is called.
+    """Have ``observer`` called at each step of each call, until the returned function is called.
 
     Args:
         function: runs with the lines of ``text``.

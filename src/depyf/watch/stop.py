@@ -240,7 +240,7 @@ class _InFunction(Observation):
 
 
 class _InGraph(_InFunction):
-    """A captured, forward or backward graph: values are told apart by torch's version counters."""
+    """A captured, forward or backward graph: values are distinguished by torch's version counters."""
 
     def __init__(self, watch: Watch, linked: LinkedFunction, origins: Origins) -> None:
         super().__init__(watch, linked, origins)

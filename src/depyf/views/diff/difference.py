@@ -26,7 +26,7 @@ from ..run_index import RunIndex
 from .canonical import calls, excerpts, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, summaries
 
-#: How many of a kind are told one by one, unless all are wanted.
+#: How many of a kind are listed one by one, unless all are wanted.
 ROWS = 8
 #: Stands for a version until it is known how many changed in the same way. (No text of others holds it.)
 _VERSION = "\ue020"
@@ -36,23 +36,51 @@ _NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
 
 
 @dataclass
+class FunctionDifference:
+    """The changes in one function.
+
+    Attributes:
+        name: in the user's words; ``location`` is where it stands.
+        state: ``"new"``, ``"gone"`` or ``"changed"``.
+        numbers: those of the function that changed.
+        title: as Markdown.
+        lines: what changed, as items of a list (Markdown).
+    """
+
+    name: str
+    location: SourceLocation | None
+    state: str
+    numbers: list[Number]
+    title: str
+    lines: list[str]
+
+
+@dataclass
 class Difference:
     """The changes from one run to another.
 
     Attributes:
         head: in which versions of Python and torch the runs took place, and whether they ended.
         numbers: of the whole run, those that changed: ``("graph breaks", 4, 8)``.
-        functions: by function, what changed in it, as items of a list (Markdown).
+        changed: what changed in each function.
         times: seconds by part of torch, of both runs. They are no difference.
     """
 
     head: list[str] = field(default_factory=list)
     numbers: list[Number] = field(default_factory=list)
-    functions: dict[str, list[str]] = field(default_factory=dict)
+    changed: list[FunctionDifference] = field(default_factory=list)
     times: list[tuple[str, float, float]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.functions or self.numbers)
+        return bool(self.changed or self.numbers)
+
+    @property
+    def functions(self) -> dict[str, list[str]]:
+        """Return what changed by the titles of functions, which two of them may share."""
+        result: dict[str, list[str]] = {}
+        for each in self.changed:
+            result.setdefault(each.title, []).extend(each.lines)
+        return result
 
 
 def difference(before: Capture, after: Capture, full: bool = False) -> Difference:
@@ -72,10 +100,11 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
             assert shown is not None
             run = new if other else old
             title = code(shown.title) + _place(run, shown.location)
-            if summary and other:
-                changed = _changed(_numbers([summary], old), _numbers([other], new))
-                title += f": {_arrows(changed)}" if changed and changed != result.numbers else ""
-            result.functions.setdefault(title, []).extend(lines)
+            state = "changed" if summary and other else "new" if other else "gone"
+            changed = _changed(*(_numbers([each], of) if each else {} for each, of in ((summary, old), (other, new))))
+            if state == "changed" and changed and changed != result.numbers:
+                title += f": {_arrows(changed)}"
+            result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
     result.times = _times(before, after)
     return result
 
@@ -158,10 +187,10 @@ class _Comparison:
         marks = {id(entry): self._mark(run, entry) for run, place in ((self.old, old), (self.new, new))
                  for entry in place.frame.entries}
         pairs = entries(old.frame.entries, new.frame.entries, lambda entry: marks[id(entry)])
-        # Versions that changed in the same way are told together.
+        # Versions that changed in the same way are shown together.
         changes: dict[tuple[str, ...], list[int]] = {}
         for number, (entry, other) in enumerate(pairs, 1):
-            for change in _items(self._version(entry, other)):
+            for change in items(self._version(entry, other)):
                 changes.setdefault(tuple(change), []).append(number)
         result: list[str] = []
         for together, numbers in changes.items():
@@ -396,7 +425,7 @@ def _counts(stage: GraphStage) -> dict[str, Counter[str]]:
     return result
 
 
-def _items(lines: Iterable[str]) -> list[list[str]]:
+def items(lines: Iterable[str]) -> list[list[str]]:
     """Return the items of a list, each with what is below it."""
     result: list[list[str]] = []
     for line in lines:

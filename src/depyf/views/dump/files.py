@@ -100,11 +100,11 @@ def write_views(
     Args:
         capture: the run; its artefacts are written already, and their records name the files.
         directory: where they are.
-        report: told of an error of ours, which costs the file that it concerns.
+        report: called with an error of ours, which costs the file that it concerns.
         notes: more than those of the capture.
         clean: remove the files of graphs that no compiled function calls.
         page: write ``index.html``; ``None``: unless that takes long (:func:`depyf.page.is_large`).
-        progress: told what is being written (see :data:`Progress`).
+        progress: called with what is being written (see :data:`Progress`).
 
     Returns:
         The capture as it was recorded, with the names of all files.

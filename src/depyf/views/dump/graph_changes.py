@@ -121,8 +121,8 @@ def _whole(line: str) -> list[str]:
 def _statements(text: str) -> Sequence[str]:
     """Return the statements of a graph without comments, annotations and what only frees memory.
 
-    Those of functions in it behind their first lines. (They are told by lines: to parse a large graph takes several
-    times as long.)
+    Those of functions in it behind their first lines. (They are recognised by their lines: to parse a
+    large graph takes several times as long.)
     """
     joined: list[str] = []
     parts: list[str] = []

@@ -1,7 +1,7 @@
 """``index.md``: a run in order, with links into its files.
 
 A pure function of a :class:`~depyf.records.model.Capture`, so that it can be made again from ``records.jsonl``. What
-repeats is told once with a count: the same break at the same line, the same reason for a recompile.
+repeats is said once with a count: the same break at the same line, the same reason for a recompile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .sections.recompiles import recompiles
 from .sections.shapes import shapes
 
 FILE = "index.md"
-#: How many notes are told.
+#: How many notes are shown.
 NOTES = 6
 #: Beginnings of notes of what is so in every run.
 ORDINARY = ("torch's compile caches: ", "torch's compile caches were ")

@@ -103,6 +103,8 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     elif account is not None:
         why = spans(prose(without_addresses(account.explanation.partition("\n")[0])))
     changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []
+    advice = run.advice.on_break(broken) if broken is not None else None
+    own = [prose(advice.change)] if advice is not None else []
     hints = [prose(without_addresses(hint)) for hint in account.hints] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
@@ -110,7 +112,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
         "text": spans(why_plain(run.index, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
         "rows": [spans(row(each)) for each in changes if each][:3],
-        "hints": [spans(hint) for hint in dict.fromkeys([*hints, *(
+        "hints": [spans(hint) for hint in dict.fromkeys([*own, *hints, *(
             run.advice.on(members) if first.outcome == "limit" else ())])]}
 
 

@@ -79,7 +79,7 @@ def _multiplied_out(node: ast.expr, same: Mapping[str, str]) -> Polynomial:
             return result
     variable = ast.unparse(node)
     if variable in same:
-        # (What a size is equal to is told by sizes that are open: it is not looked up again.)
+        # (What a size is equal to is said by sizes that are open: it is not looked up again.)
         return polynomial(same[variable]) or {}
     return {(variable,): 1}
 

@@ -48,7 +48,7 @@ class Change:
         return text + (f"  ({self.loops})" if self.loops else "")
 
 
-#: What one version alone looks at of objects: values and tensors are told one by one where there are few of them.
+#: What one version alone looks at of objects: values and tensors are listed one by one where there are few of them.
 FEW = 10
 
 
@@ -89,7 +89,7 @@ def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None
                 items += _items_of_both(subject, first, second, old, new)
         elif (only := first or second) is not None:
             explained.add(subject)
-            # (Of what is looked into, its parts are told.)
+            # (Of what is looked into, its parts are listed.)
             if only.kind != "type" or not any(each.startswith((f"{subject}.", f"{subject}[")) for each in either):
                 where = _where((old if second is None else new).label, only.condition, subject, only.kind)
                 was, now = (only.text, NOTHING) if second is None else (NOTHING, only.text)
@@ -216,7 +216,7 @@ def _state(old: Version, new: Version) -> Iterable[str]:
 
 
 def _is_said(condition: Condition, explained: set[str], version: Version) -> bool:
-    """Return whether a difference that is told already says so."""
+    """Return whether a difference that is listed already says so."""
     if condition.text.startswith("check_global_state(") or condition.text in version.sizes.implied:
         return True
     if condition.text.startswith("check_no_aliasing("):

@@ -1,7 +1,7 @@
 """Facts, what a version says of one object: ``3``, ``None``, ``f32[batch, 4] on cpu``, any ``float``.
 
 Several conditions may be about one object; the fact is what they come to. Facts are what two versions are compared by,
-and what a reader is told of an argument.
+and what a reader learns of an argument.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def guards_name(frame: Frame, number: int) -> str:
 
 
 def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
-    """Return the version that a version is best told by; ``None`` for the first.
+    """Return the version that a version is best compared with; ``None`` for the first.
 
     Of those compiled before it, the one that has the most conditions in common; the latest of several.
     """

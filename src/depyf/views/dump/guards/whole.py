@@ -30,7 +30,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     """Return the file with all conditions of a version.
 
     Args:
-        before: the version that it is told by; the differences stand above the function.
+        before: the version that it is compared with; the differences stand above the function.
     """
     function = "".join(f"{line}\n" for line, _ in guard_lines(version, before))
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name
+from ...advice import as_lines
 from ...causes import cause, in_plain_python, statement
 from ...formatting import on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
@@ -12,9 +13,9 @@ from ...markdown import code, count, fenced, link, prose, some
 from ...verdict import wrapper_of
 from .context import SectionContext
 
-#: How many places of a reason are told one by one.
+#: How many places of a reason are listed one by one.
 PLACES = 12
-#: More calls on the way to a break are told by their ends.
+#: More calls on the way to a break are shown by their ends.
 STEPS = 6
 
 
@@ -91,6 +92,11 @@ def _place_of_break(run: SectionContext, members: list[tuple[GraphBreak, Compila
     why = cause(broken)
     if why != broken.reason.rstrip("."):
         lines.append(f"  * why: {prose(why)}")
+    advice = run.advice.on_break(broken)
+    if advice is not None:
+        lines += [f"  * {text}" for text in as_lines(advice)]
+    elif outer := run.advice.on_set_up(compilation):
+        lines.append(f"  * **change**: {outer}")
     path = path_to(broken, compilation)
     if len(path) > 1:
         steps = [f"{run.place(step)} {code(_function(run, step))}" for step in path[:-1]

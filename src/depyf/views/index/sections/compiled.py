@@ -80,7 +80,7 @@ def timeline(run: SectionContext) -> list[str]:
 
 
 def _guards_links(run: SectionContext, compilations: Sequence[Compilation]) -> str:
-    """Return the guards of versions that are told together, each by its number."""
+    """Return the guards of versions that are shown together, each by its number."""
     links = [link(code(str(c.compile_id)), entry.guards_file) for c in compilations
              if (entry := run.entry(c)) is not None and entry.guards_file]
     return f"guards {some(links, 6)}" if links else ""

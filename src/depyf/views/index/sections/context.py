@@ -11,7 +11,7 @@ from ...function_summary import FunctionSummary
 from ...markdown import code, count
 from ...run_index import RunIndex
 
-#: How many of a kind are told one by one.
+#: How many of a kind are listed one by one.
 ROWS = 40
 
 
@@ -49,5 +49,5 @@ class SectionContext(RunIndex):
 
 
 def left_out(number: int, what: str) -> list[str]:
-    """Return the lines that say how many of a kind are not told."""
+    """Return the lines that say how many of a kind are not listed."""
     return ["", f"... and {count(number, what)} more (`records.jsonl` has all)."] if number > 0 else []

@@ -39,6 +39,11 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     broken = next((each for each in reversed(first.breaks) if each.skips_function), None)
     if broken is not None:
         lines.append(f"  * why it breaks: {prose(cause(broken))}; [Graph breaks](#graph-breaks) has torch's words")
+        advice = run.advice.on_break(broken)
+        if advice is not None:
+            lines.append(f"  * how to fix it: {prose(advice.change)}")
+        elif outer := run.advice.on_set_up(first):
+            lines.append(f"  * how to fix it: {outer}")
         if broken.gave_up:
             heading, _, explanation = broken.gave_up.partition("\n")
             why = f"{prose(heading)}. {prose(explanation)}".rstrip(". ")

@@ -10,7 +10,7 @@ from ...grouping import kind_of_failure
 from ...markdown import code, count, link, some
 from .context import SectionContext
 
-#: Recompiles of a function that are told one by one: the first, and the last one. Those between are counted.
+#: Recompiles of a function that are listed one by one: the first, and the last one. Those between are counted.
 ROWS = 12
 
 
@@ -24,7 +24,7 @@ def recompiles(run: SectionContext) -> list[str]:
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}: "
                       f"{count(len(recompiled), 'recompile')}", ""]
         lines += _rows(run, recompiled)
-        advices = run.advice.on(recompiled)
+        advices = run.advice.on(recompiled) or list(filter(None, [run.advice.on_outer_break(recompiled[0])]))
         if advices:
             lines += ["", "To compile less often:", "", *(f"* {text}" for text in advices)]
     if not lines:
@@ -51,7 +51,7 @@ def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str
     Args:
         run: the facts.
         compilation: the recompile.
-        reported: causes that were told already, which are added to.
+        reported: causes that were listed already, which are added to.
     """
     changes = run.changes(compilation)
     of = f", in {run.name_of(compilation)}" if _several(run, compilation) else ""

@@ -16,7 +16,7 @@ from ...markdown import code, count, link, prose, some
 from ...run_index import RunIndex
 from .context import SectionContext
 
-#: How many symbols of a function are told one by one.
+#: How many symbols of a function are listed one by one.
 SYMBOLS = 10
 Decision: TypeAlias = tuple[SymbolDecision, Compilation]
 

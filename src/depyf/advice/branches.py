@@ -1,0 +1,285 @@
+"""A branch on a value in a tensor, written as an operation on tensors.
+
+    if x.sum() > 0:          ->     y = torch.where(x.sum() > 0, x + 1, x - 1)
+        y = x + 1
+    else:
+        y = x - 1
+
+Only sides without an effect are rewritten so, since ``torch.where`` computes both.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+
+from .model import Advice, Edit, indented
+from .source import Site, called
+
+_WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
+_COST = ("both sides are computed at each call, and have to broadcast to one shape and dtype; for sides that are "
+         "expensive, `torch.cond` computes one")
+#: Calls of methods and functions whose result is a truth value in a tensor.
+_TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
+                     "logical_and", "logical_or", "isclose", "signbit", "bool"})
+_SCALARS = ("item", "float", "int", "bool")
+
+
+def on_branch(site: Site) -> Advice | None:
+    """Return the rewriting of the user's branch; ``None`` where it is of no form that is known to work."""
+    match site.statement:
+        case ast.If() as node:
+            return _raising(site, node) or _choosing(site, node)
+        case ast.Assert() as node:
+            return _asserting(site, node)
+        case ast.While() as node:
+            return _looping(site, node)
+        case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Expr() as node:
+            return _conditional(site, node)
+    return None
+
+
+# --- conditions ---------------------------------------------------------------------------------------
+def condition(node: ast.expr) -> ast.expr | None:
+    """Return a test as one tensor of truth: ``not a.any() and b > 0`` is ``~a.any() & (b > 0)``.
+
+    ``None`` where the test may not be of tensors.
+    """
+    tensor = without_scalar(node)
+    match tensor:
+        case ast.BoolOp(operator, values):
+            parts = [condition(value) for value in values]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                return None
+            return _joined(known, ast.BitAnd() if isinstance(operator, ast.And) else ast.BitOr())
+        case ast.UnaryOp(ast.Not(), inner):
+            part = condition(inner)
+            return ast.UnaryOp(ast.Invert(), part) if part is not None else None
+        case ast.Compare(left, [*operators], [*others]) if not any(
+                isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in operators):
+            sides = [without_scalar(each) for each in (left, *others)]
+            pairs: list[ast.expr] = [ast.Compare(sides[at], [operator], [sides[at + 1]])
+                                     for at, operator in enumerate(operators)]
+            return _joined(pairs, ast.BitAnd())
+        case ast.Call() as call:
+            return _of_call(call)
+    return None
+
+
+def _joined(parts: Sequence[ast.expr], operator: ast.operator) -> ast.expr:
+    result = parts[0]
+    for part in parts[1:]:
+        result = ast.BinOp(result, operator, part)
+    return result
+
+
+def _of_call(call: ast.Call) -> ast.expr | None:
+    match call:
+        case ast.Call(ast.Attribute(ast.Name("torch"), "equal"), [left, right], []):
+            return _all(ast.Compare(left, [ast.Eq()], [right]))
+        case ast.Call(ast.Attribute(ast.Name("torch"), "allclose"), arguments, keywords):
+            torch = ast.Attribute(ast.Name("torch", ast.Load()), "isclose", ast.Load())
+            return _all(ast.Call(torch, arguments, keywords))
+    if called(call) in _TRUTHS:
+        return call
+    if isinstance(call.func, ast.Attribute):
+        return ast.Compare(call, [ast.NotEq()], [ast.Constant(0)])
+    return None
+
+
+def _all(node: ast.expr) -> ast.expr:
+    return ast.Call(ast.Attribute(node, "all", ast.Load()), [], [])
+
+
+def without_scalar(node: ast.expr) -> ast.expr:
+    """Return the tensor that a number is taken from: ``x.sum()`` for ``float(x.sum().item())``."""
+    match node:
+        case ast.Call(ast.Attribute(inner, "item"), [], []):
+            return without_scalar(inner)
+        case ast.Call(ast.Name("float" | "bool"), [inner], []):
+            return without_scalar(inner)
+    return node
+
+
+def is_plain(node: ast.expr) -> bool:
+    """Return whether an expression has no effect, as far as its text tells, and can stand for a tensor."""
+    for each in ast.walk(node):
+        if isinstance(each, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda)):
+            return False
+        if isinstance(each, ast.Call) and (called(each) == "print" or called(each).rstrip("_") != called(each)):
+            return False
+    return not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)) and not (
+        isinstance(node, ast.Constant) and not isinstance(node.value, (int, float)))
+
+
+# --- forms --------------------------------------------------------------------------------------------
+def _where(test: ast.expr, one: ast.expr, other: ast.expr) -> ast.expr | None:
+    truth = condition(test)
+    if truth is None or not is_plain(one) or not is_plain(other):
+        return None
+    where = ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load())
+    return ast.Call(where, [truth, one, other], [])
+
+
+def _choosing(site: Site, node: ast.If) -> Advice | None:
+    """Return the advice on a choice of one name's value, or of what is returned."""
+    target = _target(node.body)
+    value = _chosen(node, target) if target is not None else None
+    if target is not None and value is not None:
+        return rewritten(site, [ast.Assign([ast.Name(target, ast.Store())], value)])
+    returned = _returned(node, site.following)
+    if returned is None:
+        return None
+    value, takes_next = returned
+    last = site.following.end_lineno if takes_next and site.following is not None else None
+    return rewritten(site, [ast.Return(value)], last)
+
+
+def _target(block: Sequence[ast.stmt]) -> str | None:
+    match block:
+        case [ast.Assign([ast.Name(name)])] | [ast.AugAssign(ast.Name(name))]:
+            return name
+    return None
+
+
+def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | None:
+    match block:
+        case []:
+            return ast.Name(target, ast.Load())
+        case [ast.Assign([ast.Name(name)], value)] if name == target:
+            return value
+        case [ast.AugAssign(ast.Name(name), operator, value)] if name == target:
+            return ast.BinOp(ast.Name(name, ast.Load()), operator, value)
+        case [ast.If() as inner]:
+            return _chosen(inner, target)
+    return None
+
+
+def _chosen(node: ast.If, target: str) -> ast.expr | None:
+    one, other = _value(node.body, target), _value(node.orelse, target)
+    return _where(node.test, one, other) if one is not None and other is not None else None
+
+
+def _returned(node: ast.If, following: ast.stmt | None) -> tuple[ast.expr, bool] | None:
+    match node.body, node.orelse, following:
+        case [ast.Return(ast.expr() as one)], [ast.Return(ast.expr() as other)], _:
+            value = _where(node.test, one, other)
+            return (value, False) if value is not None else None
+        case [ast.Return(ast.expr() as one)], [], ast.Return(ast.expr() as other):
+            value = _where(node.test, one, other)
+            return (value, True) if value is not None else None
+    return None
+
+
+def _conditional(site: Site, node: ast.stmt) -> Advice | None:
+    """Return the advice on ``a if test else b`` in a simple statement."""
+    found = [each for each in ast.walk(node) if isinstance(each, ast.IfExp)]
+    if len(found) != 1:
+        return None
+    value = _where(found[0].test, found[0].body, found[0].orelse)
+    return rewritten(site, [_replaced(node, value)]) if value is not None else None
+
+
+def _replaced(node: ast.stmt, value: ast.expr) -> ast.stmt:
+    """Return a copy of a statement with a value in the place of its only conditional expression."""
+
+    class Replaced(ast.NodeTransformer):
+        def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+            return value
+
+    result: ast.stmt = Replaced().visit(copy.deepcopy(node))
+    return result
+
+
+def _raising(site: Site, node: ast.If) -> Advice | None:
+    match node:
+        case ast.If(test, [ast.Raise(ast.Call(_, arguments))], []):
+            truth = condition(test)
+            if truth is None:
+                return None
+            return _asserted(site, ast.UnaryOp(ast.Invert(), truth), arguments[0] if arguments else None)
+    return None
+
+
+def _asserting(site: Site, node: ast.Assert) -> Advice | None:
+    truth = condition(node.test)
+    return _asserted(site, truth, node.msg) if truth is not None else None
+
+
+def _asserted(site: Site, truth: ast.expr, message: ast.expr | None) -> Advice:
+    text = message.value if isinstance(message, ast.Constant) and isinstance(message.value, str) else ""
+    if isinstance(message, ast.JoinedStr):
+        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in message.values)
+    call = ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "_assert_async", ast.Load()), [
+        truth, *([ast.Constant(text)] if text else [])], [])
+    return rewritten(
+        site, [ast.Expr(call)], rule="assert",
+        why="the check is then an operation of the graph, not a branch of Python",
+        cost="the error is a RuntimeError, and its text cannot hold values; on a GPU it comes later")
+
+
+def _looping(site: Site, node: ast.While) -> Advice | None:
+    """Return the advice on a loop over one tensor that its test reads."""
+    target = _target(node.body)
+    value = _value(node.body, target) if target is not None else None
+    truth = condition(node.test)
+    if target is None or value is None or truth is None or node.orelse or not is_plain(value) or not any(
+            isinstance(each, ast.Name) and each.id == target for each in ast.walk(node.test)):
+        return None
+    after = (f"{target}, = torch._higher_order_ops.while_loop(lambda {target}: {unparsed(truth, site.text)}, "
+             f"lambda {target}: ({unparsed(value, site.text)},), ({target}.clone(),))")
+    return with_lines(
+        site, "while", [after], "the loop is then an operation of the graph",
+        "each turn has to leave the tensor's shape and dtype as they are; there are no gradients through it")
+
+
+# --- the result ---------------------------------------------------------------------------------------
+def unparsed(node: ast.AST, text: str = "") -> str:
+    """Return the text of a node that was put together; its constants as they are written in ``text``."""
+    return ast.unparse(_AsWritten(text).visit(copy.deepcopy(ast.fix_missing_locations(node))) if text else (
+        ast.fix_missing_locations(node)))
+
+
+class _AsWritten(ast.NodeTransformer):
+    """Writes numbers and texts as the user did: ``1e9``, not ``1000000000.0``."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.JoinedStr:
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        written = ast.get_source_segment(self.text, node) or ""
+        try:
+            same = "\n" not in written and ast.literal_eval(written) == node.value
+        except (SyntaxError, ValueError):
+            same = False
+        return ast.Name(written, ast.Load()) if same else node
+
+
+def rewritten(site: Site, statements: Sequence[ast.stmt], last: int | None = None, rule: str = "branch",
+              why: str = _WHY, cost: str = _COST) -> Advice:
+    """Return the advice to write other statements in the place of the user's."""
+    return with_lines(site, rule, unparsed(ast.Module(list(statements), []), site.text).splitlines(), why, cost, last)
+
+
+def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str, last: int | None = None) -> Advice:
+    """Return the advice to write other lines in the place of the user's statement."""
+    node = site.statement
+    edits: tuple[Edit, ...] = ()
+    if node is not None and site.editable and site.where is not None and _stands_alone(site, node):
+        edits = (Edit(site.where.filename, node.lineno, last or node.end_lineno or node.lineno,
+                      indented(lines, site.indentation())),)
+    shown = "; ".join(f"`{line.strip()}`" for line in lines)
+    return Advice(rule, f"write {shown}", why, cost, edits, after=tuple(lines))
+
+
+def _stands_alone(site: Site, node: ast.stmt) -> bool:
+    """Return whether nothing else stands on the lines of a statement: no other statement, no ``elif``, no comment."""
+    first, last = site.lines[node.lineno - 1], site.lines[(node.end_lineno or node.lineno) - 1]
+    before = first.encode()[: node.col_offset].decode()
+    return not before.strip() and not last.encode()[node.end_col_offset or 0 :].strip() and not first.lstrip(
+        ).startswith("elif")

@@ -1,0 +1,179 @@
+"""The rules for graph breaks: one row for each kind, by the id in torch's registry of graph breaks.
+
+``tests/advice`` has a program for each row but that of ``set up``, which is run before and after the change.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import calls
+from .branches import on_branch as on_data_branch
+from .branches import with_lines, without_scalar
+from .model import Advice
+from .source import Site, called, is_own
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row.
+
+    Attributes:
+        ids: of torch's registry (``graph_break_registry.json``).
+        heading: pattern of torch's heading, for versions of torch without ids.
+        propose: gives the advice, or ``None`` where it does not fit.
+    """
+
+    ids: tuple[str, ...]
+    heading: str
+    propose: Callable[[Site], Advice | None]
+
+
+def on_break(site: Site) -> Advice | None:
+    """Return the advice on a graph break; ``None`` where no rule fits."""
+    for rule in RULES:
+        known = site.broken.registry_id
+        if known in rule.ids if known else re.search(rule.heading, site.broken.reason):
+            advice = rule.propose(site)
+            if advice is not None and (advice.names_setting or advice.rule == SET_UP or site.where is None
+                                       or is_own(site.where.filename)):  # (who can change a line of a library?)
+                return advice
+    return None
+
+
+#: Name of the rule for what a library does at its first call only.
+SET_UP = "set up"
+#: Lines of libraries that make modules, parameters and hooks.
+_SETS_UP = re.compile(r"RemovableHandle\.|Parameter\(|super\(\).__init__\(|_hook_installation_lock|recordable_keys")
+
+
+def _on_set_up(site: Site) -> Advice | None:
+    """Return the advice on lines of a library that make modules or install hooks, which it does once."""
+    places = [place.text for place in site.broken.stack[-1:]]
+    if site.where is None or is_own(site.where.filename) or not any(map(_SETS_UP.search, places)):
+        return None
+    return Advice(SET_UP, "call the model once in plain Python before `torch.compile` sees a call: `model(*inputs)`",
+                  "here the library makes modules or hooks, which it does at the first call only", "one more call")
+
+
+def _setting(name: str, value: str, why: str, cost: str, rule: str = "") -> Callable[[Site], Advice | None]:
+    line = f"torch._dynamo.config.{name} = {value}"
+
+    def propose(site: Site) -> Advice | None:
+        return Advice(rule or name, f"set `{line}`", why, cost, settings=(line,))
+
+    return propose
+
+
+# --- values taken out of tensors --------------------------------------------------------------------------
+_scalars = _setting(
+    "capture_scalar_outputs", "True", "the number is then a symbol of the graph",
+    "a branch, a `range` or a key that depends on the number still ends the graph")
+
+
+def _on_item(site: Site) -> Advice | None:
+    """Return the advice on a number that is taken out of a tensor."""
+    if isinstance(site.statement, (ast.If, ast.While, ast.Assert)):
+        test = site.statement.test
+        return on_data_branch(site) if without_scalar(test) is not test or not _indexes(site) else None
+    if _indexes(site):
+        return None  # (the index of a list: torch raises an error where the setting is on)
+    return _scalars(site)
+
+
+def _indexes(site: Site) -> bool:
+    """Return whether the statement may take an item of a list or dictionary by a value in a tensor."""
+    if site.statement is None:
+        return False
+    for each in ast.walk(site.statement):
+        if isinstance(each, ast.Subscript) and not isinstance(each.slice, (ast.Constant, ast.Slice, ast.Tuple)) and any(
+                isinstance(inner, ast.Call) and called(inner) in (
+                    "item", "int", "argmax", "argmin", "long", "sum", "max", "min") for inner in ast.walk(each.slice)):
+            return True
+    return False
+
+
+def _on_tolist(site: Site) -> Advice | None:
+    """Return the advice on ``.tolist()`` of a tensor of floats."""
+    match site.statement:
+        case ast.Assign([_], ast.Call(ast.Attribute(tensor, "tolist"), [], [])) | ast.Return(
+                ast.Call(ast.Attribute(tensor, "tolist"), [], [])) as node:
+            head = f"{ast.unparse(node.targets[0])} =" if isinstance(node, ast.Assign) else "return"
+            line = f"{head} [value.item() for value in {ast.unparse(tensor)}]"
+            setting = "torch._dynamo.config.capture_scalar_outputs = True"
+            why, cost = "torch traces `.item()` of each element then", "for a tensor of one dimension only"
+            advice = with_lines(site, "tolist", [line], why, cost)
+            return Advice("tolist", f"{advice.change}, and set `{setting}`", why, cost, advice.edits, (setting,),
+                          advice.after)
+    return None
+
+
+def _on_data_operator(site: Site) -> Advice | None:
+    if "_local_scalar_dense" in site.broken.explanation:
+        if ".tolist()" in (site.where.text if site.where else ""):
+            return _on_tolist(site) or _scalars(site)
+        return None if _indexes(site) else _scalars(site)
+    return calls.on_data_operator(site)
+
+
+def _on_attribute(site: Site) -> Advice | None:
+    """Return the advice on a counter that is an attribute of a function."""
+    match site.statement:
+        case ast.AugAssign(ast.Attribute(ast.Name(owner), name), ast.Add(), value):
+            text = ast.unparse(value)
+            return Advice(
+                "attribute", f"count in a tensor: `{name} = torch.tensor(0)` beside `{owner}`, and here "
+                f"`{name}.add_({text})`", "torch does not trace the setting of attributes of this object",
+                f"`{name}` is a tensor where a number was")
+    return None
+
+
+def _on_raise(site: Site) -> Advice | None:
+    """Return the advice on an exception that leaves the compiled function."""
+    match site.statement:
+        case ast.Raise() if site.function is not None:
+            return Advice(
+                "raise", f"test for it where `{site.function.name}` is called, before the call",
+                "a graph cannot raise; a call that does not come to this line is compiled whole",
+                "none, as long as the test needs nothing that the function computes")
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(("GB0264", "GB0119", "GB0467", "GB0142", "GB4347"),
+         r"Parameter\(\)|^Uninitialized nn|^setattr|^Unsupported context|^Missing tp_iternext", _on_set_up),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_data_branch),
+    Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
+    Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
+    Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
+    Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
+    Rule(("GB0036",), r"^Dynamic shape operator$", _setting(
+        "capture_dynamic_output_shape_ops", "True", "the size of the result is then a symbol of the graph",
+        "what is computed with the result cannot depend on its size, or it breaks the graph again")),
+    Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
+    Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),
+    Rule(("GB0025",), r"^Call to `torch\._dynamo\.graph_break\(\)`", calls.on_graph_break),
+    Rule(("GB0098", "GB0099"), r"^Skip (calling|inlining) `torch\.compiler\.disable", calls.on_disabled),
+    Rule(("GB4198",), r"^Attempted to copy\.deepcopy a tensor", calls.on_deepcopy),
+    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
+    Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
+    Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),
+    Rule(("GB0811",), r"^missing tp_iter$", calls.on_generator),
+    Rule(("GB0467",), r"^setattr\(\) on unsupported type", _on_attribute),
+    Rule(("GB0088",), r"^Observed exception", _on_raise),
+    Rule(("GB0123", "GB9186"), r"^Unsupported Tensor\.backward\(\)|^using `torch\.autograd\.grad`", _setting(
+        "trace_autograd_ops", "True", "torch then traces the backward pass into the same graph",
+        "tensors of the same graph of gradients that are used after the call have to be detached first")),
+    Rule(("GB0014",), r"^Attempted to wrap RNN", _setting(
+        "allow_rnn", "True", "torch then traces what the module computes, step by step",
+        "the loop over time is unrolled: compile time and kernels grow with the length of the sequence")),
+    Rule(("GB8977",), r"^Invalid call to __build_class__", _setting(
+        "enable_trace_load_build_class", "True", "torch then traces the definition of the class",
+        "a class outside of the function is made once only, and costs nothing in a call")),
+    Rule(("GB0264",), r"^Attempted to use `torch\.nn\.Parameter\(\)`", _setting(
+        "graph_break_on_nn_param_ctor", "False", "torch then makes the parameter in the graph",
+        "better is a parameter that is made once, outside of what is compiled")),
+)

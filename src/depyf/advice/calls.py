@@ -1,0 +1,219 @@
+"""Calls that a graph cannot hold: printing, logging, breaks that the program asks for, functions that torch skips."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from .branches import unparsed, with_lines
+from .model import Advice, Edit
+from .source import Site, called, parsed
+
+#: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
+_PRINTABLE = frozenset({"str", "int", "float", "bool", "NoneType", "Tensor", "dtype", "device"})
+_QUOTED = re.compile(r"`(?P<what>[^`]+)`")
+_REORDER = "torch._dynamo.config.reorderable_logging_functions.add"
+
+
+def of_statement(site: Site, name: str) -> ast.Call | None:
+    """Return the call that is the whole statement, if it is of a function of that name."""
+    match site.statement:
+        case ast.Expr(ast.Call() as call) if called(call) == name:
+            return call
+    return None
+
+
+# --- output -------------------------------------------------------------------------------------------
+def on_print(site: Site) -> Advice | None:
+    """Return the advice on ``print``: let torch print when the graph is done; else move it."""
+    if "`print`" not in site.broken.explanation or "Higher Order" in site.broken.reason:
+        return None
+    call = of_statement(site, "print")
+    setting = f"{_REORDER}(print)"
+    if call is None or call.keywords or any(isinstance(each, ast.Starred) for each in call.args):
+        return Advice(
+            "print out", "print outside of what is compiled: return what it shows, and print it where the function is "
+            "called", "a graph cannot print; torch can print after it, but only what `print(a, b, ...)` shows without "
+            "keywords", "the text comes after the call")
+    types = re.findall(r"'([^']+)'", site.broken.explanation.partition("argument types")[2].partition("]")[0])
+    shown = [argument if each in _PRINTABLE else ast.Call(ast.Name("str", ast.Load()), [argument], [])
+             for argument, each in zip(call.args, types)] if len(types) == len(call.args) else list(call.args)
+    why = "torch then prints after the graph instead of ending it here"
+    cost = ("the text comes when the graph is done, so after other output, and shows tensors that are changed in place "
+            "as they are then")
+    if shown == call.args:
+        return Advice("print", f"set `{setting}`", why, cost, settings=(setting,))
+    line = unparsed(ast.Expr(ast.Call(call.func, shown, [])), site.text)
+    advice = with_lines(site, "print", [line], why, cost)
+    return Advice("print", f"{advice.change}, and set `{setting}`", why, cost, advice.edits, (setting,), advice.after)
+
+
+def on_logger(site: Site) -> Advice | None:
+    """Return the advice on a call of a logger."""
+    match = re.search(r"\b(?P<method>debug|info|warning|warning_once|error|critical|exception|log)\b",
+                      site.where.text if site.where is not None else "")
+    method = match["method"] if match is not None else "info"
+    known = method if method != "warning_once" else "warning"
+    setting = f"torch._dynamo.config.ignore_logging_functions.add(logging.Logger.{known})"
+    return Advice(  # (no setting to be tried: it loses messages, which no run shows)
+        "logger", f"set `{setting}`, or log where the function is called",
+        "torch then leaves the call out instead of ending the graph here",
+        "compiled code does not log it at all")
+
+
+def on_warning(site: Site) -> Advice | None:
+    """Return the advice on ``warnings.warn``."""
+    if of_statement(site, "warn") is None:
+        return None
+    setting = f"{_REORDER}(warnings.warn)"
+    return Advice("warning", f"set `{setting}`", "torch then warns after the graph instead of ending it here",
+                  "the warning comes when the graph is done", settings=(setting,) if _imports(site, "warnings") else ())
+
+
+def _imports(site: Site, name: str) -> bool:
+    return site.module is not None and site.editable and any(
+        isinstance(node, ast.Import) and any((alias.asname or alias.name) == name for alias in node.names)
+        for node in site.module.body)
+
+
+# --- what the program asks for --------------------------------------------------------------------------
+def on_graph_break(site: Site) -> Advice | None:
+    """Return the advice on a graph break that the program asks for."""
+    if of_statement(site, "graph_break") is None:
+        return None
+    lines = ["pass"] if _is_only_one(site) else []
+    advice = with_lines(site, "graph_break", lines, "the program itself asks for the break",
+                        "none, unless the break was put there to keep something out of the graph")
+    text = (site.where.text if site.where is not None else "").strip()
+    return Advice("graph_break", f"take the line `{text}` out", advice.why, advice.cost, advice.edits)
+
+
+def _is_only_one(site: Site) -> bool:
+    """Return whether a statement is the only one of its block."""
+    if site.module is None:
+        return False
+    return any(isinstance(block, list) and len(block) == 1 and block[0] is site.statement
+               for node in ast.walk(site.module) for block in (getattr(node, "body", 0), getattr(node, "orelse", 0)))
+
+
+def on_disabled(site: Site) -> Advice | None:
+    """Return the advice on a function that the program keeps from being compiled."""
+    match = re.search(r"[Ff]unction `?<function (?P<name>[\w.<>]+) at|function `(?P<quoted>[\w.]+)`",
+                      site.broken.explanation)
+    name = ((match["name"] or match["quoted"]) if match is not None else "").rpartition(".")[2]
+    if not name or site.module is None or site.where is None:
+        return None
+    for node in ast.walk(site.module):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            for decorator in node.decorator_list:
+                text = unparsed(decorator)
+                if re.search(r"\bdisable\b", text):
+                    edits = (Edit(site.where.filename, decorator.lineno, decorator.end_lineno or decorator.lineno,
+                                  ()),) if site.editable else ()
+                    return Advice(
+                        "disable", f"take `@{text}` off `{name}`, or call it before or after what is compiled",
+                        "the program itself keeps the function out of the graph",
+                        "none, unless it was put there since torch compiles the function wrongly", edits)
+    return None
+
+
+# --- other calls ----------------------------------------------------------------------------------------
+def on_deepcopy(site: Site) -> Advice | None:
+    """Return the advice on ``copy.deepcopy`` of a tensor: ``x.clone()``."""
+    if site.statement is None:
+        return None
+    calls = [each for each in ast.walk(site.statement) if isinstance(each, ast.Call) and called(each) == "deepcopy"]
+    if len(calls) != 1 or len(calls[0].args) != 1 or calls[0].keywords:
+        return None
+    argument = calls[0].args[0]
+    clone = ast.Call(ast.Attribute(argument, "clone", ast.Load()), [], [])
+    statement = _with(site.statement, calls[0], clone)
+    return with_lines(site, "deepcopy", [statement], "torch traces `clone`, but not `copy.deepcopy` of a tensor",
+                      "where gradients are on, the copy is a part of the graph of gradients") if statement else None
+
+
+def _with(statement: ast.stmt, old: ast.expr, new: ast.expr) -> str:
+    """Return the text of a simple statement with another expression in the place of one."""
+    if hasattr(statement, "body"):
+        return ""
+    before, inside = unparsed(statement), unparsed(old)
+    text = before.replace(inside, unparsed(new))
+    return text if before.count(inside) == 1 and parsed(text) is not None else ""
+
+
+def on_skipped(site: Site) -> Advice | None:
+    """Return the advice on a function that torch does not trace: call it where the compiled function is called."""
+    special = on_warning(site) or on_deepcopy(site)
+    if special is not None:
+        return special
+    match = re.search(r"qualname: (?P<what>[\w.]+)", site.broken.context) or re.search(
+        r"(?:function|method|builtin|operator) `(?P<what>[^`]+?)\.?`", site.broken.explanation)
+    name = (match["what"] if match is not None else "").rpartition(".")[2]
+    if site.statement is None or not name:
+        return None
+    calls = [each for each in ast.walk(site.statement) if isinstance(each, ast.Call) and called(each) == name]
+    if not calls or site.where is None or not site.editable:
+        return None
+    shown, function = unparsed(calls[0]), site.function.name if site.function is not None else "the function"
+    if isinstance(site.statement, ast.Expr) and site.statement.value is calls[0]:
+        return Advice("skipped", f"move `{shown}` before or after the call of `{function}`",
+                      "torch does not trace what it calls", "it then runs before or after all of the function")
+    given = next((each.id for each in calls[0].args if isinstance(each, ast.Name)), "")
+    inputs = " Where its arguments are made in the function, end the compiled function there" if given else ""
+    return Advice(
+        "skipped", f"call `{shown}` where `{function}` is called, and hand on the result as an argument, as a tensor "
+        f"if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside is an "
+        "input of the graph", f"`{function}` has one more parameter")
+
+
+def on_context(site: Site) -> Advice | None:
+    """Return the advice on a context manager that torch cannot enter."""
+    match site.statement:
+        case ast.With(items) if items:
+            entered = unparsed(items[0])
+            function = site.function.name if site.function is not None else "the function"
+            return Advice("context", f"write `with {entered}:` around the call of `{function}`, not in it",
+                          "torch does not trace how this context is entered and left",
+                          "the context then holds for all of the function")
+    return None
+
+
+def on_generator(site: Site) -> Advice | None:
+    """Return the advice on a generator that is given as an argument."""
+    match site.statement:
+        case ast.For(_, ast.Name(name)):
+            return Advice("generator", f"hand on a list: call the function with `list({name})`",
+                          "torch can unroll a loop over a list, not over a generator that runs already",
+                          "all items are made before the call")
+    return None
+
+
+def on_data_operator(site: Site) -> Advice | None:
+    """Return the advice on an operator whose result is a Python number."""
+    match = re.search(r"`aten\.(?P<name>\w+)", site.broken.explanation)
+    name = match["name"] if match is not None else ""
+    if name in ("equal", "allclose"):
+        return _comparison(site, name)
+    return None
+
+
+def _comparison(site: Site, name: str) -> Advice | None:
+    from .branches import condition, on_branch
+
+    advice = on_branch(site)
+    if advice is not None:
+        return advice
+    if site.statement is None:
+        return None
+    calls = [each for each in ast.walk(site.statement) if isinstance(each, ast.Call) and called(each) == name]
+    tensor = condition(calls[0]) if len(calls) == 1 else None
+    text = _with(site.statement, calls[0], tensor) if tensor is not None else ""
+    return with_lines(site, name, [text], "the result is then a tensor, which a graph can hold",
+                      "a tensor of one truth value, where a Python value was; the shapes have to be equal",
+                      ) if text else None
+
+
+def quoted(site: Site) -> str:
+    """Return the first name that torch's explanation quotes."""
+    match = _QUOTED.search(site.broken.explanation)
+    return match["what"] if match is not None else ""

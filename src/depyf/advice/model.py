@@ -1,0 +1,72 @@
+"""A piece of advice, and the edits that carry it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Lines of a file that others replace.
+
+    Attributes:
+        filename: the file.
+        first, last: the lines, from 1, both included; ``last == first - 1`` inserts before ``first``.
+        lines: what stands there afterwards, without line ends.
+    """
+
+    filename: str
+    first: int
+    last: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A change that makes a break, a skip or a recompile go away.
+
+    Attributes:
+        rule: name of the rule, ``"print"``.
+        change: what to do, as the end of a sentence; code in backticks.
+        why: why that helps.
+        cost: what it costs, or when it is not the same.
+        edits: the change, where it is mechanical.
+        settings: lines that set options of torch, to stand before the first compiled call.
+        after: the user's lines as they should be, without their common indentation; empty where only words say it.
+    """
+
+    rule: str
+    change: str
+    why: str
+    cost: str
+    edits: tuple[Edit, ...] = ()
+    settings: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    @property
+    def names_setting(self) -> bool:
+        """Return whether the change is an option of torch, which can be set whoever wrote the line."""
+        return bool(self.settings) or "`torch._dynamo.config." in self.change
+
+    @property
+    def is_mechanical(self) -> bool:
+        """Return whether the change can be made without asking anybody."""
+        return bool(self.edits or self.settings)
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str | None:
+    """Return the text of a file with edits made; ``None`` where two of them touch the same lines."""
+    lines: list[str] = text.splitlines()
+    below = len(lines) + 1
+    for edit in sorted(set(edits), key=lambda each: (each.first, each.last), reverse=True):
+        if edit.last >= below:
+            return None
+        lines[edit.first - 1 : edit.last] = edit.lines
+        below = edit.first
+    return "\n".join(lines) + ("\n" if text.endswith("\n") or not text else "")
+
+
+def indented(lines: Sequence[str], indentation: str) -> tuple[str, ...]:
+    """Return lines with an indentation put before those that are not empty."""
+    return tuple(indentation + line if line else line for line in lines)

@@ -1,0 +1,199 @@
+"""Advice on a recompile: what changed between two calls, and what keeps torch from compiling again for it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..torch_text.user_expressions import parsed_expression
+
+_LIMIT = "`torch._dynamo.config.recompile_limit`"
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class ValueChange:
+    """What changed at a recompile.
+
+    Attributes:
+        subject: in the user's words, ``"x.shape[0]"``.
+        was, now: what the versions expected, and what the call had.
+        lasts: another call can have the value that a version expects; no bound method can.
+        keywords: names of keyword arguments that were given or left out.
+        hint: torch's own.
+    """
+
+    subject: str
+    was: tuple[str, ...]
+    now: str
+    lasts: bool = True
+    keywords: tuple[str, ...] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """The circumstances that advice on a change depends on.
+
+    Attributes:
+        fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
+            ``{"x.shape[1]": "`conv.py:560`"}``.
+        modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
+        ranges: sizes that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``.
+        calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
+            ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
+        in_library: the function is called from a file that is not the user's.
+    """
+
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, int] = field(default_factory=dict)
+    ranges: Mapping[str, str] = field(default_factory=dict)
+    calls: Mapping[str, str] = field(default_factory=dict)
+    in_library: bool = False
+
+
+def on_change(change: ValueChange, at: Circumstances) -> str:
+    """Return advice on how to spare torch compiling again, as a clause with code in backticks; ``""`` for none."""
+    if change.hint and not change.hint.startswith("type "):
+        return change.hint
+    for rule in _RULES:
+        text = rule(change, at)
+        if text is not None:
+            return text
+    return ""
+
+
+Rule = Callable[[ValueChange, Circumstances], str | None]
+
+
+# --- sizes --------------------------------------------------------------------------------------------
+def _size_of(change: ValueChange) -> re.Match[str] | None:
+    return re.fullmatch(r"(?P<tensor>.+)\.shape\[(?P<index>\d+)\]", change.subject)
+
+
+def _special_size(change: ValueChange, at: Circumstances) -> str | None:
+    size = _size_of(change)
+    special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
+    if not size or not special:
+        return None
+    unbacked = ("" if "`" in change.subject or change.subject in at.fixed else
+                f"; or let one version serve it, too: `torch._dynamo.decorators.mark_unbacked({size['tensor']}, "
+                f"{size['index']})` before the first call. Nothing in the function may then depend on that size")
+    return f"torch compiles a version of its own for size {special}; pad, or keep such calls away{unbacked}"
+
+
+def _fixed_size(change: ValueChange, at: Circumstances) -> str | None:
+    limit = f"allow more versions: {_LIMIT}"
+    if change.subject in at.modules:
+        return (f"each module that it is called on has tensors of other sizes, {at.modules[change.subject]} of them in "
+                f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "
+                f"calls these modules as one graph, or {limit}")
+    if change.subject in at.fixed:
+        return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
+                f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
+    return None
+
+
+def _open_size(change: ValueChange, at: Circumstances) -> str | None:
+    size = _size_of(change)
+    if not size or "`" in change.subject or not all(
+            expected.isdigit() and int(expected) > 1 for expected in change.was):
+        return None
+    known = at.ranges.get(change.subject, "")
+    return (f"mark it dynamic before the first call, and one version serves {known or 'many sizes'}: "
+            f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`. A tensor that is made inside of "
+            "what you compile cannot be marked: compile that with `dynamic=True`")
+
+
+# --- other values ---------------------------------------------------------------------------------------
+def _bound_method(change: ValueChange, at: Circumstances) -> str | None:
+    if change.lasts:
+        return None
+    steps = f": {at.calls[change.subject]}" if change.subject in at.calls else ""
+    return f"move its call out of the compiled function, or compute its arguments before it{steps}"
+
+
+def _keywords(change: ValueChange, at: Circumstances) -> str | None:
+    if change.subject != "len(kwargs)":
+        return None
+    return "" if at.in_library else (
+        "calls with it and calls without it have a version each; pass it at each call" if change.keywords else
+        "calls with other keyword arguments have a version of their own; give the same ones at each call")
+
+
+def _length(change: ValueChange, at: Circumstances) -> str | None:
+    if re.fullmatch(r"len\(.+\)", change.subject):
+        return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
+    return None
+
+
+def _state(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on what torch's state is at the call, and on what a tensor is like."""
+    for pattern, text in _OF_STATE:
+        if re.search(pattern, change.subject):
+            return text
+    return None
+
+
+_OF_STATE = (
+    (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own; call the function in one of them, or, where "
+     "it never needs gradients, write `with torch.no_grad():` in it around all"),
+    (r"\.is_inference\(\)$", "tensors made in `torch.inference_mode()` have a version of their own; make them in "
+     "`torch.no_grad()`"),
+    (r"\.dtype$", "each dtype has a version of its own; convert it before the call: `.to(dtype)`"),
+    (r"\.stride\(\d+\)$", "each layout has a version of its own; hand on `.contiguous()`"),
+    (r"\.requires_grad$", "tensors with and without gradients have a version each; hand on `.detach()` where none are "
+     "needed"),
+    (r"\.(?:ndim|device)$", "each has a version of its own; hand on tensors of one kind"),
+    (r"\.training$", "training and evaluation have a version each, which is two in all"),
+)
+
+
+def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on a value that is of another type, absent, or another object."""
+    if re.fullmatch(r"type\(.+\)", change.subject):
+        return "each type has a version of its own; convert the value before the call, so that it has one type"
+    expected = change.was[0] if change.was else ""
+    if at.in_library:
+        return None
+    if "None" in (change.now, expected) or change.now.startswith("an object of type Tensor"):
+        return ("calls with it and calls without it have a version each; hand on a tensor at each call, one of zeros "
+                "or ones where there is none")
+    if (expected, change.now) in (("there", "missing"), ("missing", "there")):
+        return "whether it is there has a version each; let it always be there, `None` where there is nothing"
+    if expected == "the same object":
+        return "the version holds for that object alone; make it once, and hand on the same one at each call"
+    return None
+
+
+def _value(change: ValueChange, at: Circumstances) -> str | None:
+    if at.in_library or not isinstance(parsed_expression(change.subject), (ast.Name, ast.Attribute, ast.Subscript)):
+        return None
+    if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
+        return "each of its values has a version of its own; keep one where you can"
+    if _FLOAT.fullmatch(change.now):
+        return "make it a tensor, and the first version serves all of its values"
+    if _NUMBER.fullmatch(change.now):
+        return ("make it a tensor, and the first version serves all of its values: as an argument "
+                "`torch.tensor(...)`, as an attribute of a module that counts "
+                "`self.register_buffer(name, torch.tensor(0))`")
+    if re.match(r"[bB]?['\"]", change.now):
+        return (f"each of its values has a version of its own; where there are more than the limit, raise it: {_LIMIT}")
+    return None
+
+
+def _condition(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on a condition on sizes, or on two names for one tensor."""
+    if re.fullmatch(r"[\w.]+ is [\w.]+", change.subject):
+        return "one tensor under two names has a version of its own; hand on a copy: `.clone()`"
+    if ".shape[" in change.subject and re.search(r"[<>]|==|!=", change.subject):
+        return (f"the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
+                f"version each: {_LIMIT}")
+    return None
+
+
+_RULES: tuple[Rule, ...] = (_special_size, _fixed_size, _open_size, _bound_method, _keywords, _length, _condition,
+                            _state, _other_kind, _value)

@@ -1,0 +1,144 @@
+"""The user's statement at a place: found in the text of the file, with what surrounds it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..records.model import GraphBreak, SourceFile, SourceLocation
+from ..torch_text.libraries import is_library
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_BLOCKS = ("body", "orelse", "finalbody")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A break with the statement that it is in.
+
+    Attributes:
+        broken: torch's record.
+        where: the last place of its stack that is the user's.
+        statement: the innermost statement there; ``None`` where the file cannot be read.
+        following: the statement after it in the same block.
+        function: the function around it.
+        text: the text of the file, ``""`` where it is not known.
+        module: the syntax tree of the file.
+        editable: the file is the user's own: not installed.
+    """
+
+    broken: GraphBreak
+    where: SourceLocation | None
+    statement: ast.stmt | None = None
+    following: ast.stmt | None = None
+    function: Function | None = None
+    text: str = ""
+    module: ast.Module | None = None
+    editable: bool = False
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the file."""
+        return self.text.splitlines()
+
+    def indentation(self) -> str:
+        """Return the blanks that the statement begins with."""
+        line = self.lines[self.statement.lineno - 1] if self.statement is not None else ""
+        return line[: len(line) - len(line.lstrip())]
+
+    def segment(self, node: ast.expr) -> str:
+        """Return the text of an expression as the user wrote it, on one line."""
+        return one_line(ast.get_source_segment(self.text, node) or "", node)
+
+
+def one_line(text: str, node: ast.expr) -> str:
+    """Return the text of an expression where it stands on one line, else what Python writes for it."""
+    return text if text and "\n" not in text else ast.unparse(node)
+
+
+class Sources:
+    """The user's files, parsed when they are asked for."""
+
+    def __init__(self, files: Iterable[SourceFile]) -> None:
+        self._texts = {file.path: file.text for file in files}
+        self._trees: dict[str, ast.Module | None] = {}
+
+    def text(self, filename: str) -> str:
+        """Return the text of a file; ``""`` where it is not known."""
+        return self._texts.get(filename, "")
+
+    def tree(self, filename: str) -> ast.Module | None:
+        """Return the syntax tree of a file; ``None`` where there is none."""
+        if filename not in self._trees:
+            self._trees[filename] = parsed(self._texts.get(filename, ""))
+        return self._trees[filename]
+
+    def site(self, broken: GraphBreak) -> Site:
+        """Return the statement that a break is in, as far as the text is known."""
+        where = next((place for place in reversed(broken.stack) if not is_library(place.filename)), None)
+        tree = self.tree(where.filename) if where is not None else None
+        if where is None or tree is None:
+            return Site(broken, where, *_of_line(where))
+        statement, following = statement_at(tree, where.line)
+        return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
+                    is_own(where.filename))
+
+
+def is_own(filename: str) -> bool:
+    """Return whether a file is the user's to change: neither torch's nor installed."""
+    return not is_library(filename) and "site-packages" not in filename and "dist-packages" not in filename \
+        and not filename.startswith("<")
+
+
+def parsed(text: str) -> ast.Module | None:
+    """Return the syntax tree of a file; ``None`` where this Python cannot read it, or there is nothing to read."""
+    try:
+        return ast.parse(text) if text else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _of_line(where: SourceLocation | None) -> tuple[ast.stmt | None, None]:
+    """Return the statement that a line is, where the line is all that is known."""
+    line = where.text.strip() if where is not None else ""
+    tree = parsed(line) or parsed(f"{line} pass")
+    return (tree.body[0] if tree is not None and len(tree.body) == 1 else None), None
+
+
+def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield the blocks of statements that a node holds."""
+    for name in _BLOCKS:
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            yield block
+    for handler in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield handler.body
+
+
+def statement_at(tree: ast.AST, line: int) -> tuple[ast.stmt | None, ast.stmt | None]:
+    """Return the innermost statement that a line belongs to, and the one after it in its block."""
+    for block in blocks(tree):
+        for number, statement in enumerate(block):
+            if statement.lineno <= line <= (statement.end_lineno or statement.lineno):
+                inner, after = statement_at(statement, line)
+                if inner is not None:
+                    return inner, after
+                return statement, block[number + 1] if number + 1 < len(block) else None
+    return None, None
+
+
+def function_at(tree: ast.Module, line: int) -> Function | None:
+    """Return the innermost function around a line."""
+    around = [node for node in ast.walk(tree) if isinstance(node, Function)
+              and node.lineno <= line <= (node.end_lineno or node.lineno)]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def called(call: ast.Call) -> str:
+    """Return the name that a call is written with, without what it is an attribute of."""
+    match call.func:
+        case ast.Name(name) | ast.Attribute(_, name):
+            return name
+    return ""

@@ -1,0 +1,81 @@
+"""``depyf check``: a run held against budgets, for CI."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from .status import DONE, refused
+
+BEYOND = 1
+#: Options, with the kinds of budgets that they are for (``depyf.views.findings.KINDS``; a help need not import that).
+OPTIONS = {
+    "--max-breaks": ("breaks", "graph breaks, each once for every compilation that comes to it"),
+    "--max-recompiles": ("recompiles", "recompiles: a call matched no version"),
+    "--max-skipped": ("skipped", "functions that run in plain Python: skipped, failed, or at the recompile limit"),
+    "--max-versions": ("versions", "compiled versions, those of resume functions too"),
+    "--max-graphs": ("graphs", "graphs that compiled code calls"),
+    "--max-guards": ("guards", "guards of all versions"),
+    "--max-kernels": ("kernels", "kernel calls in generated code"),
+    "--max-compile-seconds": ("seconds", "seconds of compiling"),
+}
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = commands.add_parser(
+        "check", help="hold a run against budgets, for CI",
+        description="Holds what torch.compile did in a run against budgets, and says for each what is beyond it: place "
+                    "and cause. Of several ranks each is judged by itself. Needs no torch.",
+        epilog="N is a number for the whole run, or FUNCTION:N for each function that FUNCTION means (a pattern of the "
+               "shell for its qualified name or the last part of it; with a / or with .py at its end for its file). "
+               "Each option can be given several times. Exit status: 0 within the budgets, 1 beyond one of them, 2 "
+               "there is nothing that can be read or judged.")
+    command.add_argument("path", metavar="PATH", help="directory of a dump, its records.jsonl, or a log of TORCH_TRACE")
+    given = command.add_argument_group("budgets: at most")
+    for option, (kind, meaning) in OPTIONS.items():
+        given.add_argument(option, action="append", default=[], dest=kind, help=meaning,
+                           metavar="S" if kind == "seconds" else "N")
+    given.add_argument("--no-skipped", action="append_const", dest="skipped", const="0",
+                       help="the same as --max-skipped 0")
+    command.add_argument("--json", action="store_true", help="the result as JSON (docs/json.md)")
+    command.add_argument("-q", "--quiet", action="store_true", help="only the exit status")
+    command.set_defaults(run=check)
+
+
+def check(given: argparse.Namespace) -> int:
+    """Run ``depyf check``."""
+    from ..records.store import RecordsError
+    from ..report import captures_of
+    from ..views.budgets.budget import BudgetError, budgets
+    from ..views.budgets.judgement import judge
+    from ..views.budgets.sentences import sentences
+
+    try:
+        wanted = budgets({kind: values for kind, _ in OPTIONS.values() if (values := getattr(given, kind))})
+        if not wanted:
+            raise BudgetError("there is no budget; give one, such as --max-breaks 0 (depyf check --help)")
+        judgement = judge(captures_of(given.path), wanted)
+    except (RecordsError, BudgetError, OSError) as error:
+        return refused(error)
+    if given.json:
+        from ..views.as_json.check import document
+        from ..views.as_json.output import written
+
+        sys.stdout.write(written(document(judgement, given.path)))
+    elif not given.quiet:
+        print("\n".join(sentences(judgement)))
+    left_out = _other_runs(given.path)
+    if left_out and not given.quiet:
+        print(f"depyf: not judged: {left_out} in {given.path}, which other runs or processes wrote", file=sys.stderr)
+    return DONE if judgement.within else BEYOND
+
+
+def _other_runs(path: str) -> str:
+    """Return the names of the dumps that lie within a dump; empty where there are none."""
+    from ..views.dump.directory import RUN, numbered
+    from ..views.markdown import some
+
+    return some(list(numbered(os.listdir(path), RUN).values()), 6) if os.path.isdir(path) else ""

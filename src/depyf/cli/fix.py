@@ -1,0 +1,63 @@
+"""``depyf fix``: a patch for a program's graph breaks and recompiles, tried before it is shown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from .status import DONE, refused
+
+DIFFERENT = 1
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of the parser."""
+    command = commands.add_parser(
+        "fix", help="propose a patch for graph breaks and recompiles, tried by running it", allow_abbrev=False,
+        usage="depyf fix [options] script.py [arguments ...]",
+        description="Runs a program several times: as it is, and with the changes that depyf advises. Prints what "
+                    "helps and leaves the results as they are, as a unified diff. No file is changed without --apply: "
+                    "the changed texts are handed to Python in memory.",
+        epilog="Risk: the program itself runs, up to --runs times, with all that it does: what it writes, sends, "
+               "deletes or trains happens each time. Give it small input. Exit status: 0 nothing is left to fix or a "
+               "patch was found, 1 no patch was found, 2 the program cannot be judged.")
+    command.add_argument("--apply", action="store_true", help="write the patch into the files")
+    command.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="for each run (default: 600)")
+    command.add_argument("--runs", type=int, default=12, metavar="N", help="at most (default: 12)")
+    command.add_argument("program", metavar="script.py", help="what is run; all that follows is its own")
+    command.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    command.set_defaults(run=fix)
+
+
+def fix(given: argparse.Namespace) -> int:
+    """Run ``depyf fix``."""
+    from ..fixing.running import Runner
+    from ..fixing.search import Search, unified_diff
+
+    if not os.path.isfile(given.program):
+        return refused(f"{given.program} is no file")
+    found = Search(given.program, Runner(given.program, given.arguments, given.limit), given.runs).patch()
+    if found.refused:
+        if found.before.error:
+            print(found.before.error, file=sys.stderr)
+        return refused(found.refused)
+    before, after = found.before, found.after
+    rows = [("graph breaks", before.breaks, after.breaks), ("skipped functions", before.skipped, after.skipped),
+            ("recompiles", before.recompiles, after.recompiles)]
+    print("\n".join(f"# {what}: {old} -> {new}" for what, old, new in rows))
+    print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; results: the same; "
+          f"{found.runs} runs of the program")
+    for advice in found.taken:
+        print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
+    if not found.taken:
+        print("# no change was found that helps and keeps the results" if before.problems else "# nothing to change")
+        return DONE if not before.problems else DIFFERENT
+    print(unified_diff(found.texts, os.getcwd()), end="")
+    if given.apply:
+        for path, text in found.texts.items():
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        print(f"# written: {', '.join(sorted(found.texts))}")
+    return DONE

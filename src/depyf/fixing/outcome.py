@@ -1,0 +1,89 @@
+"""What a run came to: how often torch broke, skipped and compiled again, and what the program gave."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from ..records.model import Capture, Compilation
+
+#: How a tensor prints the function that it is the result of: another one computes the same.
+_GRADIENT = re.compile(r"grad_fn=<\w+>")
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """One run of a program.
+
+    Attributes:
+        capture: its records; ``None`` where there are none.
+        observed: what its compiled functions gave, in order.
+        printed: its standard output.
+        status: its exit status; ``None`` where it took too long.
+        error: the end of its standard error, where it failed.
+    """
+
+    capture: Capture | None
+    observed: Any = None
+    printed: str = ""
+    status: int | None = 0
+    error: str = ""
+
+    @property
+    def _compilations(self) -> tuple[Compilation, ...]:
+        return self.capture.compilations if self.capture is not None else ()
+
+    @property
+    def breaks(self) -> int:
+        """The number of graph breaks."""
+        return sum(len(each.breaks) for each in self._compilations)
+
+    @property
+    def skipped(self) -> int:
+        """The number of functions that torch gave up, and runs in plain Python."""
+        return sum(is_lost(each) for each in self._compilations)
+
+    @property
+    def recompiles(self) -> int:
+        """The number of recompiles."""
+        return sum(bool(each.guard_failures) for each in self._compilations)
+
+    @property
+    def seconds(self) -> float:
+        """How long torch compiled."""
+        return sum(each.seconds for each in self._compilations)
+
+    @property
+    def problems(self) -> int:
+        """The number of all that advice is for."""
+        return self.breaks + self.skipped + self.recompiles
+
+    def same_results(self, other: Outcome) -> bool:
+        """Return whether another run printed and gave the same."""
+        return (self.status == other.status and _GRADIENT.sub("", self.printed) == _GRADIENT.sub("", other.printed)
+                and same(self.observed, other.observed))
+
+
+def is_lost(compilation: Compilation) -> bool:
+    """Return whether torch gave a function up for a reason: one without anything to compile is not lost."""
+    return compilation.outcome in ("failed", "limit") or compilation.outcome == "skipped" and (
+        compilation.failure is not None and bool(compilation.failure.reason)
+        or any(broken.skips_function for broken in compilation.breaks))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether what was noted is the same, floating point up to rounding."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if hasattr(one, "isclose"):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        if one.is_floating_point() or one.is_complex():
+            return bool(one.isclose(other, rtol=1e-4, atol=1e-6, equal_nan=True).all())
+        return bool((one == other).all())
+    if isinstance(one, float):
+        return one == other or abs(one - other) <= 1e-6 + 1e-4 * abs(one) or one != one and other != other
+    return bool(one == other)

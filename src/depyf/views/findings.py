@@ -1,0 +1,167 @@
+"""Findings: what of a run counts against a budget, each with its place and its cause; from records alone.
+
+    Finding("breaks", "Generator.forward", "`Generator.forward`", SourceLocation("/home/me/generate.py", 21, ...),
+            "`.item()` needs a value out of a tensor, ...", "[0/0]")
+
+The numbers are those of ``depyf explain``, but for what was skipped: where torch found no tensor operation (most often
+behind the last graph break of a function) nothing is lost by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..records.model import Compilation, SourceLocation
+from .causes import cause
+from .function_summary import FunctionSummary
+from .markdown import code, count, prose
+from .run_index import RunIndex
+from .verdict import why_plain
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that counts.
+
+    Attributes:
+        kind: a key of :data:`KINDS`.
+        function: title of the user's function.
+        frame: the part of it, as Markdown: "`f` from line 9 on".
+        place: in the user's files; ``None`` where torch names none.
+        cause: as Markdown, a clause.
+        compile_id: torch's ``[0/1]``.
+        amount: 1; of compile time its seconds, of guards and kernels their number.
+    """
+
+    kind: str
+    function: str
+    frame: str
+    place: SourceLocation | None
+    cause: str
+    compile_id: str
+    amount: float = 1
+
+
+def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
+    for compilation in summary.compilations:
+        for broken in compilation.breaks:
+            yield Finding("breaks", summary.title, run.name_of(compilation), broken.location, prose(cause(broken)),
+                          str(compilation.compile_id))
+
+
+def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
+    for compilation in summary.recompiles:
+        changes = run.changes(compilation)
+        why = changes[0].sentence() if changes else "no version matched a call"
+        yield _of(run, compilation, summary, "recompiles", why)
+
+
+def _skipped(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
+    for compilation in summary.compilations:
+        if is_lost(compilation):
+            place = compilation.failure.location if compilation.failure else None
+            place = place or next((each.location for each in compilation.breaks if each.skips_function), None)
+            yield Finding("skipped", summary.title, run.name_of(compilation),
+                          place or _place(compilation, summary), why_plain(run, compilation),
+                          str(compilation.compile_id))
+
+
+def _versions(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
+    for compilation in summary.done:
+        changes = run.changes(compilation)
+        yield _of(run, compilation, summary, "versions", changes[0].sentence() if changes else "the first version")
+
+
+def _graphs(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
+    for compilation in summary.done:
+        operations = compilation.counts.get("operations")
+        for name in run.graph_names(compilation):
+            what = f" has {count(operations, 'operation')}" if operations else ""
+            yield _of(run, compilation, summary, "graphs", f"{code(name)}{what}")
+
+
+def _guards(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
+    for compilation in summary.done:
+        entry = run.entry(compilation)
+        number = len(entry.guards) if entry is not None and entry.guards else compilation.counts.get("guards", 0)
+        if number:
+            yield _of(run, compilation, summary, "guards", f"the version has {count(number, 'guard')}", number)
+
+
+def _kernels(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
+    for compilation in summary.done:
+        for name in run.graph_names(compilation):
+            graph = run.graphs.get(name)
+            calls = sum(len(kernel.calls) for kernel in graph.kernels) if graph else 0
+            if calls:
+                yield _of(run, compilation, summary, "kernels",
+                          f"the generated code of {code(name)} has {count(calls, 'kernel call')}", calls)
+
+
+def _seconds(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
+    for compilation in sorted(summary.compilations, key=lambda each: -each.seconds):
+        if compilation.seconds:
+            yield _of(run, compilation, summary, "seconds", f"it took {compilation.seconds:.2f} s to compile",
+                      compilation.seconds)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of finding, which a budget can be set for.
+
+    Attributes:
+        one, many: in sentences.
+        of: its findings in a function.
+        at_line: a finding is at the line of its place, not in the function that begins there.
+    """
+
+    one: str
+    many: str
+    of: Callable[[RunIndex, FunctionSummary], Iterator[Finding]]
+    at_line: bool = False
+
+    def number(self, amount: float) -> str:
+        """Return an amount in words: "2 graph breaks", "1.50 s of compiling"."""
+        if self.one == "s":
+            return f"{amount:.2f} {self.many}"
+        return count(int(amount), self.one, self.many) if amount else f"no {self.many}"
+
+
+#: By the name that options, markers and JSON have for them.
+KINDS = {
+    "breaks": Kind("graph break", "graph breaks", _breaks, True),
+    "recompiles": Kind("recompile", "recompiles", _recompiles),
+    "skipped": Kind("skipped function", "skipped functions", _skipped),
+    "versions": Kind("version", "versions", _versions),
+    "graphs": Kind("graph", "graphs", _graphs),
+    "guards": Kind("guard", "guards", _guards),
+    "kernels": Kind("kernel call", "kernel calls", _kernels),
+    "seconds": Kind("s", "s of compiling", _seconds),
+}
+
+
+def findings(run: RunIndex, kind: str, summary: FunctionSummary | None = None) -> list[Finding]:
+    """Return what there is of a kind, in one function or in the whole run."""
+    of = KINDS[kind].of
+    found = [each for one in ([summary] if summary else run.summaries) for each in of(run, one)]
+    return sorted(found, key=lambda each: -each.amount) if kind == "seconds" else found
+
+
+def is_lost(compilation: Compilation) -> bool:
+    """Return whether something that torch could have compiled runs in plain Python."""
+    if compilation.outcome == "skipped":
+        return bool(compilation.failure and compilation.failure.reason or compilation.breaks)
+    return compilation.outcome in ("failed", "limit")
+
+
+
+def _of(run: RunIndex, compilation: Compilation, summary: FunctionSummary, kind: str, why: str,
+        amount: float = 1) -> Finding:
+    return Finding(kind, summary.title, run.name_of(compilation), _place(compilation, summary), why,
+                   str(compilation.compile_id), amount)
+
+
+def _place(compilation: Compilation, summary: FunctionSummary) -> SourceLocation | None:
+    meant = compilation.user_function
+    return (meant.location if meant is not None else None) or compilation.location or summary.location

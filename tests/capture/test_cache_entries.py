@@ -1,0 +1,76 @@
+"""Cache entries of a function, and which of them serves a call."""
+
+import pytest
+import torch
+
+from depyf.capture.torch_private import cache_entries
+
+
+def scaled(x, factor):
+    return x * factor
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def test_the_first_whose_guards_hold_serves():
+    compiled = torch.compile(scaled, backend="eager")
+    tensor = torch.ones(3)
+    for factor in (5, 6):
+        compiled(tensor, factor)
+    given = cache_entries.compiled_with(compiled)
+    names = [entry.name for entry in cache_entries.entries(scaled.__code__, given)]
+    assert sorted(names) == ["[0/0]", "[0/1]"]
+
+    def serving(factor):
+        return cache_entries.serving(scaled.__code__, {"x": tensor, "factor": factor}, given)
+
+    assert serving(77).name == "[0/1]"
+    assert serving(2.5) is None
+    first = next(each for each in cache_entries.entries(scaled.__code__) if each.compile_id == (0, 0))
+    check = first.check({"x": tensor, "factor": 77})
+    assert not check.fits and "L['factor'] == 5" in check.failed[0]
+    # Asking changed nothing.
+    assert [entry.name for entry in cache_entries.entries(scaled.__code__, given)] == names
+
+
+def test_entries_of_another_backend_are_not_looked_at():
+    one, other = torch.compile(scaled, backend="eager"), torch.compile(scaled, backend="aot_eager")
+    one(torch.ones(3), 1)
+    assert cache_entries.serving(
+        scaled.__code__, {"x": torch.ones(3), "factor": 1}, cache_entries.compiled_with(other)) is None
+    assert cache_entries.serving(
+        scaled.__code__, {"x": torch.ones(3), "factor": 1}, cache_entries.compiled_with(one)) is not None
+
+
+@pytest.mark.parametrize("compile_module", ["wrapped", "in place", "forward"])
+def test_how_a_module_was_compiled(compile_module):
+    module = Doubled()
+    called = module
+    if compile_module == "wrapped":
+        called = torch.compile(module, backend="eager")
+    elif compile_module == "in place":
+        module.compile(backend="eager")
+    else:
+        module.forward = torch.compile(module.forward, backend="eager")
+    called(torch.ones(3))
+    given = cache_entries.compiled_with(called)
+    assert given is not None
+    entry = cache_entries.serving(Doubled.forward.__code__, {"self": module, "x": torch.ones(3)}, given)
+    assert (entry is not None) and entry.name == "[0/0]"
+    assert cache_entries.compiled_with(Doubled()) is None
+
+
+def test_a_guard_that_cannot_be_evaluated_does_not_hold():
+    torch.compile(scaled, backend="eager")(torch.ones(3), 1)
+    check = cache_entries.entries(scaled.__code__)[0].check({"x": torch.ones(3)})
+    assert not check.fits and "factor" in check.failed[0]
