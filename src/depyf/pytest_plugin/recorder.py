@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ..capture.torch_private import first_compilation
 from ..views.budgets.budget import BudgetError
 from .account import Account
 from .folders import folder_name, session_directory
@@ -168,5 +169,5 @@ class Recorder:
 
 def _reset_torch() -> None:
     """Have torch forget what was compiled, so that it does not matter which tests ran before."""
-    if "torch._dynamo" in sys.modules:
+    if first_compilation.MODULE in sys.modules:
         sys.modules["torch"].compiler.reset()
