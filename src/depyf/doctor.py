@@ -9,12 +9,12 @@ import platform
 import shutil
 import sys
 import textwrap
-import warnings
 from dataclasses import dataclass
 
 from . import __version__
 from .capture.torch_private import versions
 from .capture.torch_private.private_api import TABLE, PrivateApi, State
+from .unwarned import unwarned
 
 ALL_THERE, SOMETHING_MISSING = 0, 1
 #: Modules (by the name of their distribution) that nothing here needs, and what becomes possible with each.
@@ -64,8 +64,7 @@ def examine() -> Report:
         return Report(None, "torch is not installed (pip install torch): depyf decompile and depyf.decompile work, "
                             "prepare_debug does not.")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with unwarned():
             version = str(importlib.import_module("torch").__version__)
     except Exception as error:  # half an installation fails in any way
         return Report(None, f"torch is installed and cannot be imported ({type(error).__name__}: {error}).")
@@ -73,8 +72,7 @@ def examine() -> Report:
         note = versions.support_status(version)
     except versions.TorchTooOld as error:
         note = str(error)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with unwarned():
         return Report(version, note, tuple(Finding(api, *api.state()) for api in TABLE))
 
 

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from ..unwarned import unwarned
 from .torch_private import forking
 
 Result = TypeVar("Result")
@@ -59,8 +60,7 @@ def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool 
     reading, writing = os.pipe()
     before, _judging.on = is_apart(), judging
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of forks while threads run
+        with unwarned():  # (of forks while threads run)
             child = os.fork()
     except BaseException:
         _judging.on = before

@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,6 +22,7 @@ from typing import Any
 
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
+from ..unwarned import unwarned
 from ..views.markdown import count
 from ..views.progress import Progress
 from .status import BAD_INPUT, refused
@@ -203,8 +203,7 @@ def perform(task: Task, settings: Settings) -> Outcome:
     """Decompile one thing; whatever is wrong with it is said in the outcome."""
     outcome = Outcome(task)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with unwarned():
             code = _named(_module(task), task)
             _decompile(code, task, settings, outcome)
         if task.target is not None:

@@ -1,8 +1,9 @@
 """A process that is watched from its first compilation to its end.
 
-``prepare_debug`` is entered when the first frame is about to be compiled: the directory is made then, so a process that
-compiles nothing leaves nothing, and by then the program has set whatever it sets before it uses torch. It is left when
-the interpreter ends, after everything that the program itself does at exit.
+``prepare_debug`` is entered when the first frame is about to be compiled (``--check``: when compiled code is called for
+the first time, as that call is judged, too): the directory is made then, so a process that compiles nothing leaves
+nothing, and by then the program has set whatever it sets before it uses torch. It is left when the interpreter ends,
+after everything that the program itself does at exit.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import os
 import signal
 import sys
 import threading
-import warnings
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
 from ..capture import apart
 from ..capture.torch_private import first_compilation
+from ..unwarned import unwarned
 from . import variables
 from .import_hook import when_imported
 from .options import STAGES, Options
@@ -43,6 +44,7 @@ class Watch:
         self.options = options
         self.first = first
         self.run = run
+        self._moment = first_compilation.CALL if options.check else first_compilation.FRAME
         self.launch = os.environ.get(variables.LAUNCH, "")
         self._recording: Recording | None = None
         self._written: Capture | None = None  # what this process left, once it is over
@@ -54,21 +56,25 @@ class Watch:
         self._lock = threading.RLock()
 
     def arm(self) -> None:
-        """Wait for the first compilation."""
+        """Wait for the first compilation or call."""
         atexit.register(self.end)  # the first to be registered is the last to be called
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
-        when_imported(first_compilation.MODULE, self._wait)
+        when_imported(self._moment.module, self._wait)
 
     def _wait(self, module: ModuleType) -> None:
         try:
-            first_compilation.before_next(module, self._begin)
+            first_compilation.before_next(self._moment, module, self._begin)
         except AttributeError as error:  # another torch
+            if self._moment is not first_compilation.FRAME:
+                self._moment = first_compilation.FRAME
+                when_imported(self._moment.module, self._wait)
+                return
             self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
             _say(f"depyf: {self._trouble}")
 
     def _begin(self) -> None:
-        """Enter :class:`Recording`: the first frame is about to be compiled."""
+        """Enter :class:`Recording`: the moment has come."""
         with self._lock:
             if self._recording is not None or self._ended:
                 return
@@ -83,10 +89,9 @@ class Watch:
                     shows_progress=self.first and not given.quiet, internal_stages=given.internal_stages,
                     link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
                     caches=given.caches, page=given.page, check=given.check)
-                with warnings.catch_warnings():
+                with unwarned():
                     # What torch's own modules warn of while we import them is not the program's doing, and may be an
                     # error to it.
-                    warnings.simplefilter("ignore")
                     recording.__enter__()
             except Exception as error:
                 self._trouble = f"this process was not watched: {error or type(error).__name__}"
@@ -144,7 +149,7 @@ class Watch:
             recording.__exit__(None, None, None)  # in another process this takes the hooks back, and no more
             if signal.getsignal(signal.SIGTERM) == self._terminated:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            self._wait(sys.modules[first_compilation.MODULE])
+            self._wait(sys.modules[self._moment.module])
         except Exception:
             pass  # a child that is not watched
 
@@ -210,7 +215,7 @@ class Watch:
             if importlib.util.find_spec("torch") is None:
                 return f"PyTorch is not installed for {sys.executable}"
             return "the program did not import torch, or could not"
-        if first_compilation.MODULE not in sys.modules:
+        if first_compilation.FRAME.module not in sys.modules:
             return "the program did not use torch.compile"
         for name in ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE"):
             if os.environ.get(name, "0") not in ("", "0"):

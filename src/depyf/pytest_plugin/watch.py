@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..capture.torch_private import first_compilation
 from ..program.import_hook import when_imported
+from ..unwarned import unwarned
 
 if TYPE_CHECKING:
     from ..program.recording import Recording
@@ -50,7 +50,7 @@ class CompileWatch:
         self._recording: Recording | None = None
         self._trouble = ""
         self._lock = threading.RLock()
-        when_imported(first_compilation.MODULE, self._imported)
+        when_imported(first_compilation.FRAME.module, self._imported)
 
     def begin(self, folder: str | None) -> None:
         """Wait for the first compilation.
@@ -96,7 +96,7 @@ class CompileWatch:
     def _wait(self) -> None:
         if self._open and self._module is not None and self._undo is None:
             try:
-                self._undo = first_compilation.before_next(self._module, self._first)
+                self._undo = first_compilation.before_next(first_compilation.FRAME, self._module, self._first)
             except AttributeError as error:  # another torch
                 self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
 
@@ -114,9 +114,8 @@ class CompileWatch:
                     self._temporary = tempfile.mkdtemp(prefix="depyf-")
                 recording = Recording(self._folder or self._temporary, Choice(), "pytest", first=False, page=False,
                                       link=self._folder is not None)
-                with warnings.catch_warnings():
+                with unwarned():
                     # What torch's own modules warn of while we import them is not the test's doing.
-                    warnings.simplefilter("ignore")
                     recording.__enter__()
                 self._recording = recording
             except Exception as error:  # ours: the test goes on

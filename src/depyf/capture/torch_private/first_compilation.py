@@ -1,4 +1,7 @@
-"""Something done right before torch compiles a frame, once, by those who must not be the ones to import torch."""
+"""Something done once, right before torch compiles a frame or a compiled function is called.
+
+It is for those who must not be the ones to import torch.
+"""
 
 from __future__ import annotations
 
@@ -6,45 +9,65 @@ import contextlib
 import functools
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import private_api
 from .shared import leave_traceback
 
-#: The module that compiles frames, and its function that does so.
-MODULE, _, FUNCTION = private_api.COMPILED_FRAME.places[0].partition(":")
+
+class Moment(NamedTuple):
+    """A function of torch's that is called at the moment meant, and the module that it is in."""
+
+    module: str
+    function: str
+
+    @classmethod
+    def of(cls, api: private_api.PrivateApi) -> Moment:
+        """Return that at which a private API is called."""
+        module, _, function = api.places[0].partition(":")
+        return cls(module, function)
 
 
-def before_next(module: ModuleType, action: Callable[[], None]) -> Callable[[], None]:
-    """Have the action called once, in whatever thread, right before the next frame is compiled.
+#: A frame is about to be compiled.
+FRAME = Moment.of(private_api.COMPILED_FRAME)
+#: What ``torch.compile`` returned is about to run.
+CALL = Moment.of(private_api.STANCE)
+
+
+def before_next(moment: Moment, module: ModuleType, action: Callable[[], None]) -> Callable[[], None]:
+    """Have the action called once, in whatever thread, right before the next such moment.
 
     Torch is as it was before when that happens.
 
     Args:
-        module: :data:`MODULE`, imported.
+        moment: when.
+        module: of the moment, imported.
         action: must not raise, unless the program is to see it.
 
     Returns:
         What takes it back.
     """
-    original = getattr(module, FUNCTION)
+    name = moment.function
+    original = getattr(module, name)
 
     def undo() -> None:
-        if getattr(module, FUNCTION) is first:
-            setattr(module, FUNCTION, original)
+        if getattr(module, name) is first:
+            setattr(module, name, original)
 
     @functools.wraps(original)
     def first(*args: Any, **kwargs: Any) -> Any:
         undo()
+        ours = getattr(module, name) is original  # (else somebody wrapped ours, and would call it again)
         action()
         if isinstance(kwargs.get("skip"), int):
             kwargs["skip"] += 1  # how many frames above are torch's: this is one more
         try:
-            return original(*args, **kwargs)
+            # (The action may have put its own there.)
+            return (getattr(module, name) if ours else original)(*args, **kwargs)
         except BaseException as error:
             with contextlib.suppress(Exception):
                 leave_traceback(error)
             raise
 
-    setattr(module, FUNCTION, first)
+    setattr(module, name, first)
     return undo

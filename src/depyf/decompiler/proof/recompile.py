@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import copy
-import warnings
 from collections.abc import Callable
 from functools import cache
 from types import CodeType
 from typing import Any
 
 from ...bytecode.code import Code
+from ...unwarned import unwarned
 from ..names import is_name, is_private
 
 #: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,
@@ -29,8 +29,7 @@ def compile_here(tree: ast.Module | str, filename: str) -> CodeType:
     Without warnings (3.14: ``return`` in a ``finally``): they were for whoever wrote the source, and where they
     are errors nothing could be proven.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with unwarned():
         return compile(tree, filename, "exec", dont_inherit=True)
 
 
