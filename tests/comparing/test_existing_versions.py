@@ -174,3 +174,34 @@ def test_a_plain_check_takes_no_value(words, spelled):
     from depyf.program.options import spelled_out
 
     assert spelled_out(words) == spelled
+
+
+def test_random_numbers_of_numpy_that_torch_draws():
+    """Torch draws them from its own generator, unless ``use_numpy_random_stream`` is set: that is no error."""
+    numpy = pytest.importorskip("numpy")
+
+    def noisy(x):
+        return x + float(numpy.random.uniform(0, 1)) + torch.rand(2)
+
+    compiled = torch.compile(noisy, backend="eager")
+    compiled(torch.ones(2))
+    result = depyf.compare(compiled, torch.ones(2))
+    assert result.equal and result.running.served, str(result)
+
+
+def test_gradients_that_share_memory():
+    """A silent error of torch 2.13: a slice of a gradient is another's, and changing one in place changes both."""
+    token, places = torch.nn.Parameter(torch.ones(1, 1, 4)), torch.nn.Parameter(torch.ones(1, 3, 4))
+    patches = torch.arange(8.0).reshape(1, 2, 4)
+
+    def embedded(x):
+        return (torch.cat([token, x], 1) + places).pow(2)
+
+    compiled = torch.compile(embedded, backend="aot_eager")
+    compiled(patches).sum().backward()
+    if token.grad.untyped_storage().data_ptr() != places.grad.untyped_storage().data_ptr():
+        pytest.skip("this torch does not have the error")
+    token.grad = places.grad = None
+    running = depyf.compare(compiled, patches, stages=()).running
+    assert not running.equal and running.fault.part == "backward graph", str(running)
+    assert "shares memory with gradient of " in running.fault.text, str(running)

@@ -52,11 +52,11 @@ class Diagnosis:
     Args:
         call: the call, whose versions leave something else than eager Python.
         found: what they leave otherwise.
-        draws_alike: the backend draws random numbers as eager PyTorch does.
+        own_random: the random numbers that compiled code draws in its own way.
     """
 
-    def __init__(self, call: JudgedCall, found: Sequence[Disagreement], draws_alike: bool) -> None:
-        self.call, self.found, self.draws_alike = call, found, draws_alike
+    def __init__(self, call: JudgedCall, found: Sequence[Disagreement], own_random: frozenset[str]) -> None:
+        self.call, self.found, self.own_random = call, found, own_random
         self._trouble = ""
         self.ran: Loaded = call.as_loaded(facts=True).extra
 
@@ -86,7 +86,7 @@ class Diagnosis:
         return outcome
 
     def _wrong(self, outcome: Outcome) -> bool:
-        return bool(self.call.against_eager(outcome, self.draws_alike))
+        return bool(self.call.against_eager(outcome, self.own_random))
 
     def _fresh(self, backend: Any, caches: bool = False, dynamic: bool | None = None) -> Outcome:
         """Run the call compiled anew by a backend, its graphs beside the captured ones.
@@ -192,7 +192,8 @@ class Diagnosis:
                          f"the same inputs; the largest difference is {first.apart:.3g}", first.user_lines)
         if all(each.part == "gradient" for each in self.found):
             return Fault("backward graph", self.found[0].place,
-                         f"what {name} made of the captured graphs gives the same results and another gradient")
+                         f"what {name} made of the captured graphs gives the same results and another gradient: "
+                         f"{self.found[0].text}{_shared_memory(self.found[0])}")
         return Fault("backend", name, f"what {name} made of the captured graphs leaves something else than these")
 
     # --- guards -------------------------------------------------------------------------------------
@@ -250,6 +251,11 @@ class Diagnosis:
         backend = given.backend
         made = self._try(lambda: self._fresh(backend, caches=True))
         return made is not None and self._wrong(made)
+
+
+def _shared_memory(found: Disagreement) -> str:
+    """Return what shared memory means for who changes a gradient."""
+    return "; changing one in place (clip_grad_norm_) changes the other" if found.text.startswith("it shares") else ""
 
 
 def _constants(graphs: Sequence[loaded.LoadedGraph], fresh: Sequence[loaded.LoadedGraph]) -> str:

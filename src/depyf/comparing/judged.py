@@ -7,6 +7,7 @@ nothing behind.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import random
 import sys
@@ -102,7 +103,7 @@ class JudgedCall:
     tolerance: Tolerance = field(default_factory=Tolerance)
     backward: bool | None = None
     limit: float = 600.0
-    _noise: dict[bool, dict[str, float]] = field(default_factory=dict)
+    _noise: dict[frozenset[str], dict[str, float]] = field(default_factory=dict)
     _expected: Outcome | None = None
     _asked: Outcome | None = None
 
@@ -191,25 +192,25 @@ class JudgedCall:
 
         return in_child(work, self.limit)
 
-    def against_eager(self, actual: Outcome, draws_alike: bool, *, may_ask: bool = True) -> list[Disagreement]:
+    def against_eager(self, actual: Outcome, own_random: frozenset[str], *, may_ask: bool = True) -> list[Disagreement]:
         """Return where an outcome is another than in eager Python, beyond what the call's own noise explains.
 
         Args:
             actual: the outcome.
-            draws_alike: it takes random numbers as eager PyTorch does.
+            own_random: the random numbers that it draws in its own way.
             may_ask: a program that asks whether torch compiles it is right where it does what it then wants.
         """
         originals = self._originals(actual)
-        found = disagreements(actual, self.expected, self.tolerance, same_random=draws_alike, originals=originals)
+        found = disagreements(actual, self.expected, self.tolerance, own_random=own_random, originals=originals)
         if not found:
             return found
         if self._asked is None and may_ask:
             self._asked = self.in_eager_python(_say_it_compiles)
         if may_ask and self._asked is not None and not disagreements(
-                actual, self._asked, self.tolerance, same_random=draws_alike, originals=originals):
+                actual, self._asked, self.tolerance, own_random=own_random, originals=originals):
             return []
-        return disagreements(actual, self.expected, self.tolerance, same_random=draws_alike,
-                             noise=self._own_noise(draws_alike), originals=originals)
+        return disagreements(actual, self.expected, self.tolerance, own_random=own_random,
+                             noise=self._own_noise(own_random), originals=originals)
 
     # --- parts ------------------------------------------------------------------------------------
     def _outcome(self, function: Callable[..., Any]) -> Outcome:
@@ -268,26 +269,26 @@ class JudgedCall:
             walk.add(name, value)
         return walk.states
 
-    def _own_noise(self, draws_alike: bool) -> dict[str, float]:
+    def _own_noise(self, own_random: frozenset[str]) -> dict[str, float]:
         """Return how far each place is from itself, for reasons that are none of the compiler's.
 
         Infinite where a second run in eager Python gives another value, or one with other random numbers where the
         compiler draws its own; else a multiple of what a change of the last digit of all numbers makes.
         """
-        if draws_alike in self._noise:
-            return self._noise[draws_alike]
+        if own_random in self._noise:
+            return self._noise[own_random]
         noise: dict[str, float] = {}
         exact = Tolerance(0.0, 0.0)
         others = [self.in_eager_python()]
-        if not draws_alike and "torch" in self.expected.drew:
-            others += [self.in_eager_python(lambda: _reseed()), self.in_eager_python(lambda: _reseed(77))]
+        if own_random & self.expected.drew:
+            others += [self.in_eager_python(functools.partial(_reseed, own_random, seed)) for seed in (1234567, 77)]
         for other in others:
             for each in disagreements(other, self.expected, exact):
                 noise[each.place] = float("inf")
         nudged = self.in_eager_python(lambda: _nudge(self))
         for each in disagreements(nudged, self.expected, exact):
             noise.setdefault(each.place, _NOISE * each.apart if each.apart != float("inf") else 0.0)
-        self._noise[draws_alike] = noise
+        self._noise[own_random] = noise
         return noise
 
 
@@ -331,8 +332,13 @@ def _say_it_compiles() -> None:
             setattr(torch.compiler, name, lambda: True)
 
 
-def _reseed(seed: int = 1234567) -> None:
-    torch.manual_seed(seed)
+def _reseed(names: frozenset[str], seed: int) -> None:
+    """Have other random numbers drawn."""
+    if "torch" in names:
+        torch.manual_seed(seed)
+    numpy = sys.modules.get("numpy")
+    if "numpy" in names and numpy is not None:
+        numpy.random.seed(seed)
 
 
 def _nudge(call: JudgedCall) -> None:

@@ -173,7 +173,7 @@ def random_states() -> dict[str, int]:
 
 # --- two outcomes ---------------------------------------------------------------------------------
 def disagreements(
-    actual: Outcome, expected: Outcome, tolerance: Tolerance, *, same_random: bool = True,
+    actual: Outcome, expected: Outcome, tolerance: Tolerance, *, own_random: frozenset[str] = frozenset(),
     noise: Mapping[str, float] | None = None, originals: Mapping[str, Any] | None = None,
 ) -> list[Disagreement]:
     """Return where a run left something else than another.
@@ -182,7 +182,7 @@ def disagreements(
         actual: what is judged.
         expected: of eager Python.
         tolerance: how far values may be apart.
-        same_random: torch's random numbers are drawn alike.
+        own_random: the random numbers that the two draw each in its own way (``"torch"``, ``"numpy"``).
         noise: how far values may be apart besides, by place; infinite: not compared.
         originals: states before the call, for large tensors that one of the two did not change.
     """
@@ -193,7 +193,7 @@ def disagreements(
         if actual.printed[number] != expected.printed[number]:
             found.append(Disagreement(stream, "printed text", _texts(actual.printed[number], expected.printed[number])))
     for name, state in expected.random.items():
-        if actual.random.get(name) != state and (name != "torch" or same_random):
+        if actual.random.get(name) != state and name not in own_random:
             found.append(Disagreement(f"random state of {name}", "random state",
                                       "is another one afterwards than after the call in eager Python"))
     for place in dict.fromkeys([*expected.states, *actual.states]):

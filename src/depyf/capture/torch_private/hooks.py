@@ -602,6 +602,14 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
     return replaced(private_api.TRACED_LINE, make)
 
 
+def draws_numpy_from_torch() -> bool:
+    """Return whether compiled code takes torch's random numbers where the program asks NumPy for some."""
+    try:
+        return not private_api.NUMPY_RANDOM.get()
+    except private_api.MissingPrivateApi:
+        return False
+
+
 def backend_name(compiler: Any) -> str:
     """Return the name of a backend, found behind torch's wrappers: its ``compiler_name``, else its own name."""
     for _ in range(10):

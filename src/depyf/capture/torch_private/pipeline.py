@@ -25,6 +25,10 @@ _DYNAMO = {"automatic_dynamic_shapes": False, "recompile_limit": 100000, "accumu
            "cache_size_limit": 100000, "accumulated_cache_size_limit": 1000000, "suppress_errors": False}
 
 
+#: Stages are compared with the same random numbers, NumPy's too.
+_SAME_RANDOM = {"use_numpy_random_stream": True}
+
+
 @contextlib.contextmanager
 def isolated_compile() -> Iterator[None]:
     """Isolate what is compiled inside: it goes to a directory that is then removed.
@@ -47,7 +51,8 @@ def isolated_compile() -> Iterator[None]:
         try:
             for name in names:
                 os.environ[name] = os.path.join(directory, name.lower())
-            with _patched(private_api.DYNAMO_SETTINGS, _DYNAMO), _patched(private_api.INDUCTOR_SETTINGS, _INDUCTOR), \
+            with _patched(private_api.DYNAMO_SETTINGS, _DYNAMO | _SAME_RANDOM), \
+                    _patched(private_api.INDUCTOR_SETTINGS, _INDUCTOR), \
                     _patched(private_api.AUTOGRAD_SETTINGS, _AUTOGRAD):
                 yield
         finally:

@@ -364,6 +364,10 @@ RECOMPILE_LIMIT = PrivateApi(
     ("torch._dynamo.config:recompile_limit", "torch._dynamo.config:cache_size_limit"),
     "the number of versions at which torch stops compiling a function", "2.0",
     "depyf.fits does not say that torch would not compile another version", is_a(int))
+NUMPY_RANDOM = PrivateApi(
+    ("torch._dynamo.config:use_numpy_random_stream",),
+    "whether compiled code draws NumPy's random numbers as NumPy does", "2.1",
+    "depyf.compare takes other random numbers of NumPy's for an error", is_a(bool))
 COMPILED_CALL = PrivateApi(
     ("torch.nn:Module.compile",),
     "what a module runs whose own ``compile`` was called", "2.2",
