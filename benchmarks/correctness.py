@@ -1,6 +1,7 @@
 """``depyf.compare`` on programs that are wrong and on programs that are right (``make correctness``).
 
-    python benchmarks/correctness.py [--only wrong right] [--names NAME ...] [--write docs/measured/correctness.md]
+    python benchmarks/correctness.py [--only wrong right] [--names NAME ...] [--every N]
+                                   [--write docs/measured/correctness.md]
 
 Each program runs in a process of its own. A wrong one is judged at the call where it goes wrong: it is found if what
 runs is said to be different, and its place is named if the part and the name in the report are those that were planted
@@ -24,7 +25,10 @@ import pathlib
 import pickle
 import platform
 import random
+import re
+import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Sequence
@@ -57,16 +61,31 @@ class Compile:
 
 
 def torch_state() -> dict[str, Any]:
-    """Return what torch keeps of compilations: entries in order, counters, frame counts, names given."""
+    """Return what torch and Python keep besides the program's own objects: caches, counters, settings, resources."""
     import torch._dynamo.convert_frame as frames
+    from torch._dynamo import pgo
 
+    entries = [(code, cache_entries.entries(code)) for code in cache_entries.known_codes()]
     return {
-        "entries": [(code.co_name, code.co_firstlineno, [entry.name for entry in cache_entries.entries(code)])
-                    for code in cache_entries.known_codes()],
-        "counters": {name: dict(values) for name, values in torch._dynamo.utils.counters.items()
-                     if name != "graph_break"},
+        "entries": [(code.co_name, code.co_firstlineno, [entry.name for entry in own]) for code, own in entries],
+        "guards": [without_ids(str(entry.guard_manager)) for _, own in entries for entry in own],
+        "counters": {name: {without_ids(key): count for key, count in values.items()}
+                     for name, values in torch._dynamo.utils.counters.items()},
         "frames": frames.FRAME_COUNTER, "recompiles": dict(frames.FRAME_COMPILE_COUNTER),
-        "hooks": len(torch._dynamo.convert_frame._bytecode_hooks), "random": random_states()}
+        "sizes seen": without_ids(str(pgo.get_code_state())),
+        "hooks": len(torch._dynamo.convert_frame._bytecode_hooks), "random": random_states(),
+        "modes": (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(),
+                  torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()),
+        "modules": sorted(name for name in sys.modules if not name.startswith("depyf")),
+        "warnings": [str(each) for each in warnings.filters], "threads": threading.active_count(),
+        "open files": len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0,
+        "signals": [str(signal.getsignal(each)) for each in signal.valid_signals()],
+        "recursion": sys.getrecursionlimit(), "profile": (sys.getprofile(), sys.gettrace())}
+
+
+def without_ids(text: Any) -> str:
+    """Return a text without addresses, and without numbers that torch counts objects by."""
+    return re.sub(r"0x[0-9a-f]+|\b\d{7,}\b", "ID", str(text))
 
 
 def observed(program: Any, every: int) -> tuple[Outcome, dict[str, Any], Checked | None]:
@@ -81,8 +100,8 @@ def observed(program: Any, every: int) -> tuple[Outcome, dict[str, Any], Checked
     if checks is not None:
         checks.start()
     begun = time.perf_counter()
-    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("default")  # (each once for a line)
         try:
             value = program.run(Compile(program.backend))
         except Exception as error:
@@ -93,7 +112,8 @@ def observed(program: Any, every: int) -> tuple[Outcome, dict[str, Any], Checked
         checked.program_seconds = seconds
     walk = Reachable()
     walk.add("result", value)
-    result.states, result.printed = walk.states, (printed.getvalue(), "")
+    shown = [f"{each.category.__name__}: {without_ids(each.message)}" for each in warned or ()]
+    result.states, result.printed = walk.states, (printed.getvalue(), "\n".join(shown))
     result.extra = seconds
     return result, torch_state(), checked
 
@@ -209,6 +229,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", nargs="+", choices=("wrong", "right"), default=["wrong", "right"])
     parser.add_argument("--names", nargs="+", default=[])
+    parser.add_argument("--every", type=int, default=1, help="one program in so many")
     parser.add_argument("--rows", type=pathlib.Path, help="keep what was found in this file")
     parser.add_argument("--add", type=pathlib.Path, help="take what an earlier run kept, too")
     parser.add_argument("--write", type=pathlib.Path)
@@ -225,7 +246,8 @@ def main() -> int:
     import wrong_programs
 
     def chosen(programs: Any) -> list[Any]:
-        return [each for each in programs if not given.names or any(name in each.name for name in given.names)]
+        wanted = [each for each in programs if not given.names or any(name in each.name for name in given.names)]
+        return wanted[::given.every]
 
     wrong = run(chosen(wrong_programs.programs()), judge_wrong, show_wrong) if "wrong" in given.only else []
     right = run(chosen(right_programs.programs()), judge_right, show_right) if "right" in given.only else []

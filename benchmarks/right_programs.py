@@ -16,6 +16,9 @@ import torch
 ZOO = pathlib.Path(__file__).resolve().parent.parent / "tests" / "zoo"
 #: Programs of the zoo that torch 2.13 compiles wrongly: a deque with a ``maxlen`` is not bounded.
 WRONG = ("deque_and_defaultdict",)
+#: A model for which torch 2.13 makes gradients of two parameters that share memory, so that ``clip_grad_norm_`` changes
+#: them twice (tests/comparing, ``test_gradients_that_share_memory``).
+WRONG_MODELS = ("vit",)
 #: Architectures of which a model is run, forward at two lengths.
 MODELS = 10
 
@@ -63,7 +66,7 @@ def models() -> Iterator[Program]:
     """Yield models of Hugging Face's library, built from tiny configs."""
     from architectures import ARCHITECTURES, LENGTHS, TRAINED
 
-    chosen = [*TRAINED, *(name for name in ARCHITECTURES if name not in TRAINED)][:MODELS]
+    chosen = [name for name in dict.fromkeys([*TRAINED, *ARCHITECTURES]) if name not in WRONG_MODELS][:MODELS]
     for name in chosen:
         def run(compiled: Any, name: str = name) -> Any:
             model = ARCHITECTURES[name].make()

@@ -83,7 +83,10 @@ class Wrong:
                        if isinstance(value, torch.Tensor) and value.requires_grad]
             if outputs:
                 outputs[0].sum().backward()
-                gradients = [value.grad for value in args if isinstance(value, torch.Tensor)]
+                leaves = [value for value in args if isinstance(value, torch.Tensor)]
+                with contextlib.suppress(RuntimeError):  # (no gradient)
+                    torch.nn.utils.clip_grad_norm_(leaves, 1.0)
+                gradients = [value.grad for value in leaves]
             now = prepared.effects()
             shared = [[one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
                        for one in args if isinstance(one, torch.Tensor)]
@@ -707,6 +710,17 @@ def in_torch() -> Iterator[Wrong]:
         return warmed(f, (x(), -0.0), backend="inductor")
 
     yield Wrong("copysign of -0.0 (#174172)", "kernel", ("kernel", "graph"), "copysign", minus_zero)
+
+    def shared_gradients() -> Prepared:
+        token, places = x(1, 1, 4).requires_grad_(), x(1, 3, 4).requires_grad_()
+
+        def embedded(token: Any, places: Any) -> Any:
+            return (torch.cat([token, x(1, 2, 4)], 1) + places).pow(2)
+
+        return warmed(embedded, (token, places), backend="aot_eager")
+
+    yield Wrong("gradients that share memory (a model of vision)", "backward graph", ("backward graph",),
+                "shares memory", shared_gradients)
 
     def gradient_needed() -> Prepared:
         class Model(torch.nn.Module):
