@@ -175,7 +175,7 @@ class Comparison:
         rows = [("stage", "against eager", "max difference", "first difference")]
         for stage in self.stages:
             if stage.failure:
-                rows.append((stage.title, "did not run", "", stage.failure.split("\n")[0][:100]))
+                rows.append((stage.title, "did not run", "", _shortly(stage.failure)))
                 continue
             first = ""
             if stage.first is not None:
@@ -199,3 +199,10 @@ class Comparison:
             lines += [f"  {line}" for line in str(self.first).split("\n")]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+
+def _shortly(failure: str) -> str:
+    """Return an error on one line: what torch has another error behind (``backend raised:``) with that."""
+    lines = [line.strip() for line in failure.splitlines() if line.strip()]
+    first = next((number for number, line in enumerate(lines) if not line.endswith(":")), 0)
+    return " ".join(lines[: first + 1])[:200]
