@@ -169,5 +169,5 @@ class Recorder:
 
 def _reset_torch() -> None:
     """Have torch forget what was compiled, so that it does not matter which tests ran before."""
-    if first_compilation.MODULE in sys.modules:
+    if first_compilation.FRAME.module in sys.modules:
         sys.modules["torch"].compiler.reset()
