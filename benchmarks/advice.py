@@ -21,10 +21,10 @@ import fix_programs
 import identical_runs
 from _shared import dated, table
 
-from depyf.fixing.outcome import is_lost
 from depyf.records.model import Capture
 from depyf.report import captures_of
 from depyf.views.advice import Adviser
+from depyf.views.findings import is_lost
 from depyf.views.run_index import RunIndex
 from depyf.views.verdict import wrapper_of
 
@@ -57,9 +57,7 @@ class Tally:
                 self.add("breaks", known, f"{broken.registry_id} {broken.reason.splitlines()[0]}: `{text}`")
             if is_lost(each):
                 reason = each.failure.reason.partition("\n")[0] if each.failure else ""
-                giving_up = [broken for broken in each.breaks if broken.skips_function]
-                known = any(adviser.on_break(broken) for broken in giving_up) or each.outcome == "limit" or set_up
-                self.add("skips", bool(known), reason)
+                self.add("skips", bool(adviser.on_lost(each)), reason)
             elif each.guard_failures:
                 changes = run.changes(each)
                 self.add("recompiles", bool(adviser.on([each]) or outer), changes[0].subject if changes else "")

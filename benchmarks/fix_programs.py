@@ -125,9 +125,9 @@ def main() -> None:
         given.write.write_text(
             f"# `depyf fix` over a corpus\n\n{dated()}, Python {platform.python_version()}, torch {torch.__version__}, "
             f"{os.cpu_count()} cores. Command: `make fix`.\n\n{len(rows)} programs of `tests/advice/corpus.txt`, "
-            "written for this; each was run as it is and with the patch. The last five are there to be left alone: no "
-            "rule fits, or the results would change. Rules that say what to do only in words leave their programs as "
-            f"they are.\n\n{figures}\n## Programs\n\n"
+            "written for this; each was run as it is and with the patch. Those of rule `none` are there to be left "
+            "alone: no rule fitted, or the results would change. Rules that say what to do only in words leave their "
+            f"programs as they are.\n\n{figures}\n## Programs\n\n"
             + table(("program", "for the rule", "breaks", "skipped", "recompiles", "taken", "runs"), rows),
             encoding="utf-8")
     raise SystemExit(bool(differing or shares["breaks"] < WANTED or shares["recompiles"] < WANTED))

@@ -170,9 +170,10 @@ function breaks(run, app) {
         h("div", { class: "soft" }, at.skips ? ["all of ", code(at.of), " runs in plain Python"]
           : at.resumes.length ? ["continues in ", at.resumes.slice(0, 4).map(([name, known], index) => [index ? ", " : "", resume(run, name, app), branch(known)]),
             at.resumes.length > 4 ? ` and ${at.resumes.length - 4} more` : ""]
-            : "nothing is left to compile after it"))),
+            : "nothing is left to compile after it"),
+        at.advice.length ? h("div", { class: "fix" }, h("ul", {}, at.advice.map((text) => h("li", {}, pieces(text))))) : null)),
       reason.places.length > 12 ? h("li", {}, `and ${reason.places.length - 12} more places`) : null),
-      reason.hints.length ? h("div", { class: "fix" }, h("h4", {}, "How to fix it (torch's advice)"),
+      reason.hints.length ? h("div", { class: "fix" }, h("h4", {}, "Torch's advice"),
         h("ul", {}, reason.hints.map((hint) => h("li", {}, prose(hint))))) : null)));
 }
 

@@ -13,7 +13,9 @@ from depyf.advice import RULES, Sources, on_break
 from depyf.advice.model import Edit, edited
 from depyf.fixing.outcome import Outcome, same
 from depyf.fixing.search import Search, unified_diff, with_settings
-from depyf.records.model import CompileId, GraphBreak, SourceFile, SourceLocation
+from depyf.records.model import Capture, Compilation, CompileId, Failure, GraphBreak, SourceFile, SourceLocation
+from depyf.views.advice import Adviser, in_order
+from depyf.views.run_index import RunIndex
 
 CASES = {case.name: case for case in fix_programs.cases()}
 IN_WORDS = {name: case for name, case in CASES.items() if case.after}
@@ -127,8 +129,93 @@ def test_lines_of_a_library_are_not_rewritten():
 
 def test_a_list_is_not_indexed_by_a_symbol():
     """Torch raises an error there where the setting is on."""
+    item = {"registry_id": "GB0124", "reason": "Unsupported Tensor.item() call"}
     text = "def f(x, xs):\n    return xs[int(x.argmax())]\n"
-    assert on_break(broken_at(text, 2, registry_id="GB0124", reason="Unsupported Tensor.item() call")) is None
+    advice = on_break(broken_at(text, 2, **item))
+    assert not advice.settings
+    assert advice.after == ("return torch.stack(xs).index_select(0, x.argmax())[0]",)
+    assert on_break(broken_at("def f(x, xs):\n    xs[int(x.max())] = x\n", 2, **item)) is None
+
+
+@pytest.mark.parametrize("body, line", [
+    ("x = x + 1\n        n += 2", "x, n = torch._higher_order_ops.while_loop(lambda x, n: x.sum() < 9, "
+                                  "lambda x, n: (x + 1, n + 2), (x.clone(), n))"),
+    ("t = x * 2\n        x = t + x", "x, = torch._higher_order_ops.while_loop(lambda x: x.sum() < 9, "
+                                     "lambda x: (x * 2 + x,), (x.clone(),))"),
+    ("n += 1\n        x = x + n", "n, x = torch._higher_order_ops.while_loop(lambda n, x: x.sum() < 9, "
+                                  "lambda n, x: (n + 1, x + (n + 1)), (n, x.clone()))"),
+    ("print(x)", None), ("x.add_(1)", None), ("n += 1", None), ("x[0] = 1", None), ("y = x\n        x = x + 1", None)])
+def test_a_loop_on_a_tensor_is_written_with_while_loop(body, line):
+    text = f"def f(x):\n    n = 0\n    while x.sum() < 9:\n        {body}\n    return x, n, y\n"
+    advice = on_break(broken_at(text, 3))
+    assert (advice.after[0] if advice else None) == line
+
+
+@pytest.mark.parametrize("base, mended", [("Exception", True), ("ValueError", True), ("OSError", False),
+                                          ("Base", False), ("Exception, Base", False), ("", False)])
+def test_only_plain_exceptions_keep_all_they_get_in_args(base, mended):
+    text = f"class E({base}):\n    def __init__(self, a, b=1):\n        super().__init__(a, b)\n"
+    site = broken_at(text, 3, registry_id="GB0006", reason="Attempted to call a super() attribute")
+    assert (after(text, 3, registry_id="GB0006") or "").endswith("    self.args = (a, b)\n") == mended
+    assert (on_break(site) is not None) == mended
+
+
+def none_at(text, line, where="/home/a/model.py"):
+    place = SourceLocation(where, line, "f", text.splitlines()[line - 1])
+    context = "raised exception TypeError(\"'NoneType' object is not subscriptable\")"
+    broken = GraphBreak(CompileId(0, 0), "Observed exception", context=context, registry_id="GB0088", stack=(place,),
+                        skips_function=True)
+    return Sources([SourceFile(where, text)]).site(broken)
+
+
+def test_an_argument_that_is_none_is_named_also_in_a_library():
+    text = "def f(self, x, mask=None):\n    return x * mask[:, None]\n"
+    for where in ("/home/a/model.py", "/usr/lib/python3/site-packages/models/a.py"):
+        assert "pass `mask`" in on_break(none_at(text, 2, where)).change
+    assert on_break(none_at("def f(x):\n    y = g()\n    return x * y[0]\n", 3)).rule == "raise"
+
+
+def test_a_method_of_a_library_that_torch_gives_up_is_left_out():
+    text = "class Net(Module):\n    def embed(self, xs):\n        for x in xs:\n            if x > 0:\n                g(x)\n"
+    where = SourceLocation("/usr/lib/site-packages/models/net/__init__.py", 4, "embed", "if x > 0:")
+    for skips in (True, False):
+        broken = GraphBreak(CompileId(0, 0), "Data-dependent branching", registry_id="GB0170", stack=(where,),
+                            skips_function=skips)
+        advice = on_break(Sources([SourceFile(where.filename, text)]).site(broken))
+        assert (advice is not None) == skips
+        if advice is not None:
+            assert "`Net.embed = torch.compiler.disable(Net.embed)`" in advice.change
+            assert "`from models.net import Net`" in advice.change
+
+
+def exception(place, skips=True):
+    return GraphBreak(CompileId(0, 0), "Observed exception", registry_id="GB0088", stack=(place,), skips_function=skips,
+                      context="raised exception TypeError(\"'NoneType' object is not subscriptable\")")
+
+
+def test_an_exception_has_its_advice_wherever_it_comes_out():
+    text = "def f(x, mask=None):\n    return x * mask[0]\ndef g(x):\n    try:\n        return f(x)\n    finally:\n        done()\n"
+    path = "/usr/lib/site-packages/models/a.py"
+    compilations = tuple(Compilation(CompileId(n, 0), outcome="skipped", breaks=(exception(SourceLocation(
+        path, line, "", text.splitlines()[line - 1])),)) for n, line in enumerate((7, 2)))
+    adviser = Adviser(RunIndex(Capture(compilations=compilations, sources=(SourceFile(path, text),))))
+    assert [adviser.on_lost(each) for each in compilations] == [["pass `mask` at each call: it is `None` here"]] * 2
+
+
+def test_what_made_a_whole_function_fail_is_read_from_the_failure():
+    text = "def f(x):\n    print(x.shape, sep='')\n    return x\n"
+    reason = ("Failed to trace builtin operator\n  Explanation: Dynamo does not know how to trace builtin operator "
+              "`print` with argument types ['Size', 'str'] (has_kwargs True)\n\n For more details about this graph "
+              "break, please visit: https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0059.html")
+    failed = Compilation(CompileId(0, 0), outcome="failed", failure=Failure(
+        "Unsupported", reason, SourceLocation("/home/a/model.py", 2)))
+    adviser = Adviser(RunIndex(Capture(compilations=(failed,), sources=(SourceFile("/home/a/model.py", text),))))
+    assert "print outside of what is compiled" in adviser.on_lost(failed)[0]
+
+
+def test_hints_that_ask_for_a_report_come_last():
+    assert in_order(["Please report an issue to PyTorch.", "Use x.", "Use y."]) == [
+        "Use x.", "Use y.", "Please report an issue to PyTorch."]
 
 
 def test_an_unknown_break_has_no_advice():
@@ -165,7 +252,6 @@ class Pretended:
 
     def __call__(self, texts):
         self.seen.append(dict(texts))
-        from depyf.records.model import Capture, Compilation
         text = next(iter(texts.values()), "")
         where = SourceLocation(self.path, 3, "f", "    y = x * x.item()")
         broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call", registry_id="GB0124", stack=(where,))

@@ -9,7 +9,8 @@ breaks and edits are tested by effect: ``tests/advice`` runs a program before an
         else:                                         edits     lines 3 to 6 of the file -> one line
             y = x - 1
 
-``breaks.py`` is the table of rules for graph breaks by torch's registry id; ``recompiles.py`` has those for recompiles.
+``breaks.py`` is the table of rules for graph breaks by torch's registry id, and so for what torch skips, mostly for the
+same causes; ``recompiles.py`` has those for recompiles.
 ``source.py`` finds the user's statement; nothing here imports torch.
 """
 

@@ -33,8 +33,6 @@ def on_branch(site: Site) -> Advice | None:
             return _raising(site, node) or _choosing(site, node)
         case ast.Assert() as node:
             return _asserting(site, node)
-        case ast.While() as node:
-            return _looping(site, node)
         case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Expr() as node:
             return _conditional(site, node)
     return None
@@ -218,21 +216,6 @@ def _asserted(site: Site, truth: ast.expr, message: ast.expr | None) -> Advice:
         site, [ast.Expr(call)], rule="assert",
         why="the check is then an operation of the graph, not a branch of Python",
         cost="the error is a RuntimeError, and its text cannot hold values; on a GPU it comes later")
-
-
-def _looping(site: Site, node: ast.While) -> Advice | None:
-    """Return the advice on a loop over one tensor that its test reads."""
-    target = _target(node.body)
-    value = _value(node.body, target) if target is not None else None
-    truth = condition(node.test)
-    if target is None or value is None or truth is None or node.orelse or not is_plain(value) or not any(
-            isinstance(each, ast.Name) and each.id == target for each in ast.walk(node.test)):
-        return None
-    after = (f"{target}, = torch._higher_order_ops.while_loop(lambda {target}: {unparsed(truth, site.text)}, "
-             f"lambda {target}: ({unparsed(value, site.text)},), ({target}.clone(),))")
-    return with_lines(
-        site, "while", [after], "the loop is then an operation of the graph",
-        "each turn has to leave the tensor's shape and dtype as they are; there are no gradients through it")
 
 
 # --- the result ---------------------------------------------------------------------------------------

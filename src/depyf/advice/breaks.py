@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from . import calls
+from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import with_lines, without_scalar
 from .model import Advice
 from .source import Site, called, is_own
+from .while_loops import on_while
 
 
 @dataclass(frozen=True)
@@ -38,25 +39,10 @@ def on_break(site: Site) -> Advice | None:
         known = site.broken.registry_id
         if known in rule.ids if known else re.search(rule.heading, site.broken.reason):
             advice = rule.propose(site)
-            if advice is not None and (advice.names_setting or advice.rule == SET_UP or site.where is None
+            if advice is not None and (advice.names_setting or advice.elsewhere or site.where is None
                                        or is_own(site.where.filename)):  # (who can change a line of a library?)
                 return advice
-    return None
-
-
-#: Name of the rule for what a library does at its first call only.
-SET_UP = "set up"
-#: Lines of libraries that make modules, parameters and hooks.
-_SETS_UP = re.compile(r"RemovableHandle\.|Parameter\(|super\(\).__init__\(|_hook_installation_lock|recordable_keys")
-
-
-def _on_set_up(site: Site) -> Advice | None:
-    """Return the advice on lines of a library that make modules or install hooks, which it does once."""
-    places = [place.text for place in site.broken.stack[-1:]]
-    if site.where is None or is_own(site.where.filename) or not any(map(_SETS_UP.search, places)):
-        return None
-    return Advice(SET_UP, "call the model once in plain Python before `torch.compile` sees a call: `model(*inputs)`",
-                  "here the library makes modules or hooks, which it does at the first call only", "one more call")
+    return libraries.on_given_up(site)
 
 
 def _setting(name: str, value: str, why: str, cost: str, rule: str = "") -> Callable[[Site], Advice | None]:
@@ -78,9 +64,10 @@ def _on_item(site: Site) -> Advice | None:
     """Return the advice on a number that is taken out of a tensor."""
     if isinstance(site.statement, (ast.If, ast.While, ast.Assert)):
         test = site.statement.test
-        return on_data_branch(site) if without_scalar(test) is not test or not _indexes(site) else None
+        return (on_while(site) or on_data_branch(site)) if (
+            without_scalar(test) is not test or not _indexes(site)) else None
     if _indexes(site):
-        return None  # (the index of a list: torch raises an error where the setting is on)
+        return lists.on_index(site)  # (torch raises an error for it where the setting is on)
     return _scalars(site)
 
 
@@ -115,7 +102,7 @@ def _on_data_operator(site: Site) -> Advice | None:
     if "_local_scalar_dense" in site.broken.explanation:
         if ".tolist()" in (site.where.text if site.where else ""):
             return _on_tolist(site) or _scalars(site)
-        return None if _indexes(site) else _scalars(site)
+        return lists.on_index(site) if _indexes(site) else _scalars(site)
     return calls.on_data_operator(site)
 
 
@@ -131,20 +118,10 @@ def _on_attribute(site: Site) -> Advice | None:
     return None
 
 
-def _on_raise(site: Site) -> Advice | None:
-    """Return the advice on an exception that leaves the compiled function."""
-    match site.statement:
-        case ast.Raise() if site.function is not None:
-            return Advice(
-                "raise", f"test for it where `{site.function.name}` is called, before the call",
-                "a graph cannot raise; a call that does not come to this line is compiled whole",
-                "none, as long as the test needs nothing that the function computes")
-    return None
-
-
 RULES: tuple[Rule, ...] = (
     Rule(("GB0264", "GB0119", "GB0467", "GB0142", "GB4347"),
-         r"Parameter\(\)|^Uninitialized nn|^setattr|^Unsupported context|^Missing tp_iternext", _on_set_up),
+         r"Parameter\(\)|^Uninitialized nn|^setattr|^Unsupported context|^Missing tp_iternext", libraries.on_set_up),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_while),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_data_branch),
     Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
@@ -163,7 +140,11 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),
     Rule(("GB0811",), r"^missing tp_iter$", calls.on_generator),
     Rule(("GB0467",), r"^setattr\(\) on unsupported type", _on_attribute),
-    Rule(("GB0088",), r"^Observed exception", _on_raise),
+    Rule(("GB0088",), r"^Observed exception", errors.on_none),
+    Rule(("GB0088", "GB0021"), r"^Observed exception|^BUILD_STRING type error", errors.on_raise),
+    Rule(("GB4315",), r"^RuntimeError when making fake tensor call", errors.on_failing),
+    Rule(("GB0006",), r"^Attempted to call a super\(\) attribute that is not a function", errors.on_exception_made),
+    Rule(("GB0091",), r"^Read uninitialized cell", calls.on_named_in_comprehension),
     Rule(("GB0123", "GB9186"), r"^Unsupported Tensor\.backward\(\)|^using `torch\.autograd\.grad`", _setting(
         "trace_autograd_ops", "True", "torch then traces the backward pass into the same graph",
         "tensors of the same graph of gradients that are used after the call have to be detached first")),

@@ -11,7 +11,6 @@ from .source import Site, called, parsed
 
 #: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
 _PRINTABLE = frozenset({"str", "int", "float", "bool", "NoneType", "Tensor", "dtype", "device"})
-_QUOTED = re.compile(r"`(?P<what>[^`]+)`")
 _REORDER = "torch._dynamo.config.reorderable_logging_functions.add"
 
 
@@ -213,7 +212,14 @@ def _comparison(site: Site, name: str) -> Advice | None:
                       ) if text else None
 
 
-def quoted(site: Site) -> str:
-    """Return the first name that torch's explanation quotes."""
-    match = _QUOTED.search(site.broken.explanation)
-    return match["what"] if match is not None else ""
+def on_named_in_comprehension(site: Site) -> Advice | None:
+    """Return the advice on ``:=`` in a comprehension, whose name belongs to the function around it."""
+    if site.statement is None:
+        return None
+    for each in ast.walk(site.statement):
+        if isinstance(each, (ast.ListComp, ast.SetComp, ast.DictComp)):
+            named = next((inner.target.id for inner in ast.walk(each) if isinstance(inner, ast.NamedExpr)), "")
+            if named:
+                return Advice("named", f"write the comprehension as a `for` loop, in which `{named}` is set",
+                              "torch does not trace a name that a comprehension sets in the function around it", "none")
+    return None

@@ -34,6 +34,7 @@ class Advice:
         edits: the change, where it is mechanical.
         settings: lines that set options of torch, to stand before the first compiled call.
         after: the user's lines as they should be, without their common indentation; empty where only words say it.
+        elsewhere: what has to be changed is not the line of the break, so it helps whoever wrote that.
     """
 
     rule: str
@@ -43,6 +44,7 @@ class Advice:
     edits: tuple[Edit, ...] = ()
     settings: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    elsewhere: bool = False
 
     @property
     def names_setting(self) -> bool:

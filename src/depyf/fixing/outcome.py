@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from ..records.model import Capture, Compilation
+from ..views.findings import is_lost
 
 #: How a tensor prints the function that it is the result of: another one computes the same.
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
@@ -63,13 +64,6 @@ class Outcome:
         """Return whether another run printed and gave the same."""
         return (self.status == other.status and _GRADIENT.sub("", self.printed) == _GRADIENT.sub("", other.printed)
                 and same(self.observed, other.observed))
-
-
-def is_lost(compilation: Compilation) -> bool:
-    """Return whether torch gave a function up for a reason: one without anything to compile is not lost."""
-    return compilation.outcome in ("failed", "limit") or compilation.outcome == "skipped" and (
-        compilation.failure is not None and bool(compilation.failure.reason)
-        or any(broken.skips_function for broken in compilation.breaks))
 
 
 def same(one: Any, other: Any) -> bool:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, Sources, on_break
-from ..advice.breaks import SET_UP
+from ..advice.libraries import SET_UP
 from ..advice.recompiles import Circumstances, ValueChange, on_change
 from ..records.model import Compilation, GraphBreak
+from ..torch_text.events import graph_break
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from .causes import in_two_steps
@@ -36,6 +37,10 @@ _LOOKED_AT = 12
 _OF_A_TENSOR = re.compile(r"\.shape\[|\.dtype$|\.device$|\.requires_grad$")
 
 
+#: Torch's id of an exception that leaves what is compiled.
+_EXCEPTION = "GB0088"
+
+
 class Adviser:
     """Advises on the graph breaks and recompiles of one run."""
 
@@ -45,8 +50,43 @@ class Adviser:
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
 
     def on_break(self, broken: GraphBreak) -> Advice | None:
-        """Return the advice on a graph break; ``None`` where no rule fits."""
-        return on_break(self._sources.site(broken))
+        """Return the advice on a graph break; ``None`` where no rule fits.
+
+        An exception breaks the graph again in each function that it goes through: what there is to say of it where it
+        was raised holds there, too.
+        """
+        own = on_break(self._sources.site(broken))
+        return own if own is not None or broken.registry_id != _EXCEPTION else self._on_exceptions.get(broken.context)
+
+    @cached_property
+    def _on_exceptions(self) -> dict[str, Advice]:
+        """The advice on exceptions, by torch's words for them."""
+        found = ((broken.context, on_break(self._sources.site(broken))) for each in self.run.capture.compilations
+                 for broken in each.breaks if broken.registry_id == _EXCEPTION and broken.context)
+        return {context: advice for context, advice in found if advice is not None}
+
+    def on_lost(self, compilation: Compilation) -> list[str]:
+        """Return advice, as Markdown, on a function that torch gave up; none where no rule fits."""
+        if compilation.outcome == "limit":
+            return self.on([compilation])
+        causes = [broken for broken in compilation.breaks if broken.skips_function]
+        failure = compilation.failure
+        if failure is not None and failure.reason and not causes:
+            causes = [graph_break(compilation.compile_id, failure.reason,
+                                  [failure.location] if failure.location is not None else [])]
+        texts = [prose(advice.change) for broken in causes if (advice := self.on_break(broken)) is not None]
+        if not texts and _is_of_iterator(causes):
+            texts = [self.on_outer_break(compilation)]
+        return list(dict.fromkeys(filter(None, texts or [self.on_set_up(compilation)])))
+
+    def lines_on(self, broken: GraphBreak, compilation: Compilation) -> list[str]:
+        """Return the advice on a graph break as the items of a list in Markdown: what to do, why, what it costs."""
+        advice = self.on_break(broken)
+        if advice is not None:
+            return [f"**change**: {prose(advice.change)}", f"because {prose(advice.why)}",
+                    f"cost: {prose(advice.cost)}"]
+        outer = self.on_set_up(compilation)
+        return [f"**change**: {outer}"] if outer else []
 
     def on_set_up(self, compilation: Compilation) -> str:
         """Return the advice, as Markdown, on what is in the way of what a library sets up at its first call.
@@ -179,6 +219,14 @@ def advice(change: Change, at: Circumstances) -> str:
     return f"{subject}: {prose(text)}" if text else ""
 
 
-def as_lines(advice: Advice) -> list[str]:
-    """Return a piece of advice as the items of a list in Markdown: what to do, why, and what it costs."""
-    return [f"**change**: {prose(advice.change)}", f"because {prose(advice.why)}", f"cost: {prose(advice.cost)}"]
+def _is_of_iterator(causes: Iterable[GraphBreak]) -> bool:
+    """Return whether torch gave a function up for an iterator that it was called with, as a comprehension is.
+
+    Where its caller is compiled, it is a part of that.
+    """
+    return any(broken.reason.startswith("Missing tp_iternext") for broken in causes)
+
+
+def in_order(hints: Iterable[str]) -> list[str]:
+    """Return torch's hints with those last that ask for a report: nobody's program is better for one."""
+    return sorted(hints, key=lambda hint: "report an issue" in hint)

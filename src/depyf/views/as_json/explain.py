@@ -7,6 +7,7 @@ from typing import Any
 
 from ...records.model import Capture, Compilation, GraphBreak
 from ...records.store import NOT_ENDED
+from ..advice import in_order
 from ..findings import findings, is_lost
 from ..index.sections.context import SectionContext
 from ..index.totals import Totals, seconds_by_phase
@@ -49,14 +50,16 @@ def _functions(run: SectionContext) -> list[dict[str, Any]]:
 
 
 def _breaks(run: SectionContext) -> list[dict[str, Any]]:
-    broken = [each for summary in run.summaries for compilation in summary.compilations for each in compilation.breaks]
-    return [{**finding(found, run.source.line(found.place) if found.place else ""), **_in_torchs_words(each)}
-            for found, each in zip(findings(run, "breaks"), broken, strict=True)]
+    broken = [(each, compilation) for summary in run.summaries for compilation in summary.compilations
+              for each in compilation.breaks]
+    return [{**finding(found, run.source.line(found.place) if found.place else ""), **_in_torchs_words(each),
+             "advice": [unmarked(text) for text in run.advice.lines_on(each, compilation)]}
+            for found, (each, compilation) in zip(findings(run, "breaks"), broken, strict=True)]
 
 
 def _in_torchs_words(broken: GraphBreak) -> dict[str, Any]:
     return {"reason": broken.reason, "registry_id": broken.registry_id or None, "url": broken.url or None,
-            "explanation": broken.explanation, "hints": list(broken.hints), "skips_function": broken.skips_function}
+            "explanation": broken.explanation, "hints": in_order(broken.hints), "skips_function": broken.skips_function}
 
 
 def _recompiles(run: SectionContext) -> list[dict[str, Any]]:
@@ -77,4 +80,5 @@ def _not_compiled(run: SectionContext, compilation: Compilation) -> dict[str, An
                        or compilation.location),
         "cause": unmarked(why_plain(run, compilation)) if ended else "the end of its compilation was not seen",
         "outcome": compilation.outcome, "exception": failure.kind if failure and failure.kind else None,
-        "lost": is_lost(compilation)}
+        "lost": is_lost(compilation),
+        "advice": [unmarked(text) for text in run.advice.on_lost(compilation)]}

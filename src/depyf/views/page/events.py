@@ -7,6 +7,7 @@ from typing import Any
 
 from ...records.model import Compilation, GraphBreak, GuardFailure
 from ...torch_text import events
+from ..advice import in_order
 from ..causes import cause
 from ..changes import in_words, row
 from ..function_summary import FunctionSummary
@@ -54,12 +55,14 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
             "path": [[run.place(step), run.function_at(step)]
                      for step in path_to(broken, compilation)[:-1]],
             "skips": broken.skips_function, "of": run.subject(compilation),
+            "advice": [spans(text) for text in run.advice.lines_on(broken, compilation)],
             "resumes": [[name, branch_data(run.index.frames.get(name))] for name in resumes],
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
         "title": without_addresses(first.reason) or "Torch gives no reason", "id": first.registry_id,
         "url": first.url if _TORCHS_PAGE.fullmatch(first.url) else "",
-        "explanation": without_addresses(first.explanation), "hints": [without_addresses(hint) for hint in first.hints],
+        "explanation": without_addresses(first.explanation),
+        "hints": [without_addresses(hint) for hint in in_order(first.hints)],
         "context": without_addresses(first.context), "places": places,
         "times": len(group)}
 
@@ -103,17 +106,15 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     elif account is not None:
         why = spans(prose(without_addresses(account.explanation.partition("\n")[0])))
     changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []
-    advice = run.advice.on_break(broken) if broken is not None else None
-    own = [prose(advice.change)] if advice is not None else []
-    hints = [prose(without_addresses(hint)) for hint in account.hints] if account else []
+    own = run.advice.on(members) if first.outcome == "limit" else run.advice.on_lost(first)
+    hints = [prose(without_addresses(hint)) for hint in in_order(account.hints)] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),
         "ids": [str(c.compile_id) for c in members], "broke": broken is not None,
         "text": spans(why_plain(run.index, first)) if first.outcome != "unknown" else [], "why": why,
         "at": run.place(failure.location) if failure and failure.location and not broken else -1,
         "rows": [spans(row(each)) for each in changes if each][:3],
-        "hints": [spans(hint) for hint in dict.fromkeys([*own, *hints, *(
-            run.advice.on(members) if first.outcome == "limit" else ())])]}
+        "hints": [spans(hint) for hint in dict.fromkeys([*own, *hints])]}
 
 
 def symbols_data(run: Run) -> list[Json]:

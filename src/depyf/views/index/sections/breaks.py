@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name
-from ...advice import as_lines
+from ...advice import in_order
 from ...causes import cause, in_plain_python, statement
 from ...formatting import on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
@@ -66,7 +66,7 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
     lines += _torchs_words(group)
     if first.hints:
         lines += ["", "Torch's advice:", ""]
-        lines += [f"* {prose(hint)}" for hint in first.hints]
+        lines += [f"* {prose(hint)}" for hint in in_order(first.hints)]
     return lines
 
 
@@ -92,11 +92,7 @@ def _place_of_break(run: SectionContext, members: list[tuple[GraphBreak, Compila
     why = cause(broken)
     if why != broken.reason.rstrip("."):
         lines.append(f"  * why: {prose(why)}")
-    advice = run.advice.on_break(broken)
-    if advice is not None:
-        lines += [f"  * {text}" for text in as_lines(advice)]
-    elif outer := run.advice.on_set_up(compilation):
-        lines.append(f"  * **change**: {outer}")
+    lines += [f"  * {text}" for text in run.advice.lines_on(broken, compilation)]
     path = path_to(broken, compilation)
     if len(path) > 1:
         steps = [f"{run.place(step)} {code(_function(run, step))}" for step in path[:-1]

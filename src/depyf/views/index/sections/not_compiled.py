@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....records.model import Compilation
 from ....torch_text.events import graph_break
+from ...advice import in_order
 from ...causes import cause
 from ...grouping import not_compiled as groups_not_compiled
 from ...markdown import code, fenced, prose
@@ -39,11 +40,7 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     broken = next((each for each in reversed(first.breaks) if each.skips_function), None)
     if broken is not None:
         lines.append(f"  * why it breaks: {prose(cause(broken))}; [Graph breaks](#graph-breaks) has torch's words")
-        advice = run.advice.on_break(broken)
-        if advice is not None:
-            lines.append(f"  * how to fix it: {prose(advice.change)}")
-        elif outer := run.advice.on_set_up(first):
-            lines.append(f"  * how to fix it: {outer}")
+        lines += [f"  * how to fix it: {text}" for text in run.advice.on_lost(first)]
         if broken.gave_up:
             heading, _, explanation = broken.gave_up.partition("\n")
             why = f"{prose(heading)}. {prose(explanation)}".rstrip(". ")
@@ -52,11 +49,13 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     if first.outcome == "limit":
         for compilation in members[:3]:
             lines += ["  " + line for line in event(run, compilation, set())]
-        lines += [f"  * how to fix it: {hint}" for hint in run.advice.on(members)]
+        lines += [f"  * how to fix it: {text}" for text in run.advice.on(members)]
+    else:
+        lines += [f"  * how to fix it: {text}" for text in run.advice.on_lost(first)]
     if account is not None:
         explanation, _, rest = account.explanation.partition("\n")
         if explanation:
             lines.append(f"  * torch explains: {prose(explanation)}")
             lines += [f"    {line}" for line in fenced(rest)] if rest else []
-        lines += [f"  * torch's advice: {prose(hint)}" for hint in account.hints]
+        lines += [f"  * torch's advice: {prose(hint)}" for hint in in_order(account.hints)]
     return lines
