@@ -16,7 +16,8 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.capture.torch_private import private_api  # noqa: E402
 from depyf.records import store  # noqa: E402
-from depyf.views.dump.directory import Directory, DirectoryError  # noqa: E402
+from depyf.records.run_directory import DirectoryError  # noqa: E402
+from depyf.views.dump.directory import Directory  # noqa: E402
 
 EXPECTED = """\
 def __transformed_code_0_for_toy_example(a, b):

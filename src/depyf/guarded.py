@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -15,3 +16,18 @@ def guarded_call(action: Callable[[], Result], otherwise: Result, report: Callab
     except Exception as error:
         report(error)
         return otherwise
+
+
+def warn_of(error: Exception, lost: str) -> None:
+    """Warn of an error of ours, which never reaches the program.
+
+    Args:
+        error: the error.
+        lost: what it costs.
+    """
+    try:
+        warnings.warn(
+            f"depyf: an internal error ({type(error).__name__}: {error}); the program continues, {lost}",
+            RuntimeWarning, stacklevel=3)
+    except Exception:
+        pass  # warnings may be errors here

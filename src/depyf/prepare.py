@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .capture import collector
 from .capture.caches import CACHES
+from .guarded import guarded_call, warn_of
 from .link.sessions import session_ended, session_started
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .link.linker import Linker
     from .records.model import Capture
     from .views.dump.directory import Directory
+    from .views.dump.folder import Folder
 
 
 class prepare_debug:
@@ -73,49 +75,61 @@ class prepare_debug:
         self.check = int(check)
         self.path = ""
         self._checks: CheckedCalls | None = None
+        self._on = False
+        self._untested = ""
+        self._trouble = ""  # why the run could not be watched
+        self._wait: Callable[[], None] | None = None  # ends the wait for the first compilation
         self._session: Session | None = None
 
     def __enter__(self) -> prepare_debug:
+        """Make the directory, and wait for the first compilation: what that needs is not imported before."""
         if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
             raise ModuleNotFoundError("depyf.prepare_debug needs PyTorch: pip install torch")
-        from .capture.session import Session
-        from .capture.torch_private import versions
-        from .link import Linker
-        from .records.log import RecordLog
-        from .views.dump.directory import Directory, run_directory
+        from .capture.torch_private import first_compilation, versions
+        from .records.run_directory import run_directory
+        from .views.dump.folder import Folder
 
-        if self._session is not None:
+        if self._on:
             raise RuntimeError("this prepare_debug is on already; make another one for a nested block")
-        version = str(importlib.import_module("torch").__version__)
-        untested = versions.support_status(version)
+        self._untested = versions.support_status(_torch_version())
         self.path, notice = run_directory(self.wanted)
         if notice:
             self._put_elsewhere(notice)
-        self._directory = Directory(self.path)
-        self._linker = Linker()
+        self._folder: Folder = Folder(self.path)
         self._debug = session_started(self.path)
-        self._session = Session(
-            RecordLog(self.path, self._directory.record_failed), self._directory, self._linker if self.link else None,
+        self._process = os.getpid()
+        self._on = True
+        guarded_call(lambda: self._warn_once(self._untested), None, self._failed)
+        if self.check:
+            guarded_call(self._begin_checks, None, self._failed)
+        self._wait = first_compilation.before_first(self._begin)
+        return self
+
+    def _begin(self) -> None:
+        """Begin the session, once. An error of ours costs the dump, not the program."""
+        if self._on and self._session is None and os.getpid() == self._process:
+            guarded_call(self._begin_session, None, self._failed)
+
+    def _begin_session(self) -> None:
+        from .capture.session import Session
+        from .link.linker import Linker
+        from .records.log import RecordLog
+        from .views.dump.directory import Directory
+
+        directory = self._folder = self._directory = Directory(self.path)
+        self._linker = Linker()
+        session = Session(
+            RecordLog(self.path, directory.record_failed), directory, self._linker if self.link else None,
             internal_stages=self.internal_stages, caches=self.caches, log_bytecode=self.log_bytecode,
             unsimplified=self.unsimplified)
-        if untested:
-            self._session.note(untested)
+        if self._untested:
+            session.note(self._untested)
         try:
-            self._session.attempt(self._session.start, None)
+            session.attempt(session.start, None)
         except BaseException:  # the user's Ctrl-C
-            self._session.detach()
-            self._session = None
-            session_ended(self._debug)
+            session.detach()
             raise
-        if self.check:
-            self._session.attempt(self._begin_checks, None)
-        lacking = "" if not self._session.lacking else (
-            f"torch {version} lacks {len(self._session.lacking)} of the names that depyf uses; `depyf doctor` shows "
-            "what is lost")
-        for message in (untested, lacking):
-            if message:
-                self._session.attempt(functools.partial(self._warn_once, message), None)
-        return self
+        self._session = session
 
     def _begin_checks(self) -> None:
         from .comparing.checking import CheckedCalls
@@ -134,14 +148,23 @@ class prepare_debug:
         if checks is None:
             return
         checked = checks.stop()
-        self._directory.write("checked_calls.txt", checked.text())
+        self._folder.write("checked_calls.txt", checked.text())
         self._say(f"depyf: {checked.summary()}: {os.path.join(self.path, 'checked_calls.txt')}")
 
     def _warn_once(self, text: str) -> None:
         from .capture.torch_private import versions
 
-        if versions.warn_once(text):
+        if text and versions.warn_once(text):
             self._say(f"depyf: {text}")
+
+    def _failed(self, error: Exception) -> None:
+        """Report an error of ours."""
+        if self._session is not None:
+            self._session._report(error)
+            return
+        if not self._trouble:
+            warn_of(error, "and is not watched")
+        self._trouble = self._trouble or f"internal error: {type(error).__name__}: {error}"
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr)
@@ -149,25 +172,47 @@ class prepare_debug:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        session, self._session = self._session, None
-        if session is None:
+        if not self._on:
             return
-        unlinked: dict[str, str] = {}
+        self._on = False
+        if self._wait is not None:
+            self._wait()
+        session, self._session = self._session, None
+        linked: tuple[Any, ...] = ()
         try:
-            if os.getpid() == session.process:
-                session.attempt(self._end_checks, None)
+            if os.getpid() != self._process:
+                return
+            guarded_call(self._end_checks, None, self._failed)
+            if session is None:
+                self._write_nothing()
+            else:
                 with collector.paused():
                     unlinked = self._write(session)
-            else:
-                session.detach()
+                linked = self._linker.files, self._linker.functions, unlinked
         except Exception as problem:  # ours: the program's own exception, if any, goes on
-            session._report(problem)
+            self._failed(problem) if session is None else session._report(problem)
         finally:
-            session.detach()
-            session_ended(self._debug, self._linker.files, self._linker.functions, unlinked)
+            if session is not None:
+                session.detach()
+            session_ended(self._debug, *linked)
+
+    def _write_nothing(self) -> None:
+        """Write the dump of a run in which nothing was compiled."""
+        from .records.environment import environment, rank_and_world
+        from .records.plain_lines import FILE, first_line, last_lines
+        from .views.nothing import index_of_nothing
+
+        facts = environment()
+        notes = list(filter(None, [self._untested, self._trouble]))
+        self._folder.write(FILE, "".join([first_line(facts), *last_lines(notes)]))
+        self._folder.write("index.md", index_of_nothing(facts, notes, self._trouble))
+        if rank_and_world() is not None:
+            from .views import ranks
+
+            ranks.rank_ended(self.path)
 
     def _write(self, session: Session) -> dict[str, str]:
-        """End the session and writes what is made of the whole run.
+        """End the session and write what is made of the whole run.
 
         What could not be recorded in its final form is there as it was written while the run went on.
 
@@ -181,6 +226,10 @@ class prepare_debug:
         from .views.dump import files as views
 
         capture = session.attempt(session.stop, Capture())
+        if session.lacking:
+            self._warn_once(
+                f"torch {_torch_version()} lacks {len(session.lacking)} of the names that depyf uses; `depyf doctor` "
+                "shows what is lost")
         if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
             whole = capture
             capture = session.attempt(lambda: store.filled(whole, read_records(self.path)), whole)
@@ -193,7 +242,6 @@ class prepare_debug:
         linked = capture
         nothing: dict[str, str] = {}
         return session.attempt(lambda: _unlinked(linked, self._linker), nothing)
-
 
     # --- for those who watch a whole program ---
     def _put_elsewhere(self, notice: str) -> None:
@@ -209,6 +257,10 @@ class prepare_debug:
 
     def _recorded(self, capture: Capture) -> None:
         """Take note of what was written."""
+
+
+def _torch_version() -> str:
+    return str(importlib.import_module("torch").__version__)
 
 
 def _unlinked(capture: Capture, linker: Linker) -> dict[str, str]:

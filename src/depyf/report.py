@@ -12,11 +12,12 @@ from . import page as pages
 from .capture import trace_log
 from .records import store
 from .records.model import Capture
+from .records.run_directory import RANK, run_directory
 from .records.store import RecordsError
 from .torch_text.recorded import read_records
 from .views import ranks
 from .views.dump import files as views
-from .views.dump.directory import RANK, Directory, run_directory
+from .views.dump.directory import Directory
 from .views.index.index import FILE
 
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")

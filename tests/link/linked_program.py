@@ -15,7 +15,7 @@ from torch._dynamo.convert_frame import register_bytecode_hook
 
 from depyf.debugging import debug
 from depyf.decompiler import decompile_code
-from depyf.link import Linker, Place
+from depyf.link.linker import Linker, Place
 from depyf.link.sessions import session_ended, session_started
 
 HEADER = "# header\n# of the file\n"

@@ -7,7 +7,8 @@ import types
 
 import pytest
 
-from depyf.link import Linker, link_function, link_module
+from depyf.link.functions import link_function, link_module
+from depyf.link.linker import Linker
 
 GENERATED = """
 import os

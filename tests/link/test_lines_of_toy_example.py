@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from torch._dynamo.convert_frame import register_bytecode_hook
 
 from depyf.decompiler import decompile_code
-from depyf.link import Linker, Place
+from depyf.link.linker import Linker, Place
 
 HEADER = "# a header\n# of three\n# lines\n"
 

@@ -15,7 +15,7 @@ from torch._dynamo.convert_frame import register_bytecode_hook
 
 from depyf.capture.torch_private import resume_factories
 from depyf.decompiler import decompile_code
-from depyf.link import Linker, Place
+from depyf.link.linker import Linker, Place
 
 
 def branching(a, b):

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from depyf.link import Linker, Place, linked_code
+from depyf.link.linker import Linker, Place
+from depyf.link.transformed import linked_code
 
 
 def compiled(text, name="f"):

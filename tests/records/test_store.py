@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from depyf.records import store
+from depyf.records import plain_lines, store
 from depyf.records.model import (
     Branch,
     CacheEntry,
@@ -98,7 +98,7 @@ def test_every_field_of_every_record_is_in_the_sample():
 
 
 def killed(*records):
-    return store.first_line({"torch": "2.13"}) + "".join(map(store.line, records))
+    return plain_lines.first_line({"torch": "2.13"}) + "".join(map(store.line, records))
 
 
 def test_a_run_that_was_killed_has_what_was_complete(tmp_path):

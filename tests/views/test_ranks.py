@@ -9,8 +9,8 @@ from test_index import anchors, capture_of, check, compilation, frame_of, stack
 
 from depyf.records import store
 from depyf.records.model import CompiledFunction, CompiledGraph, CompileId, GraphBreak, GraphStage, GuardFailure
+from depyf.records.run_directory import DirectoryError, run_directory
 from depyf.views import ranks
-from depyf.views.dump.directory import DirectoryError, run_directory
 
 
 # --- folders --------------------------------------------------------------------------------------

@@ -18,18 +18,45 @@ def watch_caches(caches: str, note: Callable[[str], None]) -> Undo | None:
     """Do with torch's caches what was asked for, and note what that means."""
     from .torch_private import hooks
 
-    if caches == "separate" and not hooks.keeps_post_grad_graphs():
-        note("torch's compile caches were not used: those of this torch do not hold the graphs after "
-             'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
-        return hooks.bypass_caches()
     if caches == "separate":
-        undo = hooks.separate_caches("depyf-1")
-        note("torch's compile caches: entries made under depyf are kept apart from others, so that "
-             'they always hold the graphs (caches="separate")')
-        return undo
+        return _separate(note)
     if caches == "bypass":
         note('torch\'s compile caches were not used (caches="bypass")')
         return hooks.bypass_caches()
     note('torch\'s compile caches were used as they are (caches="use"): graphs that an entry made '
          "without depyf does not hold are missing")
     return None
+
+
+def _separate(note: Callable[[str], None]) -> Undo:
+    """Keep entries apart; what torch imports for Inductor only says whether that is enough."""
+    import contextlib
+    import importlib.util
+
+    from .import_hook import when_imported
+    from .torch_private import hooks, private_api
+
+    undo: list[Undo] = []
+    with contextlib.suppress(private_api.MissingPrivateApi):
+        undo.append(hooks.separate_caches("depyf-1"))
+
+    def imported(_: object = None) -> None:
+        if hooks.keeps_post_grad_graphs():
+            note("torch's compile caches: entries made under depyf are kept apart from others, so that "
+                 'they always hold the graphs (caches="separate")')
+        else:
+            note("torch's compile caches were not used: those of this torch do not hold the graphs after "
+                 'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
+            undo.append(hooks.bypass_caches())
+
+    module = private_api.POST_GRAD_KEPT.places[0].partition(":")[0]
+    if importlib.util.find_spec(module) is None:  # (its package is imported by now)
+        imported()
+    else:
+        undo.append(when_imported(module, imported))
+
+    def leave() -> None:
+        while undo:
+            undo.pop()()
+
+    return leave

@@ -12,7 +12,6 @@ import dis
 import os
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,7 @@ from typing import Any
 
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..decompiler.dynamo.facts import RememberedFacts
-from ..guarded import Result, guarded_call
+from ..guarded import Result, guarded_call, warn_of
 from ..provenance.sources import collect
 from ..records import stages
 from ..records.environment import environment
@@ -46,6 +45,7 @@ from .caches import watch_caches
 from .codes import Codes
 from .frames import code_text, names_without_ids, user_function
 from .graphs import GraphBuilder, Graphs
+from .import_hook import when_imported
 from .live_facts import LiveFacts
 from .recorder import DumpWriter, Linker, Recorder
 from .torch_private import hooks, private_api, resume_factories
@@ -98,7 +98,10 @@ class Session:
 
     # --- life -------------------------------------------------------------------------------------
     def start(self) -> None:
-        """Install every hook that this torch allows; notes say what is not captured without the others."""
+        """Install every hook that this torch allows; notes say what is not captured without the others.
+
+        Hooks on what only some backends use are installed when torch imports that.
+        """
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
             ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_lines))),
@@ -108,24 +111,32 @@ class Session:
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
-            ("linking of aot_eager graphs", lambda: hooks.on_aot_graph(
-                self._safely(self._before_aot), self._safely(self._on_aot_graph))),
-            ("kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
             ("caches", lambda: watch_caches(self.caches, self.note)),
         ):
-            try:
-                undo = install()
-            except private_api.MissingPrivateApi:
-                continue  # the notes below say so
-            except Exception as error:  # this torch does it in another way: that artefact only
-                self.note(f"not captured with this torch: {what} ({type(error).__name__}: {error})")
-            else:
-                if undo is not None:
-                    self.undo.append(undo)
-                self.on.add(what)
-        self.lacking = self.attempt(hooks.missing, [])
-        for api in self.lacking:
-            self.note(f"this torch has no {api.name}; lost: {api.lost}")
+            self._install(what, install)
+        for api, what, later in (
+            (private_api.AOT_GRAPHS, "linking of aot_eager graphs", lambda: hooks.on_aot_graph(
+                self._safely(self._before_aot), self._safely(self._on_aot_graph))),
+            (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
+        ):
+            self._when_imported(api, what, later)
+
+    def _when_imported(self, api: private_api.PrivateApi, what: str, install: Callable[[], hooks.Undo | None]) -> None:
+        """Install a hook once torch has imported the module that holds a name."""
+        module = api.places[0].partition(":")[0]
+        self.undo.append(when_imported(module, lambda _: self._install(what, install)))
+
+    def _install(self, what: str, install: Callable[[], hooks.Undo | None]) -> None:
+        try:
+            undo = install()
+        except private_api.MissingPrivateApi:
+            return  # the notes say so at the end
+        except Exception as error:  # this torch does it in another way: that artefact only
+            self.note(f"not captured with this torch: {what} ({type(error).__name__}: {error})")
+            return
+        if undo is not None:
+            self.undo.append(undo)
+        self.on.add(what)
 
     def detach(self) -> None:
         """Take back every hook."""
@@ -138,6 +149,9 @@ class Session:
 
     def stop(self) -> Capture:
         """Take back the hooks, complete the records and return them."""
+        self.lacking = self.attempt(hooks.missing, [])
+        for api in self.lacking:
+            self.note(f"this torch has no {api.name}; lost: {api.lost}")
         self.detach()
         self.stopped = True
         with self.lock:
@@ -184,12 +198,7 @@ class Session:
         self.note(f"internal error: {type(error).__name__}: {error}")
         if not self.warned:
             self.warned = True
-            try:
-                warnings.warn(
-                    f"depyf: an internal error ({type(error).__name__}: {error}); the program continues, the dump "
-                    "lacks what was being written", RuntimeWarning, stacklevel=2)
-            except Exception:
-                pass  # warnings may be errors here
+            warn_of(error, "the dump lacks what was being written")
 
     def _on_lines(self) -> Callable[[tuple[str, int]], None] | None:
         """Return the function that takes lines of the present attempt: a plain ``set.add``, for there are thousands."""

@@ -75,7 +75,7 @@ def check(given: argparse.Namespace) -> int:
 
 def _other_runs(path: str) -> str:
     """Return the names of the dumps that lie within a dump; empty where there are none."""
-    from ..views.dump.directory import RUN, numbered
+    from ..records.run_directory import RUN, numbered
     from ..views.markdown import some
 
     return some(list(numbered(os.listdir(path), RUN).values()), 6) if os.path.isdir(path) else ""

@@ -27,9 +27,9 @@ def add(commands: Any) -> None:
 
 def explain(given: argparse.Namespace) -> int:
     """Run ``depyf explain``."""
+    from ..records.run_directory import RANK
     from ..records.store import RecordsError
     from ..report import captures_of
-    from ..views.dump.directory import RANK
     from ..views.index import index
     from ..views.ranks import ranks_index, ranks_of
 
@@ -67,7 +67,7 @@ def explain(given: argparse.Namespace) -> int:
 def _files_to_read(path: str) -> list[str]:
     """Return the lines that say where the files are, and which dumps of other runs or processes there are."""
     from .. import page
-    from ..views.dump.directory import RUN, numbered
+    from ..records.run_directory import RUN, numbered
     from ..views.index.index import FILE
 
     if not os.path.isdir(path):

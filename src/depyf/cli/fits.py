@@ -43,9 +43,9 @@ def fits(given: argparse.Namespace) -> int:
     from ..fitting.oracle import fit, over_sizes, with_sizes
     from ..fitting.recorded import NoSuchFunction, frame_of
     from ..fitting.written import NotAValue, arguments, numbers
+    from ..records.run_directory import RANK
     from ..records.store import RecordsError
     from ..report import captures_of
-    from ..views.dump.directory import RANK
 
     try:
         captures = captures_of(given.path)

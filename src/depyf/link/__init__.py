@@ -16,10 +16,3 @@
 ``sessions``     which ``prepare_debug`` is on, which was last
 ``tracers``      functions that watch the program
 """
-
-from .functions import link_function, link_module
-from .identical import identical_code
-from .linker import Linker, Place
-from .transformed import linked_code
-
-__all__ = ["Linker", "Place", "identical_code", "link_function", "link_module", "linked_code"]

@@ -9,8 +9,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..prepare import prepare_debug
+from ..records.run_directory import MARK
 from ..views.choice import Choice, files_of
-from ..views.dump.directory import MARK, Directory
+from ..views.dump.directory import Directory
 
 if TYPE_CHECKING:
     from ..records.model import Capture
@@ -51,7 +52,9 @@ class Recording(prepare_debug):
         self._begun = 0.0
 
     def __enter__(self) -> Recording:
+        """Begin at once: the first compilation is what this was entered for."""
         super().__enter__()
+        self._begin()
         try:
             with open(os.path.join(self.path, MARK), "a", encoding="utf-8") as file:
                 file.write(f"launch {self._launch}\n")

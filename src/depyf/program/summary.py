@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from .. import page
 from ..records import store
 from ..records.model import Capture
+from ..records.run_directory import MARK, RANK, RUN
 from ..torch_text.recorded import read_records
 from ..views.causes import cause
-from ..views.dump.directory import MARK, RANK, RUN
 from ..views.formatting import OUTCOMES
 from ..views.grouping import breaks_by_place, breaks_by_reason
 from ..views.index import index

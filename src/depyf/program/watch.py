@@ -18,10 +18,10 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
 from ..capture import apart
+from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
 from ..unwarned import unwarned
 from . import variables
-from .import_hook import when_imported
 from .options import STAGES, Options
 
 if TYPE_CHECKING:

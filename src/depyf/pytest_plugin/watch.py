@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
-from ..program.import_hook import when_imported
 from ..unwarned import unwarned
 
 if TYPE_CHECKING:

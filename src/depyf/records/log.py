@@ -16,6 +16,7 @@ from typing import TypeAlias, TypeVar
 
 from . import store
 from .environment import environment
+from .plain_lines import first_line
 
 R = TypeVar("R")
 #: So many bytes of what was appended last are records in memory, too: what is asked for is mostly new.
@@ -60,7 +61,7 @@ class RecordLog:
         if self._file is None:
             self._file = open(self._path, "a+b", buffering=0)
         begin = self._file.seek(0, os.SEEK_END)
-        first = b"" if begin else store.first_line(environment()).encode()
+        first = b"" if begin else first_line(environment()).encode()
         rest = memoryview(first + data)
         try:
             while rest:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from . import model as records
+from . import plain_lines
 from .model import (
     Capture,
     Compilation,
@@ -31,10 +32,9 @@ from .model import (
     SourceFile,
     StageOfGraph,
 )
+from .plain_lines import SCHEMA, first_line, last_lines, line_of
 
-#: Counted up when a line of an older file would be misread.
-SCHEMA = 1
-FILE = "records.jsonl"
+FILE = plain_lines.FILE
 #: The note of a run whose file ends early.
 NOT_ENDED = "the run did not end: what was complete when it was killed is here"
 #: The note on records that a log of ``TORCH_TRACE`` was read into.
@@ -55,11 +55,6 @@ _KINDS: dict[str, type] = {
 
 
 # --- writing --------------------------------------------------------------------------------------
-def first_line(environment: dict[str, str]) -> str:
-    """Return the first line of a file of records: the version of its schema, and the run's environment."""
-    return _line({"record": "schema", "version": SCHEMA, "environment": environment})
-
-
 def line(record: Any, known: dict[int, Any] | None = None) -> str:
     """One record (of a kind in ``_KINDS``) as a line.
 
@@ -68,7 +63,7 @@ def line(record: Any, known: dict[int, Any] | None = None) -> str:
         known: parts of records as JSON has them, by identity, as long as they all live: versions share most guards.
     """
     kind = next(kind for kind, cls in _KINDS.items() if isinstance(record, cls))
-    return _line({"record": kind, **_plain(record, {} if known is None else known)})
+    return line_of({"record": kind, **_plain(record, {} if known is None else known)})
 
 
 def lines(capture: Capture) -> Iterator[str]:
@@ -77,14 +72,7 @@ def lines(capture: Capture) -> Iterator[str]:
     known: dict[int, Any] = {}
     for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources):
         yield line(record, known)
-    for note in capture.notes:
-        yield _line({"record": "note", "text": note})
-    yield _line({"record": "end"})
-
-
-def _line(value: dict[str, Any]) -> str:
-    # Lone surrogates, which names may hold, are escaped and come back as they were.
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"
+    yield from last_lines(capture.notes)
 
 
 def _plain(value: Any, known: dict[int, Any]) -> Any:

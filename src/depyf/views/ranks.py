@@ -1,6 +1,6 @@
 """``index.md`` over all ranks: what each did, and where they differ.
 
-Each rank writes the folder ``rank_<n>`` (:func:`depyf.views.dump.directory.run_directory`). The index beside them is
+Each rank writes the folder ``rank_<n>`` (:func:`depyf.records.run_directory.run_directory`). The index beside them is
 made again by each rank that ends, so that it is there whichever rank is killed; :func:`write_index` makes it at any
 time, without torch and on any machine.
 """
@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 from ..records import store
 from ..records.model import Capture, Compilation
+from ..records.run_directory import RANK, numbered
 from ..torch_text.recorded import read_records
 from ..torch_text.resumes import plain_name
 from .changes import changes
 from .diff.canonical import excerpts
-from .dump.directory import RANK, Directory, numbered
+from .dump.directory import Directory
 from .formatting import OUTCOME_OF_ONE, seconds
 from .grouping import recompiles
 from .index.index import FILE, index

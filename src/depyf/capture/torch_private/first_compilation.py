@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from ..import_hook import when_imported
 from . import private_api
 from .shared import leave_traceback
 
@@ -71,3 +73,55 @@ def before_next(moment: Moment, module: ModuleType, action: Callable[[], None]) 
 
     setattr(module, name, first)
     return undo
+
+
+class _TraceWaiter(logging.Handler):
+    """Tells of the first event of torch's structured trace."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        super().__init__(logging.DEBUG)
+        self.action = action
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Call the action, without the handler's lock: it may wait for others."""
+        self.action()
+        return True
+
+
+def before_first(action: Callable[[], None]) -> Callable[[], None]:
+    """Have the action called once, before torch compiles a frame or goes on with one that it compiled before.
+
+    (A backward graph may be compiled long after its forward graph. Torch's trace tells of that.)
+
+    Args:
+        action: must not raise.
+
+    Returns:
+        What takes it back.
+    """
+    undo: list[Callable[[], None]] = []
+    ended = False
+
+    def end() -> None:
+        nonlocal ended
+        ended = True
+        while undo:
+            undo.pop()()
+
+    def begin() -> None:
+        if not ended:
+            end()
+            action()
+
+    def wait(module: ModuleType) -> None:
+        try:
+            undo.append(before_next(module, begin))
+        except AttributeError:  # another torch: at once
+            begin()
+
+    logger = logging.getLogger(private_api.TRACE_LOG.key)
+    waiter = _TraceWaiter(begin)
+    undo.append(lambda: logger.removeHandler(waiter))
+    logger.addHandler(waiter)
+    undo.append(when_imported(MODULE, wait))
+    return end

@@ -38,8 +38,8 @@ _never_compiled: set[str] = set()
 
 
 def missing() -> list[private_api.PrivateApi]:
-    """Return the private API that this torch lacks."""
-    return [api for api in private_api.TABLE if not api.present()]
+    """Return the private API that this torch lacks, of the modules that the program has had torch import."""
+    return [api for api in private_api.TABLE if api.imported() and not api.present()]
 
 
 def compile_id() -> tuple[int, int, int] | None:

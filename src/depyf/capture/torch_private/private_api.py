@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
@@ -90,6 +91,10 @@ class PrivateApi:
         except MissingPrivateApi:
             return False
         return True
+
+    def imported(self) -> bool:
+        """Return whether all modules that may have it are imported, so that asking for it imports none."""
+        return all(place.partition(":")[0] in sys.modules for place in self.places)
 
     def as_expected(self) -> bool:
         """Return whether this torch has the private API, and in the form that we expect."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ... import __version__
 from ...records.model import SourceLocation
-from ..dump.directory import RANK
+from ...records.run_directory import RANK
 from ..findings import Finding
 from ..markdown import plain, unmarked
 

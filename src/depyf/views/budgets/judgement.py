@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...records.model import Capture
+from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
 from ..choice import fits
-from ..dump.directory import RANK
 from ..findings import KINDS, Finding, findings
 from ..markdown import some
 from ..run_index import RunIndex

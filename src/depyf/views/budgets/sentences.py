@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ...records.run_directory import RANK
 from ..causes import statement
-from ..dump.directory import RANK
 from ..findings import KINDS
 from ..markdown import code, some, unmarked
 from .budget import Budget

@@ -1,32 +1,21 @@
-"""The directory of one run: where every text is written.
-
-A file that cannot be written (disk full, directory removed) costs that file: one warning, and the
-program goes on.  Files are written under another name first and moved into place, so that a killed
-program leaves no half file.
-"""
+"""The directory of one run: what must be there while the run goes on, as running code names it."""
 
 from __future__ import annotations
 
-import itertools
 import marshal
 import os
-import re
-import threading
-import time
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import CodeType
 from typing import Any
 
-from ...records import store
-from ...records.environment import launch, rank_and_world
 from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ...records.naming import FileNames, legal_identifier
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
 from ..formatting import after_break, called_through, notes_of
+from .folder import Folder
 from .graph_file import graph_file
 
 MEANINGS = {
@@ -35,172 +24,19 @@ MEANINGS = {
     "fallback": "a dispatch loop: right by construction, its structure was not recovered",
     "unproven": "not proven",
 }
-#: A directory of ours holds this file; it names the version that wrote it.
-MARK = ".depyf"
-#: Beginnings of the names of folders that a number follows: of a rank, of a later run in the same directory.
-RANK, RUN = "rank_", "run_"
-_WRITTEN_BY = "written by depyf 1\n"
 
 
-def numbered(names: Iterable[str], beginning: str) -> dict[int, str]:
-    """Those names that are the beginning and a number, by number, in order."""
-    return dict(sorted(
-        (int(name.removeprefix(beginning)), name) for name in names if re.fullmatch(beginning + r"\d+", name)))
-
-
-class DirectoryError(OSError):
-    """The directory cannot be used; the message says which, why and what to do."""
-
-
-def run_directory(wanted: str) -> tuple[str, str]:
-    """``(directory to write to, what to tell the user)``.
-
-    A directory that holds something already is left as it is; the run then goes to ``run_2``,
-    ``run_3``, ... inside it. Of several ranks each has its folder ``rank_<n>`` in the directory of the run, which is
-    the same for all of them.
-
-    Raises:
-        DirectoryError: it is a file, or cannot be made or written.
-    """
-    path = os.path.abspath(os.fspath(wanted))
-    if os.path.exists(path) and not os.path.isdir(path):
-        raise DirectoryError(f"depyf cannot write to {path!r}: it is a file. Give the name of a directory.")
-    ranks = rank_and_world()
-    mark = f"{_WRITTEN_BY}ranks of {launch()}\n" if ranks else _WRITTEN_BY
-    try:
-        for number in itertools.count(1):
-            run = path if number == 1 else os.path.join(path, f"{RUN}{number}")
-            os.makedirs(run, exist_ok=True)
-            if not _claimed(run, mark, shared=ranks is not None):
-                continue
-            mine = run
-            if ranks:
-                mine = os.path.join(run, f"{RANK}{ranks[0]}")
-                try:
-                    os.mkdir(mine)
-                except FileExistsError:  # of an earlier launch that looks the same
-                    continue
-                _claimed(mine, _WRITTEN_BY, shared=False)
-            notice = "" if run == path or ranks and ranks[0] else (
-                f"depyf: {path} holds an earlier run, which is kept; this one is written to {run}")
-            return mine, notice
-    except OSError as error:
-        raise DirectoryError(
-            f"depyf cannot write to {path!r} ({error.strerror or error}). Give a directory that can be "
-            "made and written.") from error
-    raise AssertionError("itertools.count does not end")
-
-
-def _claimed(run: str, mark: str, shared: bool) -> bool:
-    """Mark an empty directory as a run's and return whether it is ours: of several processes only one gets it.
-
-    Args:
-        shared: the directory is ours too if another rank of the same launch has made the mark.
-    """
-    path = os.path.join(run, MARK)
-    # Written aside and linked: the mark is there as a whole or not at all, and never replaces another.
-    aside = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    if not [name for name in os.listdir(run) if not name.startswith(MARK + ".")]:
-        with open(aside, "w", encoding="utf-8") as file:
-            file.write(mark)
-        try:
-            os.link(aside, path)
-        except FileExistsError:
-            pass  # another process was faster
-        except OSError:  # a file system without links
-            try:
-                with open(path, "x", encoding="utf-8") as file:
-                    file.write(mark)
-            except FileExistsError:
-                pass
-            else:
-                return True
-        else:
-            return True
-        finally:
-            os.unlink(aside)
-    if not shared:
-        return False
-    for _ in range(100):
-        try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        except FileNotFoundError:
-            return False
-        if text:
-            return text == mark
-        time.sleep(0.02)  # another rank is writing it, where there are no links
-    return False
-
-
-class Directory:
-    """Writes the files of a run (the dump writer of a capture session).
-
-    Attributes:
-        path: the directory.
-        files: names written, in the order of their first writing.
-    """
+class Directory(Folder):
+    """Writes the files of a run (the dump writer of a capture session)."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        super().__init__(path)
         self.names = FileNames()
-        self.files: dict[str, None] = {}
-        self.lost: list[str] = []
-        self._lock = threading.Lock()
-        self._warned = False
-
-    # --- writing ---
-    def write(self, name: str, text: str | bytes) -> str | None:
-        """Write a file and return its path; ``None`` if that failed."""
-        path = os.path.join(self.path, name)
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-        partial = f"{path}.{os.getpid()}.partial"
-        try:
-            with open(partial, "wb") as file:
-                file.write(data)
-            os.replace(partial, path)
-        except OSError as error:
-            self._failed(name, error)
-            try:
-                os.unlink(partial)
-            except OSError:
-                pass
-            return None
-        with self._lock:
-            self.files[name] = None
-        return path
-
-    def remove(self, name: str) -> None:
-        """Remove a file that was written, if that can be done."""
-        try:
-            os.unlink(os.path.join(self.path, name))
-            self.files.pop(name, None)
-        except OSError:
-            pass
-
-    def record_failed(self, error: OSError) -> None:
-        """Told why a record could not be appended: it is written when the run ends."""
-        self._failed(store.FILE, error, lost=False)
-
-    def _failed(self, name: str, error: OSError, lost: bool = True) -> None:
-        with self._lock:
-            if lost:
-                self.lost.append(name)
-            first, self._warned = not self._warned, True
-        if first:
-            try:
-                warnings.warn(
-                    f"depyf: {name} could not be written to {self.path} ({error.strerror or error}); the program "
-                    "goes on, and further files that cannot be written are left out silently",
-                    RuntimeWarning, stacklevel=2)
-            except Exception:
-                pass  # warnings may be errors here
 
     def written(self, name: str) -> str | None:
         """Return the path of a file that was written; ``None`` for one that was not."""
         return os.path.join(self.path, name) if name in self.files else None
 
-    # --- what must be there while the run goes on: running code names it ---
     def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
         """Write a stage.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...formatting import OUTCOMES, remarks, seconds
 from ...function_summary import FunctionSummary
 from ...markdown import code, count, link, prose
+from ...nothing import NOTHING, TITLE, versions
 from ...verdict import verdict
 from ..totals import Totals
 from .context import SectionContext
@@ -14,21 +15,17 @@ def head(run: SectionContext) -> list[str]:
     """Return the title, the verdict and the totals of the run."""
     capture = run.capture
     totals = Totals.of(run)
-    versions = {"python": "Python", "torch": "torch"}
-    where = [f"{versions[key]} {capture.environment[key]}" for key in ("torch", "python")
-             if capture.environment.get(key)]
-    if "world_size" in capture.environment:
-        where.append(f"rank {capture.environment.get('rank', '?')} of {capture.environment['world_size']}")
+    where = versions(capture.environment)
     if not capture.compilations and not _compiled(run):
-        summary = "Nothing was compiled: no function under `torch.compile` was called while depyf watched."
+        summary = NOTHING
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
                    f"{count(totals.graphs, 'graph')}, {seconds(totals.seconds)}.")
-    lines = ["# What torch.compile did", ""]
+    lines = [TITLE, ""]
     for sentence in verdict(run):
         lines += [f"**{sentence}**" if sentence.count("**") == 0 else sentence, ""]
     lines += [line for remark in remarks(capture.notes) for line in (prose(remark), "")]
-    lines.append(f"{summary} ({prose(', '.join(where))})" if where else summary)
+    lines.append(f"{summary} ({where})" if where else summary)
     problems = []
     if totals.breaks:
         problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'line')}")

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 
-def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
+def when_imported(name: str, action: Callable[[ModuleType], None]) -> Callable[[], None]:
     """Call the action with the module: now, or when its import is done.
 
     The module is imported as it would be, by its own loader, which keeps its type and what it is: only its
@@ -21,12 +21,21 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
     Args:
         name: full name of the module.
         action: must not raise: whoever imports the module would see it.
+
+    Returns:
+        What makes it wait no longer.
     """
     module = sys.modules.get(name)
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
         action(module)
-        return
-    sys.meta_path.insert(0, _Finder(name, action))
+        return _nothing
+    finder = _Finder(name, action)
+    sys.meta_path.insert(0, finder)
+    return finder.leave
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class _Finder:
@@ -36,6 +45,13 @@ class _Finder:
         self._name = name
         self._action = action
         self._looking = threading.local()
+        self._left = False
+
+    def leave(self) -> None:
+        """Wait no longer."""
+        self._left = True
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -60,8 +76,8 @@ class _Finder:
         def exec_module(module: ModuleType) -> None:
             loader.__dict__.pop("exec_module", None)
             original(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            self._action(module)
+            if not self._left:
+                self.leave()
+                self._action(module)
 
         loader.exec_module = exec_module

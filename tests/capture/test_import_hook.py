@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from depyf.program.import_hook import when_imported
+from depyf.capture.import_hook import when_imported
 
 
 @pytest.fixture

@@ -1,0 +1,109 @@
+"""The directory of a run: which it is, and the folders of ranks and of later runs in it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import threading
+import time
+from collections.abc import Iterable
+
+from .environment import launch, rank_and_world
+
+#: A directory of ours holds this file; it names the version that wrote it.
+MARK = ".depyf"
+#: Beginnings of the names of folders that a number follows: of a rank, of a later run in the same directory.
+RANK, RUN = "rank_", "run_"
+_WRITTEN_BY = "written by depyf 1\n"
+
+
+def numbered(names: Iterable[str], beginning: str) -> dict[int, str]:
+    """Those names that are the beginning and a number, by number, in order."""
+    return dict(sorted(
+        (int(name.removeprefix(beginning)), name) for name in names if re.fullmatch(beginning + r"\d+", name)))
+
+
+class DirectoryError(OSError):
+    """The directory cannot be used; the message says which, why and what to do."""
+
+
+def run_directory(wanted: str) -> tuple[str, str]:
+    """``(directory to write to, what to tell the user)``.
+
+    A directory that holds something already is left as it is; the run then goes to ``run_2``,
+    ``run_3``, ... inside it. Of several ranks each has its folder ``rank_<n>`` in the directory of the run, which is
+    the same for all of them.
+
+    Raises:
+        DirectoryError: it is a file, or cannot be made or written.
+    """
+    path = os.path.abspath(os.fspath(wanted))
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise DirectoryError(f"depyf cannot write to {path!r}: it is a file. Give the name of a directory.")
+    ranks = rank_and_world()
+    mark = f"{_WRITTEN_BY}ranks of {launch()}\n" if ranks else _WRITTEN_BY
+    try:
+        for number in itertools.count(1):
+            run = path if number == 1 else os.path.join(path, f"{RUN}{number}")
+            os.makedirs(run, exist_ok=True)
+            if not _claimed(run, mark, shared=ranks is not None):
+                continue
+            mine = run
+            if ranks:
+                mine = os.path.join(run, f"{RANK}{ranks[0]}")
+                try:
+                    os.mkdir(mine)
+                except FileExistsError:  # of an earlier launch that looks the same
+                    continue
+                _claimed(mine, _WRITTEN_BY, shared=False)
+            notice = "" if run == path or ranks and ranks[0] else (
+                f"depyf: {path} holds an earlier run, which is kept; this one is written to {run}")
+            return mine, notice
+    except OSError as error:
+        raise DirectoryError(
+            f"depyf cannot write to {path!r} ({error.strerror or error}). Give a directory that can be "
+            "made and written.") from error
+    raise AssertionError("itertools.count does not end")
+
+
+def _claimed(run: str, mark: str, shared: bool) -> bool:
+    """Mark an empty directory as a run's and return whether it is ours: of several processes only one gets it.
+
+    Args:
+        shared: the directory is ours too if another rank of the same launch has made the mark.
+    """
+    path = os.path.join(run, MARK)
+    # Written aside and linked: the mark is there as a whole or not at all, and never replaces another.
+    aside = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    if not [name for name in os.listdir(run) if not name.startswith(MARK + ".")]:
+        with open(aside, "w", encoding="utf-8") as file:
+            file.write(mark)
+        try:
+            os.link(aside, path)
+        except FileExistsError:
+            pass  # another process was faster
+        except OSError:  # a file system without links
+            try:
+                with open(path, "x", encoding="utf-8") as file:
+                    file.write(mark)
+            except FileExistsError:
+                pass
+            else:
+                return True
+        else:
+            return True
+        finally:
+            os.unlink(aside)
+    if not shared:
+        return False
+    for _ in range(100):
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return False
+        if text:
+            return text == mark
+        time.sleep(0.02)  # another rank is writing it, where there are no links
+    return False
