@@ -723,7 +723,12 @@ def separate_caches_of_lines(gm: Any) -> None:
     The text of a graph names its lines, and torch takes two graphs for the same that do the same: without this, the
     text could name the file of another program. (Until the next graph: its backward graph is compiled later.)
     """
-    owner, name = private_api.CACHE_KEY.owner(), private_api.CACHE_KEY.attribute
+    try:
+        owner, name = private_api.CACHE_KEY.owner(), private_api.CACHE_KEY.attribute
+    except private_api.MissingPrivateApi:
+        return
+    if not shared_patch((owner, name)).wanted:
+        return  # entries are not kept apart: nobody would take the lines away again
     digest = hashlib.sha256()
     for node in gm.graph.nodes:
         digest.update(str(getattr(node, "stack_trace", "")).encode())
