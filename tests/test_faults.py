@@ -216,10 +216,8 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
 
 #: What is called on the way in or out, where the program does not run, and answers to the user.
 ASKED_BY_THE_USER = {
-    "prepare_debug", "_directory_of", "run_directory", "_claimed", "Directory.__init__", "FileNames.__init__", "Session.__init__",
-    "Linker.__init__", "EventReader.__init__", "Graphs.__init__", "Codes.__init__", "RecordLog.__init__",
-    "Recorder.__init__", "GuardReader.__init__", "FullPaths.__init__", "session_started", "session_ended", "support_status", "numbers",
-    "rank_and_world"}
+    "prepare_debug", "_directory_of", "run_directory", "_claimed", "Folder.__init__", "session_started",
+    "session_ended", "support_status", "numbers", "rank_and_world", "_torch_version"}
 #: A line or two around the guard itself (``Session._safely``).
 OUTSIDE_THE_GUARD = {"_TraceHandler.handle"}
 #: What takes hooks back.

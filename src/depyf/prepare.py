@@ -102,7 +102,7 @@ class prepare_debug:
         guarded_call(lambda: self._warn_once(self._untested), None, self._failed)
         if self.check:
             guarded_call(self._begin_checks, None, self._failed)
-        self._wait = first_compilation.before_first(self._begin)
+        self._wait = guarded_call(lambda: first_compilation.before_first(self._begin), None, self._failed)
         return self
 
     def _begin(self) -> None:
@@ -176,7 +176,7 @@ class prepare_debug:
             return
         self._on = False
         if self._wait is not None:
-            self._wait()
+            guarded_call(self._wait, None, self._failed)
         session, self._session = self._session, None
         linked: tuple[Any, ...] = ()
         try:

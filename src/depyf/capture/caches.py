@@ -19,7 +19,7 @@ def watch_caches(caches: str, note: Callable[[str], None]) -> Undo | None:
     from .torch_private import hooks
 
     if caches == "separate":
-        return _separate(note)
+        return hooks.separate_caches("depyf-1")
     if caches == "bypass":
         note('torch\'s compile caches were not used (caches="bypass")')
         return hooks.bypass_caches()
@@ -28,35 +28,14 @@ def watch_caches(caches: str, note: Callable[[str], None]) -> Undo | None:
     return None
 
 
-def _separate(note: Callable[[str], None]) -> Undo:
-    """Keep entries apart; what torch imports for Inductor only says whether that is enough."""
-    import contextlib
-    import importlib.util
+def bypass_poor_caches(note: Callable[[str], None]) -> Undo | None:
+    """Use no cache where its entries lack graphs, though they are kept apart."""
+    from .torch_private import hooks
 
-    from .import_hook import when_imported
-    from .torch_private import hooks, private_api
-
-    undo: list[Undo] = []
-    with contextlib.suppress(private_api.MissingPrivateApi):
-        undo.append(hooks.separate_caches("depyf-1"))
-
-    def imported(_: object = None) -> None:
-        if hooks.keeps_post_grad_graphs():
-            note("torch's compile caches: entries made under depyf are kept apart from others, so that "
-                 'they always hold the graphs (caches="separate")')
-        else:
-            note("torch's compile caches were not used: those of this torch do not hold the graphs after "
-                 'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
-            undo.append(hooks.bypass_caches())
-
-    module = private_api.POST_GRAD_KEPT.places[0].partition(":")[0]
-    if importlib.util.find_spec(module) is None:  # (its package is imported by now)
-        imported()
-    else:
-        undo.append(when_imported(module, imported))
-
-    def leave() -> None:
-        while undo:
-            undo.pop()()
-
-    return leave
+    if hooks.keeps_post_grad_graphs():
+        note("torch's compile caches: entries made under depyf are kept apart from others, so that "
+             'they always hold the graphs (caches="separate")')
+        return None
+    note("torch's compile caches were not used: those of this torch do not hold the graphs after "
+         'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
+    return hooks.bypass_caches()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import importlib.util
 import os
 import threading
 import time
@@ -41,7 +42,7 @@ from ..torch_text import events
 from ..torch_text.legal import legal_graph
 from ..torch_text.modules import callers, module_calls
 from . import collector
-from .caches import watch_caches
+from .caches import bypass_poor_caches, watch_caches
 from .codes import Codes
 from .frames import code_text, names_without_ids, user_function
 from .graphs import GraphBuilder, Graphs
@@ -118,12 +119,17 @@ class Session:
             (private_api.AOT_GRAPHS, "linking of aot_eager graphs", lambda: hooks.on_aot_graph(
                 self._safely(self._before_aot), self._safely(self._on_aot_graph))),
             (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
+            (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
+                bypass_poor_caches(self.note) if self.caches == "separate" else None)),
         ):
             self._when_imported(api, what, later)
 
     def _when_imported(self, api: private_api.PrivateApi, what: str, install: Callable[[], hooks.Undo | None]) -> None:
-        """Install a hook once torch has imported the module that holds a name."""
+        """Install a hook once torch has imported the module that holds a name; at once where torch has none."""
         module = api.places[0].partition(":")[0]
+        if importlib.util.find_spec(module) is None:  # (of a package that is imported)
+            self._install(what, install)
+            return
         self.undo.append(when_imported(module, lambda _: self._install(what, install)))
 
     def _install(self, what: str, install: Callable[[], hooks.Undo | None]) -> None:

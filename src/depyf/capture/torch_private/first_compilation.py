@@ -106,7 +106,8 @@ def before_first(action: Callable[[], None]) -> Callable[[], None]:
         nonlocal ended
         ended = True
         while undo:
-            undo.pop()()
+            with contextlib.suppress(Exception):  # an error of ours is not the program's
+                undo.pop()()
 
     def begin() -> None:
         if not ended:
@@ -123,5 +124,9 @@ def before_first(action: Callable[[], None]) -> Callable[[], None]:
     waiter = _TraceWaiter(begin)
     undo.append(lambda: logger.removeHandler(waiter))
     logger.addHandler(waiter)
-    undo.append(when_imported(MODULE, wait))
+    try:
+        undo.append(when_imported(MODULE, wait))
+    except Exception:  # ours
+        end()
+        raise
     return end
