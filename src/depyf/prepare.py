@@ -14,6 +14,7 @@ from .capture import collector
 from .capture.caches import CACHES
 from .guarded import guarded_call, warn_of
 from .link.sessions import session_ended, session_started
+from .unwarned import unwarned
 
 if TYPE_CHECKING:
     from .capture.session import Session
@@ -111,10 +112,11 @@ class prepare_debug:
             guarded_call(self._begin_session, None, self._failed)
 
     def _begin_session(self) -> None:
-        from .capture.session import Session
-        from .link.linker import Linker
-        from .records.log import RecordLog
-        from .views.dump.directory import Directory
+        with unwarned():  # (of torch's modules that these import: that may be an error to the program)
+            from .capture.session import Session
+            from .link.linker import Linker
+            from .records.log import RecordLog
+            from .views.dump.directory import Directory
 
         directory = self._folder = self._directory = Directory(self.path)
         self._linker = Linker()

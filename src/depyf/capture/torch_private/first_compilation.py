@@ -116,7 +116,7 @@ def before_first(action: Callable[[], None]) -> Callable[[], None]:
 
     def wait(module: ModuleType) -> None:
         try:
-            undo.append(before_next(module, begin))
+            undo.append(before_next(FRAME, module, begin))
         except AttributeError:  # another torch: at once
             begin()
 
@@ -125,7 +125,7 @@ def before_first(action: Callable[[], None]) -> Callable[[], None]:
     undo.append(lambda: logger.removeHandler(waiter))
     logger.addHandler(waiter)
     try:
-        undo.append(when_imported(MODULE, wait))
+        undo.append(when_imported(FRAME.module, wait))
     except Exception:  # ours
         end()
         raise
