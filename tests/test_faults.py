@@ -26,7 +26,7 @@ from depyf.capture.torch_private.shared import shared_patch  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
 from depyf.records import log, store  # noqa: E402
 from depyf.torch_text.recorded import read_records  # noqa: E402
-from depyf.views.dump import directory  # noqa: E402
+from depyf.views.dump import folder  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
 #: The name of each private API in its module.
@@ -398,7 +398,7 @@ def written_with(disk, path, monkeypatch, program):
     with monkeypatch.context() as patch:
         run = depyf.prepare_debug(str(path))
         with run:
-            patch.setattr(directory, "open", disk.open, raising=False)
+            patch.setattr(folder, "open", disk.open, raising=False)
             patch.setattr(log, "open", disk.open, raising=False)
             values = program()
     return run.path, values
