@@ -40,7 +40,8 @@ from _shared import dated, table
 from depyf.capture import apart
 from depyf.capture.torch_private import cache_entries
 from depyf.comparing import Comparison
-from depyf.comparing.checking import Checked, CheckedCalls
+from depyf.comparing.checked import Checked
+from depyf.comparing.checking import CheckedCalls
 from depyf.comparing.judged import Tolerance
 from depyf.comparing.outcome import Outcome, disagreements, random_states
 from depyf.comparing.reachable import Reachable
@@ -128,7 +129,7 @@ def judge_right(program: Any) -> dict[str, Any]:
     left = [str(each) for each in disagreements(watched, plain, exact)]
     left += [f"{name}: {after[name]} instead of {value}"[:300] for name, value in state.items() if after[name] != value]
     return {"name": program.name, "kind": program.kind, "backend": program.backend, "calls": checked.calls,
-            "judged": checked.judged, "alarms": [(number, str(result)) for number, _, result in checked.different],
+            "judged": checked.judged, "alarms": [(each.number, str(each.result)) for each in checked.different],
             "not judged": checked.not_judged, "left": left, "plain": plain.extra, "judging": checked.seconds}
 
 

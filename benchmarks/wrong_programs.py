@@ -605,7 +605,7 @@ def in_torch() -> Iterator[Wrong]:
         Model.m.__code__ = second.__code__
         return Prepared(compiled, call, (x(),))
 
-    yield Wrong("the code of a bound method (#197860)", "guard", ("guard", "version"), "model.m", code_of_a_method)
+    yield Wrong("the code of a bound method (#197860)", "guard", ("guard", "version"), "x * 2.0", code_of_a_method)
 
     class Recorded(torch.nn.Module):
         items: list[Any] = []

@@ -144,14 +144,21 @@ class prepare_debug:
             return
         self._checks = checks
 
-    def _end_checks(self) -> None:
+    def _end_checks(self, session: Session | None) -> None:
         """Write what was found in the calls that were judged."""
         checks, self._checks = self._checks, None
         if checks is None:
             return
+        from .comparing.checked import FILE
+        from .records.store import WRONG_RESULTS
+
         checked = checks.stop()
-        self._folder.write("checked_calls.txt", checked.text())
-        self._say(f"depyf: {checked.summary()}: {os.path.join(self.path, 'checked_calls.txt')}")
+        self._folder.write(FILE, checked.text())
+        self._say(f"depyf: {checked.summary()}: {self._shown(os.path.join(self.path, FILE))}")
+        if checked.different:
+            self._say_wrong(f"  {checked.sentence()}")
+            if session is not None:
+                session.note(WRONG_RESULTS + checked.sentence())
 
     def _warn_once(self, text: str) -> None:
         from .capture.torch_private import versions
@@ -167,6 +174,12 @@ class prepare_debug:
         if not self._trouble:
             warn_of(error, "and is not watched")
         self._trouble = self._trouble or f"internal error: {type(error).__name__}: {error}"
+
+    def _say_wrong(self, text: str) -> None:
+        self._say(text)
+
+    def _shown(self, path: str) -> str:
+        return path
 
     def _say(self, text: str) -> None:
         print(text, file=sys.stderr)
@@ -184,7 +197,7 @@ class prepare_debug:
         try:
             if os.getpid() != self._process:
                 return
-            guarded_call(self._end_checks, None, self._failed)
+            guarded_call(lambda: self._end_checks(session), None, self._failed)
             if session is None:
                 self._write_nothing()
             else:

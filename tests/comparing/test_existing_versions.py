@@ -155,7 +155,21 @@ def test_calls_are_checked_while_the_program_runs(tmp_path, capfd):
     assert out == "factor 2\nfactor 3\n"
     assert "4 of 4 compiled calls judged: 3 equal to eager Python, 1 DIFFERENT" in err
     text = (tmp_path / "dump" / "checked_calls.txt").read_text()
-    assert "call 4, test_calls_are_checked" in text and "guard L['factor']" in text, text
+    assert "call 4, <lambda>(x=f32[2], factor=3) at test_existing_versions.py:" in text, text
+    assert "guard L['factor']" in text, text
+    # What opens the dump says it first.
+    index = (tmp_path / "dump" / "index.md").read_text()
+    assert "Wrong results: 1 of 4 judged calls gives something else" in index, index
+
+
+def test_calls_of_one_version_are_told_together(tmp_path):
+    wrong = torch.compile(lambda x, factor: x + factor, backend="eager", options={
+        "guard_filter_fn": lambda guards: ["factor" not in each.name for each in guards]})
+    with depyf.prepare_debug(str(tmp_path / "dump"), check=True):
+        for factor in (2, 3, 4, 5):
+            wrong(torch.ones(2), factor)
+    text = (tmp_path / "dump" / "checked_calls.txt").read_text()
+    assert text.count("at fault: guard") == 1 and "likewise calls 3, 4" in text, text
 
 
 def test_one_call_in_three(tmp_path, capfd):

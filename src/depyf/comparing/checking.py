@@ -5,59 +5,16 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..capture import apart
 from ..capture.torch_private.compiled_calls import CompiledCall, on_compiled_call
 from ..capture.torch_private.shared import Undo
+from .checked import Checked, WrongCall
 from .results import RunningResult
 
-#: That many differences are told in full.
-_TOLD = 20
-
-
-@dataclass
-class Checked:
-    """What is known of the checked calls.
-
-    Attributes:
-        every: one in so many calls is judged.
-        calls: that were made.
-        judged: that were judged.
-        equal: of these, that left what eager Python leaves.
-        different: ``(number of the call, function, result)`` of those that left something else.
-        not_judged: why others could not be, and how many.
-        seconds: what the judging took.
-        program_seconds: from the first call to the last.
-    """
-
-    every: int = 1
-    calls: int = 0
-    judged: int = 0
-    equal: int = 0
-    different: list[tuple[int, str, RunningResult]] = field(default_factory=list)
-    not_judged: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    begun: float = 0.0
-
-    def text(self) -> str:
-        """Return the report, as it stands in the dump."""
-        lines = [self.summary(), ""]
-        for number, function, result in self.different[:_TOLD]:
-            lines += [f"call {number}, {function}:", *(f"  {line}" for line in str(result).split("\n")), ""]
-        if len(self.different) > _TOLD:
-            lines.append(f"and {len(self.different) - _TOLD} calls more that are different")
-        lines += [f"not judged: {why} ({count}x)" for why, count in self.not_judged.items()]
-        return "\n".join(lines).rstrip() + "\n"
-
-    def summary(self) -> str:
-        """Return the report in one line."""
-        verdict = f"{self.judged} of {self.calls} compiled calls judged: "
-        verdict += "all equal to eager Python" if not self.different and self.judged == self.equal else (
-            f"{self.equal} equal to eager Python, {len(self.different)} DIFFERENT")
-        each = self.seconds / self.judged if self.judged else 0.0
-        return f"{verdict}; judging took {self.seconds:.1f} s, {1000 * each:.0f} ms a call"
+if TYPE_CHECKING:
+    from .judged import JudgedCall
 
 
 class CheckedCalls:
@@ -117,7 +74,7 @@ class CheckedCalls:
             self._not_judged(why_not)
             return
         known = self._located
-        name, result = apart.in_child(lambda: _judged(call, self._limit, known), 4 * self._limit)
+        name, given, result = apart.in_child(lambda: _judged(call, self._limit, known), 4 * self._limit)
         if result.failure:
             self._not_judged(result.failure)
             return
@@ -126,7 +83,7 @@ class CheckedCalls:
             self.checked.equal += 1
         else:
             known.add((name, result.served))
-            self.checked.different.append((number, name, result))
+            self.checked.different.append(WrongCall(number, name, result, given, call.place))
 
     def _not_judged(self, why: str) -> None:
         self.checked.not_judged[why] = self.checked.not_judged.get(why, 0) + 1
@@ -134,8 +91,8 @@ class CheckedCalls:
 
 def _judged(
     call: CompiledCall, limit: float, located: set[tuple[str, tuple[str, ...]]],
-) -> tuple[str, RunningResult]:
-    """Judge a call, in a process of its own."""
+) -> tuple[str, str, RunningResult]:
+    """Judge a call, in a process of its own: its function, its arguments where it is different, the result."""
     from ..capture.torch_private import hooks
     from .judged import JudgedCall
     from .judging import judge_running
@@ -149,4 +106,20 @@ def _judged(
     name = getattr(function, "__qualname__", type(function).__qualname__)
     judged = JudgedCall(call.compile(call.function), function, call.args, call.kwargs, limit=limit)
     result = judge_running(judged, locate=lambda served: (name, served) not in located)
-    return name, result
+    return name, "" if result.equal else _arguments(judged), result
+
+
+def _arguments(call: JudgedCall) -> str:
+    """Return the arguments of a call: ``x=f32[4, 4], s=2.0``."""
+    from ..fitting.described import Described
+    from ..fitting.values import shown
+
+    code = call.code
+    values = call.values()
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code is not None else ()
+    if values is None or not names:
+        values = {**{f"args[{number}]": each for number, each in enumerate(call.args)}, **call.kwargs}
+        names = tuple(values)
+    described = Described(values, {})
+    return ", ".join(f"{name}={shown(described.describe(values[name]), 40)}" for name in names
+                     if name in values and name != "self")

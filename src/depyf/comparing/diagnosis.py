@@ -220,10 +220,11 @@ class Diagnosis:
             kernel = next(iter(_KERNEL.findall(constants)), "")
             return Fault("kernel" if kernel else "graph", kernel or version,
                          f"{what}; its guards fit, but what it runs came from torch's compile cache, which takes it "
-                         "for the same; without the cache it is right")
+                         "for the same; without the cache it is right (TORCHINDUCTOR_FX_GRAPH_CACHE=0)")
         if facts.free or constants:
             names = ", ".join(value.partition(" = ")[0] for value in facts.free)
-            return Fault("guard", names or version, f"{what}; compiled afresh it is right; its guards allow it")
+            return Fault("guard", names or version, f"{what}; compiled afresh it is right; its guards allow it",
+                         _line_of_number(facts.graphs, others))
         for each, its_facts in self.ran.facts.items():
             theirs = made.extra.graphs.get(each.function, []) if made is not None else []
             for one, other in zip(its_facts.graphs, theirs):
@@ -270,6 +271,15 @@ def _constants(graphs: Sequence[loaded.LoadedGraph], fresh: Sequence[loaded.Load
         if pair is not None:
             return f", its graph uses {pair[0]} where the call has {pair[1]}"
     return ""
+
+
+def _line_of_number(graphs: Sequence[loaded.LoadedGraph], fresh: Sequence[loaded.LoadedGraph]) -> tuple[UserLine, ...]:
+    """Return the user's line of the node where a graph has another number than a fresh one."""
+    for one, other in zip(graphs, fresh):
+        if other_number(one.text, other.text) is not None:
+            line = other_line(one.text, other.text)
+            return line[3] if line is not None else ()
+    return ()
 
 
 def missing_guards(own: Sequence[Guard], fresh: Sequence[Guard]) -> list[Guard]:

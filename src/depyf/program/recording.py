@@ -69,6 +69,14 @@ class Recording(prepare_debug):
     def _put_elsewhere(self, notice: str) -> None:
         """Say nothing: the summary names the directory."""
 
+    def _shown(self, path: str) -> str:
+        from .summary import shown
+
+        return shown(path)
+
+    def _say_wrong(self, text: str) -> None:
+        """Say nothing: it is the summary's first sentence."""
+
     def _chosen(self, capture: Capture, directory: Directory) -> Capture:
         chosen = self._choice.of(capture)
         if chosen is not capture:

@@ -43,6 +43,10 @@ FROM_LOG = (
     "original and the transformed functions, and does not say which module a node belongs to")
 
 
+#: How the note begins that says which calls of the run were judged and found to be different.
+WRONG_RESULTS = "wrong results: "
+
+
 class RecordsError(ValueError):
     """A file that holds no records we can read; the message names it, the line, and what to do."""
 

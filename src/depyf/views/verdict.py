@@ -1,4 +1,4 @@
-"""The verdict, which a reader has to know before anything else: what of the program was not compiled, and why.
+"""The verdict, which a reader has to know before anything else: what is wrong, what was not compiled, and why.
 
 Sentences in Markdown, of the records alone; the index, the page and the terminal say the same ones.
 """
@@ -6,8 +6,10 @@ Sentences in Markdown, of the records alone; the index, the page and the termina
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
+from ..records.store import WRONG_RESULTS
 from ..torch_text.events import graph_break
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
@@ -43,7 +45,12 @@ def verdict(run: RunIndex) -> list[str]:
         rest = len(lines) - MOST
         lines = [*lines[:MOST], f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, "
                                 "too."]
-    return lines
+    return [*wrong_results(run.capture.notes), *lines]
+
+
+def wrong_results(notes: Iterable[str]) -> list[str]:
+    """Return the sentence on judged calls that were different (``depyf run --check``)."""
+    return [f"{prose(note[:1].upper() + note[1:])}." for note in notes if note.startswith(WRONG_RESULTS)]
 
 
 def _made_nothing(run: RunIndex) -> bool:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ...records.model import SourceLocation
 from . import hooks, private_api
 from .shared import Undo
 
@@ -20,12 +21,14 @@ class CompiledCall(NamedTuple):
         function: what was given to ``torch.compile``: a function, or a method of a module.
         args, kwargs: of the call.
         compile: makes of the function what ``torch.compile`` returned, again.
+        place: the program's line that makes the call, where one is above.
     """
 
     function: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     compile: Callable[[Any], Any]
+    place: SourceLocation | None = None
 
 
 def on_compiled_call(before: Callable[[CompiledCall], None]) -> Undo:
@@ -62,4 +65,13 @@ def _outermost(frame: Any) -> CompiledCall | None:
     values = frame.f_locals
     if values.get("prior") not in (None, False) or not {"fn", "args", "kwargs", "self"} <= values.keys():
         return None
-    return CompiledCall(values["fn"], values["args"], values["kwargs"], values["self"])
+    return CompiledCall(values["fn"], values["args"], values["kwargs"], values["self"], _place(frame.f_back))
+
+
+def _place(frame: Any) -> SourceLocation | None:
+    """Return the innermost line that is not torch's own."""
+    while frame is not None:
+        if not f"{frame.f_globals.get('__name__')}.".startswith("torch."):
+            return SourceLocation(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, "")
+        frame = frame.f_back
+    return None
