@@ -21,6 +21,7 @@ from .. import __version__
 from ..program.options import spelled_out
 from . import check, decompile, diff, doctor, explain, fits, fix, open, report, repro, run
 from .status import INTERRUPTED, refused
+from .streams import harmless_streams
 
 #: In the order in which ``depyf --help`` shows them.
 COMMANDS = (run, explain, fix, diff, check, fits, repro, open, report, decompile, doctor)
@@ -41,10 +42,15 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    given = parser().parse_args([*words[:1], *spelled_out(words[1:])] if words[:1] == ["run"] else words)
     if isinstance(sys.stdout, io.TextIOWrapper):
         with contextlib.suppress(ValueError):
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    with harmless_streams():
+        return _status(words)
+
+
+def _status(words: list[str]) -> int:
+    given = parser().parse_args([*words[:1], *spelled_out(words[1:])] if words[:1] == ["run"] else words)
     try:
         status: int = given.run(given)
         sys.stdout.flush()

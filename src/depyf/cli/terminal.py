@@ -7,6 +7,8 @@ import os
 import shutil
 from typing import TYPE_CHECKING, TextIO
 
+from .streams import below
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -34,4 +36,4 @@ def console_on(stream: TextIO, colours: str = "auto") -> Console:
 
     on = colours == "always" or colours == "auto" and (
         stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR"))
-    return console_for(stream, on, min(shutil.get_terminal_size((100, 24)).columns, WIDEST))
+    return console_for(below(stream), on, min(shutil.get_terminal_size((100, 24)).columns, WIDEST))

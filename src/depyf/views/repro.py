@@ -211,9 +211,12 @@ def _modules(text: str) -> list[str]:
     """Return the modules that a graph names and a program has to import.
 
     Raises:
-        NotReproducible: it names something else, a function of the user's.
+        NotReproducible: it names something else, a function of the user's; or it is no Python.
     """
-    tree = ast.parse(text)
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:  # (records may come from anywhere)
+        raise NotReproducible(f"the recorded text of the graph is not Python ({error.args[0]})") from None
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     known = {node.id for node in names if isinstance(node.ctx, ast.Store)} | {
         node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | _KNOWN

@@ -6,7 +6,6 @@ lines that a difference adds or removes are green or red. A link is its text: wh
 
 from __future__ import annotations
 
-import re
 from typing import TextIO
 
 from rich import markdown
@@ -17,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from ..harmless import harmless
+
 _THEME = Theme({
     "markdown.code": "cyan", "markdown.h1": "bold blue", "markdown.h2": "bold blue", "markdown.h3": "bold",
     "markdown.table.header": "dim", "code.added": "green", "code.removed": "red", "code.same": "dim"})
-#: A terminal would obey these. (Names of users hold none: :mod:`depyf.views.markdown` escapes them.)
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def console_for(stream: TextIO, colours: bool, width: int) -> Console:
@@ -33,7 +32,7 @@ def console_for(stream: TextIO, colours: bool, width: int) -> Console:
 
 def show(text: str, console: Console) -> None:
     """Write Markdown of ours to a console."""
-    console.print(_Document(_CONTROL.sub("", text)), crop=False, end="")
+    console.print(_Document(harmless(text)), crop=False, end="")
 
 
 class _Heading(markdown.Heading):

@@ -6,11 +6,16 @@ Files are written under another name first and moved into place, so that a kille
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import warnings
 
+from ...harmless import harmless, is_plain_name
 from ...records.plain_lines import FILE
+
+#: Files that are read as text, in a terminal as well. (Programs escape in their strings, pages and records all of it.)
+_TO_READ = (".md", ".txt")
 
 
 class Folder:
@@ -30,8 +35,16 @@ class Folder:
 
     # --- writing ---
     def write(self, name: str, text: str | bytes) -> str | None:
-        """Write a file and return its path; ``None`` if that failed."""
+        """Write a file and return its path; ``None`` if that failed.
+
+        Records that somebody sent may name any file: only one in this folder is written.
+        """
+        if not is_plain_name(name):
+            self._failed(ascii(name), OSError(errno.EINVAL, "not the name of a file in it"))
+            return None
         path = os.path.join(self.path, name)
+        if isinstance(text, str) and name.endswith(_TO_READ):
+            text = harmless(text)
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         partial = f"{path}.{os.getpid()}.partial"
         try:
@@ -51,6 +64,8 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Remove a file that was written, if that can be done."""
+        if not is_plain_name(name):
+            return
         try:
             os.unlink(os.path.join(self.path, name))
             self.files.pop(name, None)

@@ -1,0 +1,26 @@
+"""Text of foreign origin on its way out: what a terminal would obey, or a reader would not see, comes out escaped.
+
+Names, messages and lines of code come from the program that was watched, from torch, or from a file that somebody sent.
+Every channel has one place where its text goes through here: the command line its output streams
+(``depyf.cli.streams``), a dump its folder (``depyf.views.dump.folder``). HTML and JSON have escapes of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+#: Control characters but for the line end and the tab, marks that change the direction of text ("Trojan Source",
+#: CVE-2021-42574), and line separators that are none for Python.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    r"""Return the text with such characters escaped: ``\x1b[31m``."""
+    return _OBEYED.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def is_plain_name(name: str) -> bool:
+    """Return whether a text names a file in the folder that it is used in, on any system, and nothing else."""
+    return bool(name) and name not in (os.curdir, os.pardir) and not re.search(r'[/\\:*?"<>|]', name) \
+        and harmless(name) == name and "\n" not in name and "\t" not in name

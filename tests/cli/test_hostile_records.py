@@ -1,0 +1,109 @@
+"""Records that somebody sent: nothing in any field reaches a terminal as it is, or names a file elsewhere."""
+
+import dataclasses
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "records"))
+
+from sample_records import WHOLE  # noqa: E402
+
+from depyf.cli import main
+from depyf.harmless import harmless, is_plain_name
+from depyf.records import store
+from depyf.report import report
+
+#: A window's title, red, up one line, right to left, an end of line, another one, a way out of the folder.
+EVIL = "\x1b]0;title\x07\x1b[31m\x9b1A\u202e\r\u2028../../evil"
+OBEYED = {*map(chr, range(9)), *map(chr, range(11, 32)), *map(chr, range(0x7F, 0xA0)), "\u202e", "\u2028"}
+
+
+def fields(record, path=()):
+    """Yield the way to every text in a record."""
+    if isinstance(record, str):
+        yield path
+    elif dataclasses.is_dataclass(record):
+        for field in dataclasses.fields(record):
+            yield from fields(getattr(record, field.name), (*path, field.name))
+    elif isinstance(record, tuple):
+        for number, item in enumerate(record):
+            yield from fields(item, (*path, number))
+    elif isinstance(record, dict):
+        for key, item in record.items():
+            yield from fields(item, (*path, key))
+
+
+def with_text(record, path, text):
+    """Return the record with another text at the end of the way."""
+    if not path:
+        return text
+    first, rest = path[0], path[1:]
+    if dataclasses.is_dataclass(record):
+        return dataclasses.replace(record, **{first: with_text(getattr(record, first), rest, text)})
+    if isinstance(record, dict):
+        return {**record, first: with_text(record[first], rest, text)}
+    return (*record[:first], with_text(record[first], rest, text), *record[first + 1 :])
+
+
+PATHS = {".".join(str(part) for part in path if not isinstance(part, int)): path for path in fields(WHOLE)}
+
+
+def written(folder, capture):
+    folder.mkdir(parents=True)
+    (folder / store.FILE).write_text("".join(store.lines(capture)), encoding="utf-8")
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("plain") / "dump", WHOLE)
+
+
+def test_every_text_of_the_schema_is_tried():
+    assert len(PATHS) > 80
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_no_field_reaches_a_terminal(name, plain, tmp_path, capsys):
+    dump = written(tmp_path / "dump", with_text(WHOLE, PATHS[name], EVIL))
+    for command in (
+            ["explain", dump], ["explain", dump, "--json"], ["diff", plain, dump], ["diff", dump, plain, "--json"],
+            ["check", dump, "--max-breaks", "0", "--max-recompiles", "0", "--no-skipped"], ["fits", dump, "f"],
+            ["repro", dump, "0/1"], ["report", dump, "-o", str(tmp_path / "out")]):
+        main(command)
+        said = "".join(capsys.readouterr())
+        assert not OBEYED & set(said), (command, name)
+    assert not [each for each in os.listdir(tmp_path.parent) if "evil" in each]
+    made = {os.path.join(folder, each) for folder, _, files in os.walk(tmp_path) for each in files}
+    assert all(each.startswith((str(tmp_path / "out"), dump)) and not OBEYED & set(each) for each in made), made
+    for each in made:
+        if each.endswith((".md", ".txt")):
+            with open(each, encoding="utf-8", newline="") as file:
+                assert not OBEYED & set(file.read()), (each, name)
+
+
+def test_a_folder_with_such_a_name(tmp_path, capsys):
+    dump = written(tmp_path / "\x1b[31mred\u202e", WHOLE)
+    for command in (["explain", dump], ["diff", dump, dump], ["check", dump], ["fits", dump, "g"], ["report", dump],
+                    ["decompile", dump], ["explain", dump + "\x1b[0m"], ["run", "--\x1b[31m"]):
+        try:
+            main(command)
+        except SystemExit:
+            pass  # (argparse)
+        assert not OBEYED & set("".join(capsys.readouterr())), command
+
+
+def test_records_name_no_file_elsewhere(tmp_path):
+    for number, name in enumerate(("../evil.py", "/tmp/evil.py", "a/b.py", "..", "c:evil.py", "a\\b.py")):
+        assert not is_plain_name(name)
+        capture = with_text(WHOLE, ("graphs", 0, "stages", 0, "file"), name)
+        report(written(tmp_path / f"dump{number}", capture), str(tmp_path / f"out{number}"))
+    assert not [each for _, _, files in os.walk(tmp_path) for each in files if "evil" in each]
+
+
+def test_what_is_harmless_stays():
+    text = "f(x): é, 中文, tabs\tand\nlines, 🙂"
+    assert harmless(text) == text and is_plain_name("full_code_for_f_0.py")
+    assert harmless("\x1b[31m\u202e") == "\\x1b[31m\\u202e"
